@@ -1,0 +1,143 @@
+/**
+ * The one table of errors: what a client is told, with which status, and whether trying again can help.
+ * Routes name the codes they can answer with, jobs store `{code, detail}`, OpenAPI lists both.
+ */
+
+interface ErrorRow {
+  /** HTTP status of the answer. */
+  readonly status: number
+  /** Public text; `{name}` is replaced from the failure's data. Never holds exception text. */
+  readonly detail: string
+  /** Whether a job that failed with it is tried again. */
+  readonly retry?: 'later'
+}
+
+const table = {
+  'request.malformed': { status: 400, detail: 'The request could not be read: {reason}' },
+  'request.invalid': { status: 422, detail: '{reason}' },
+  'request.too_large': { status: 413, detail: 'The body is larger than the limit of {limit} bytes' },
+  'request.media_type': { status: 415, detail: 'Content-Type must be {expected}' },
+  'request.incomplete': { status: 400, detail: 'The connection closed before the whole body had arrived' },
+  'request.cross_site': { status: 403, detail: 'A request from another site may not use the session cookie' },
+  'route.missing': { status: 404, detail: 'No such path' },
+  'route.method': { status: 405, detail: 'This path answers only to {allow}' },
+  'auth.required': { status: 401, detail: 'Not authenticated' },
+  'auth.credentials': { status: 401, detail: 'Incorrect email or password' },
+  'auth.inactive': { status: 403, detail: 'This account is deactivated' },
+  'auth.forbidden': { status: 403, detail: 'This needs the role {roles}' },
+  'auth.refresh': { status: 401, detail: 'The refresh token is missing, expired or revoked' },
+  'auth.registration_closed': { status: 403, detail: 'Registration is closed' },
+  'account.email_taken': { status: 400, detail: 'An account with this email already exists' },
+  'idempotency.running': {
+    status: 409,
+    detail: 'The first request with this Idempotency-Key is still running',
+  },
+  'idempotency.mismatch': {
+    status: 422,
+    detail: 'This Idempotency-Key was already used with a different request',
+  },
+  'job.missing': { status: 404, detail: 'Job not found' },
+  'job.cancelled': { status: 409, detail: 'The job was cancelled' },
+  'job.lost': { status: 500, detail: 'The job was given up after {attempts} attempts were cut short' },
+  'job.superseded': { status: 409, detail: 'Another worker has taken this job over' },
+  'job.timeout': { status: 504, detail: 'The job ran longer than its limit of {seconds} s', retry: 'later' },
+  'job.crashed': { status: 500, detail: 'The thread that ran the job died', retry: 'later' },
+  'document.missing': { status: 404, detail: 'Document not found' },
+  'document.empty': { status: 400, detail: 'The file is empty' },
+  'document.file_required': { status: 422, detail: 'The form needs a field "file" that holds a file' },
+  'document.protected': { status: 409, detail: 'The document is protected; clear its flag "protected" first' },
+  'document.bytes_missing': { status: 502, detail: 'The stored bytes of the document are gone' },
+  'document.page_missing': { status: 404, detail: 'Page not found' },
+  'document.image_missing': { status: 404, detail: 'The page has no image' },
+  'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
+  'database.down': { status: 503, detail: 'The database cannot be reached; try again shortly', retry: 'later' },
+  'service.stopping': { status: 503, detail: 'The service is restarting; try again shortly', retry: 'later' },
+  internal: { status: 500, detail: 'Internal error (request {requestId})' },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof table
+
+/** Constraint name -> the failure that its violation means to a client. */
+const constraints: Readonly<Record<string, ErrorCode>> = {
+  account_email_key: 'account.email_taken',
+}
+
+/** One problem of a request's input, in the shape of a 422 body. */
+export interface InputProblem {
+  readonly loc: readonly (string | number)[]
+  readonly msg: string
+  readonly type: string
+}
+
+/** A failure that a client may be told of. Thrown through {@link fail}; rendered by the edge, stored by jobs. */
+export class Failure extends Error {
+  readonly code: ErrorCode
+  readonly detail: string
+  readonly problems: readonly InputProblem[] | undefined
+
+  constructor(code: ErrorCode, detail: string, options?: { cause?: unknown; problems?: readonly InputProblem[] }) {
+    super(detail, options?.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'Failure'
+    this.code = code
+    this.detail = detail
+    this.problems = options?.problems
+  }
+
+  get status(): number {
+    return table[this.code].status
+  }
+
+  get retryable(): boolean {
+    return 'retry' in table[this.code]
+  }
+}
+
+/**
+ * Makes the failure of a code, its text filled in from `data`.
+ * @throws never by itself: write `throw fail('document.missing')`.
+ */
+export function fail(
+  code: ErrorCode,
+  data: Readonly<Record<string, string | number>> = {},
+  options?: { cause?: unknown; problems?: readonly InputProblem[] },
+): Failure {
+  const detail = table[code].detail.replace(/\{(\w+)\}/g, (_, name: string) => String(data[name] ?? name))
+  return new Failure(code, detail, options)
+}
+
+/** Status and text template of a code, for documentation. */
+export function errorRow(code: ErrorCode): ErrorRow {
+  return table[code]
+}
+
+/** The failure of a stored `{code, detail}`, as a job keeps it. Unknown codes (of an older version) read as internal. */
+export function storedFailure(stored: { code: string; detail: string }): Failure {
+  return new Failure(stored.code in table ? (stored.code as ErrorCode) : 'internal', stored.detail)
+}
+
+interface DatabaseError {
+  readonly code?: unknown
+  readonly constraint?: unknown
+  readonly cause?: unknown
+}
+
+/**
+ * What a database error means: a violated constraint by its name, overload and outages by SQLSTATE or errno
+ * (https://www.postgresql.org/docs/current/errcodes-appendix.html). Anything else is returned as it is.
+ */
+export function mapDatabaseError(error: unknown): unknown {
+  for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
+    const { code, constraint } = e as DatabaseError
+    if (typeof constraint === 'string') {
+      const mapped = constraints[constraint]
+      if (mapped !== undefined) return fail(mapped, {}, { cause: error })
+    }
+    if (typeof code !== 'string') continue
+    if (code === '57014' || code === '53300' || code === '55P03') return fail('database.busy', {}, { cause: error })
+    if (OUTAGE.has(code) || code.startsWith('08')) return fail('database.down', {}, { cause: error })
+  }
+  return error
+}
+
+// 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now (starting up), then libuv's errno.
+const OUTAGE = new Set(['57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT'])
