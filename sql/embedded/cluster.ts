@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto'
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
+import type { Account } from './account.ts'
+import type { Binaries } from './binaries.ts'
+import { run } from './processes.ts'
+
+export interface ClusterOptions {
+  readonly home: string
+  readonly data: string
+  readonly passwordFile: string
+  readonly account: Account | undefined
+  readonly binaries: Binaries
+  readonly ephemeral: boolean
+  readonly log: (line: string) => void
+}
+
+/**
+ * Makes sure that there is a cluster in `data`, and answers the superuser's password. A lost password file is
+ * replaced and the password set anew.
+ *
+ * @throws when `data` holds anything but a cluster of our major version: it is never overwritten.
+ */
+export async function prepareCluster(options: ClusterOptions): Promise<string> {
+  const exists = inspect(options)
+  const kept = readPassword(options.passwordFile)
+  const password = kept ?? randomBytes(24).toString('base64url')
+  if (!kept) writeFileSync(options.passwordFile, `${password}\n`, { mode: 0o600 })
+  if (!exists) await initialise(options, password)
+  else if (!kept) await resetPassword(options, password)
+  return password
+}
+
+function inspect({ data, account, binaries }: ClusterOptions): boolean {
+  const advice = 'Move the folder away to start with an empty database, or set DATABASE_URL.'
+  const names = list(data, account)
+  if (names.length === 0) return false
+  if (!names.includes('PG_VERSION')) {
+    throw new Error(`${data} is not empty and holds no PostgreSQL database; it is left as it is. ${advice}`)
+  }
+  const version = readFileSync(path.join(data, 'PG_VERSION'), 'utf8').trim()
+  if (version !== binaries.major) {
+    throw new Error(
+      `${data} was made by PostgreSQL ${version || '(empty PG_VERSION)'}, but this is ${binaries.major}: dump it with the old version and restore it into the new. ${advice}`,
+    )
+  }
+  return true
+}
+
+function list(data: string, account: Account | undefined): string[] {
+  try {
+    return readdirSync(data)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return []
+    const who = account?.uid ?? process.getuid?.()
+    throw new Error(`${data} can't be read as the user ${who} (${code}): start as the user it belongs to`)
+  }
+}
+
+function readPassword(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+// A crash half-way leaves only `postgres.new`, which the next start removes: the lock is held.
+async function initialise(options: ClusterOptions, password: string): Promise<void> {
+  const { home, data, account, binaries, ephemeral } = options
+  const unfinished = path.join(home, 'postgres.new')
+  const secret = path.join(home, 'postgres.new.password')
+  const started = performance.now()
+  rmSync(unfinished, { recursive: true, force: true })
+  mkdirSync(unfinished, { mode: 0o700 })
+  writeFileSync(secret, password, { mode: 0o600 })
+  if (account) for (const file of [unfinished, secret]) chownSync(file, account.uid, account.gid)
+  try {
+    await run(binaries.initdb, initdbArguments(unfinished, secret, ephemeral), { account, env: binaries.env })
+    renameSync(unfinished, data)
+    if (!ephemeral) sync(home)
+  } finally {
+    rmSync(secret, { force: true })
+    if (existsSync(unfinished)) rmSync(unfinished, { recursive: true, force: true })
+  }
+  options.log(`Made a database in ${data} (${Math.round(performance.now() - started)} ms)`)
+}
+
+function initdbArguments(data: string, passwordFile: string, ephemeral: boolean): string[] {
+  return [
+    `--pgdata=${data}`,
+    '--username=postgres',
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // PostgreSQL's own C.UTF-8: the same order and case rules on every system, none of its locales needed.
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    '--no-instructions',
+    ...(ephemeral ? ['--no-sync'] : []),
+  ]
+}
+
+async function resetPassword(options: ClusterOptions, password: string): Promise<void> {
+  const { account, binaries, data } = options
+  const input = `ALTER ROLE postgres PASSWORD '${password}'\n`
+  await run(binaries.postgres, ['--single', '-D', data, 'postgres'], { account, env: binaries.env, input })
+  options.log(`The password file of ${data} was missing; a new password is set`)
+}
+
+function sync(folder: string): void {
+  const handle = openSync(folder, 'r')
+  fsyncSync(handle)
+  closeSync(handle)
+}

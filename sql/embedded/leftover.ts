@@ -1,0 +1,53 @@
+import { readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { endProcess, isPostgresOf, postgresProcessesIn } from './processes.ts'
+
+/** The first lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
+export interface PidFile {
+  readonly pid: number
+  readonly status: string
+}
+
+/** Reads `postmaster.pid`; undefined when there is none. A file cut short by a crash gives the pid NaN. */
+export function readPidFile(data: string): PidFile | undefined {
+  try {
+    const lines = readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')
+    return { pid: Number.parseInt(lines[0] ?? '', 10), status: lines[7]?.trim() ?? '' }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Clears away what a server left behind whose owner died; the caller holds the lock. A live server is stopped, a
+ * pid file that names another program is removed, and server processes that outlived their postmaster are ended.
+ */
+export async function clearLeftovers(data: string, log: (line: string) => void): Promise<void> {
+  const found = readPidFile(data)
+  if (!found) return
+  if (isPostgresOf(found.pid, data)) {
+    log(`Stopping the database server ${found.pid}, whose owner is gone`)
+    await endServer(found.pid, 5_000)
+  }
+  for (const pid of postgresProcessesIn(data)) {
+    await endProcess(pid, [
+      { signal: 'SIGQUIT', ms: 500 },
+      { signal: 'SIGKILL', ms: 2_000 },
+    ])
+  }
+  // PostgreSQL removes the file of a dead server itself, but takes a pid used again, or an empty file, for a live one.
+  rmSync(path.join(data, 'postmaster.pid'), { force: true })
+}
+
+/**
+ * Fast shutdown (clients are disconnected, data is flushed), after `ms` immediate shutdown (the next start replays
+ * the log), then SIGKILL.
+ */
+export async function endServer(pid: number, ms: number): Promise<void> {
+  const steps = [
+    { signal: 'SIGINT', ms },
+    { signal: 'SIGQUIT', ms: 2_000 },
+    { signal: 'SIGKILL', ms: 2_000 },
+  ] as const
+  if (!(await endProcess(pid, steps))) throw new Error(`The database server ${pid} can't be stopped`)
+}

@@ -1,0 +1,69 @@
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { identify } from './processes.ts'
+
+/**
+ * Takes the lock of a database folder: the file `lock` names the process that owns the running server. A lock
+ * whose owner is gone is taken over. Only processes of one machine exclude each other.
+ *
+ * @returns what gives the lock back.
+ * @throws "already running" when its owner is alive.
+ */
+export function takeLock(home: string): () => void {
+  const file = path.join(home, 'lock')
+  const mine = `${file}.${process.pid}`
+  const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
+  writeFileSync(mine, record, { mode: 0o600 })
+  try {
+    // Linking makes the lock appear together with its content, or not at all.
+    while (!succeeds(() => linkSync(mine, file), 'EEXIST')) removeStale(file, home)
+  } finally {
+    rmSync(mine, { force: true })
+  }
+  let held = true
+  return () => {
+    if (held && read(file) === record) rmSync(file, { force: true })
+    held = false // A second call must not free what this process has locked anew.
+  }
+}
+
+function removeStale(file: string, home: string): void {
+  const seen = read(file)
+  if (seen === undefined) return
+  const owner = liveOwner(seen)
+  if (owner !== undefined) {
+    throw new Error(`The database in ${home} is already running (pid ${owner}); stop that process first`)
+  }
+  // Two processes may find the same stale lock: whoever moved away the winner's fresh one puts it back.
+  const aside = `${file}.stale.${process.pid}`
+  if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return
+  if (read(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')
+  rmSync(aside, { force: true })
+}
+
+function liveOwner(record: string): number | undefined {
+  try {
+    const { pid, started } = JSON.parse(record) as { pid: number; started: string }
+    return identify(pid) === started ? pid : undefined
+  } catch {
+    return undefined // Links appear whole, so this is no lock of ours being written.
+  }
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function succeeds(action: () => void, unlessCode: string): boolean {
+  try {
+    action()
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === unlessCode) return false
+    throw error
+  }
+}

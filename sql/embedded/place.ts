@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { type Account, chooseAccount, openTo, ownerOf } from './account.ts'
+
+/** Where one embedded database lives, and as whom it runs. */
+export interface Place {
+  readonly account: Account | undefined
+  /** The folder that holds data, sockets and lock: the data dir, or a folder elsewhere that the data dir names. */
+  readonly home: string
+  /** PostgreSQL's data folder. It may not exist yet. */
+  readonly data: string
+  /** Root-owned folder for a copy of the binaries, for when the account can't reach the installed ones. */
+  readonly shared: () => string
+}
+
+const NOTE = 'postgres.moved'
+
+/**
+ * Settles where the database of `dataDir` lives: in it, unless root starts it and PostgreSQL's user can't pass
+ * through the folders above. Then it lives under /var/lib/millrace (`ephemeral`: the temporary directory), and
+ * the file `postgres.moved` in `dataDir` says where.
+ *
+ * @throws when a database exists and its user can't reach it, or the place that the note names is gone.
+ */
+export function findPlace(dataDir: string, ephemeral: boolean): Place {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const own = realpathSync(dataDir)
+  const noted = readNote(own)
+  if (noted && !existsSync(path.join(noted, 'postgres')) && !ephemeral) {
+    throw new Error(
+      `The database of ${own} was kept in ${noted}, which is gone. Restore it, or delete ${path.join(own, NOTE)} to start with an empty database.`,
+    )
+  }
+  const home = noted ?? own
+  const data = path.join(home, 'postgres')
+  const account = chooseAccount(ownerOf(data))
+  const bases = () => sharedBases(ephemeral)
+  const shared = () => firstUsable(account, bases())
+  if (!account) return { account, home, data, shared }
+  if (existsSync(home) && openTo(account, home)) return { account, home, data, shared }
+  if (existsSync(data) && readdirSync(data).length > 0) {
+    throw new Error(
+      `The database in ${data} belongs to the user ${account.uid}, who can't reach it. Make the folders above enterable for that user (chmod o+x), or move the data folder.`,
+    )
+  }
+  const moved = path.join(shared(), fingerprint(own))
+  mkdirSync(moved, { recursive: true, mode: 0o700 })
+  if (!openTo(account, moved)) throw new Error(`The user ${account.uid} can't enter ${moved}`)
+  writeNote(own, moved)
+  return { account, home: moved, data: path.join(moved, 'postgres'), shared }
+}
+
+function readNote(dataDir: string): string | undefined {
+  try {
+    return readFileSync(path.join(dataDir, NOTE), 'utf8').split('\n')[0] || undefined
+  } catch {
+    return undefined
+  }
+}
+
+function writeNote(dataDir: string, moved: string): void {
+  const text = `${moved}\n\nThe database lives in the folder above, because its user can't reach this one.\n`
+  writeFileSync(path.join(dataDir, NOTE), text, { mode: 0o600 })
+}
+
+function sharedBases(ephemeral: boolean): string[] {
+  const temporary = [path.join(tmpdir(), 'millrace-0'), '/tmp/millrace-0']
+  return ephemeral ? temporary : ['/var/lib/millrace', ...temporary]
+}
+
+function firstUsable(account: Account | undefined, bases: readonly string[]): string {
+  const found = bases.find((base) => isOurs(base) && (!account || openTo(account, base)))
+  if (!found) throw new Error(`None of ${bases.join(', ')} can be made for the user ${account?.uid} to reach`)
+  return found
+}
+
+/** Makes `folder` for all to enter and us alone to write; false when it is someone else's or can't be made. */
+function isOurs(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o755 })
+    const { uid, mode } = lstatSync(folder)
+    if (!lstatSync(folder).isDirectory() || uid !== process.getuid?.()) return false
+    if ((mode & 0o777) !== 0o755) chmodSync(folder, 0o755)
+    return true
+  } catch {
+    return false
+  }
+}
+
+// A socket's address holds 104 bytes on macOS and 108 on Linux; the file name `.s.PGSQL.65535` takes 16 of them.
+const LONGEST_SOCKET_FOLDER = 87
+
+/**
+ * Makes the folder for the sockets, only the server's user and root may enter it: in `home`, or in the temporary
+ * directory when that path is too long for a socket. Removes what a crashed server left there.
+ */
+export function prepareSockets(home: string, account: Account | undefined): string {
+  const folder = socketFolder(home)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const owner = account?.uid ?? process.getuid?.()
+  const { uid, gid } = lstatSync(folder)
+  const ours = uid === owner || uid === process.getuid?.()
+  if (!lstatSync(folder).isDirectory() || !ours)
+    throw new Error(`${folder} belongs to another user (${uid}); remove it`)
+  if (account && (uid !== account.uid || gid !== account.gid)) chownSync(folder, account.uid, account.gid)
+  chmodSync(folder, 0o700)
+  for (const name of readdirSync(folder)) {
+    if (name.startsWith('.s.PGSQL.')) rmSync(path.join(folder, name), { force: true })
+  }
+  return folder
+}
+
+function socketFolder(home: string): string {
+  const name = `millrace-${process.getuid?.()}-${fingerprint(home)}`
+  const folders = [path.join(home, 'socket'), path.join(tmpdir(), name), path.join('/tmp', name)]
+  const short = folders.find((folder) => Buffer.byteLength(folder) <= LONGEST_SOCKET_FOLDER)
+  if (!short) throw new Error(`No folder has a path short enough for a socket: ${folders.join(', ')}`)
+  return short
+}
+
+function fingerprint(file: string): string {
+  return createHash('sha256').update(file).digest('hex').slice(0, 12)
+}

@@ -1,0 +1,103 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import path from 'node:path'
+import type { Account } from './account.ts'
+
+/**
+ * Says which process a pid stands for, so that a pid used again later is not taken for it: start time and boot
+ * on Linux (proc_pid_stat(5), field 22), start time by `ps` elsewhere. Undefined when it is gone or a zombie.
+ */
+export function identify(pid: number): string | undefined {
+  if (process.platform !== 'linux') {
+    const { stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'lstart='], { encoding: 'utf8' })
+    return stdout?.trim() || undefined
+  }
+  try {
+    // The name, field 2, may hold blanks and brackets: fields are counted from the last bracket.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (fields[0] === 'Z' || fields[0] === 'X') return undefined
+    return `${fields[19]}@${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}`
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether `pid` is a live PostgreSQL process whose data folder is `data` (an absolute path without symlinks). */
+export function isPostgresOf(pid: number, data: string): boolean {
+  if (identify(pid) === undefined) return false
+  if (process.platform === 'linux') return worksIn(pid, data)
+  const { stdout } = spawnSync('ps', ['-p', String(pid), '-o', 'command='], { encoding: 'utf8' })
+  return !!stdout?.includes('postgres') && stdout.includes(data)
+}
+
+/** All PostgreSQL processes whose working directory is `data`: the server and its children. Linux only; else none. */
+export function postgresProcessesIn(data: string): number[] {
+  if (process.platform !== 'linux') return []
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => worksIn(pid, data))
+}
+
+function worksIn(pid: number, data: string): boolean {
+  try {
+    const program = path.basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, ''))
+    return program === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === data
+  } catch {
+    return false
+  }
+}
+
+/** Sends each signal in turn, waiting up to its `ms` for the process to be gone. Answers whether it is. */
+export async function endProcess(
+  pid: number,
+  steps: readonly { signal: NodeJS.Signals; ms: number }[],
+): Promise<boolean> {
+  const before = identify(pid)
+  const gone = () => before === undefined || identify(pid) !== before
+  for (const { signal, ms } of steps) {
+    if (gone()) return true
+    try {
+      process.kill(pid, signal)
+    } catch {
+      return gone()
+    }
+    await until(gone, ms)
+  }
+  return gone()
+}
+
+/** Polls `condition` until it holds or `ms` are over; answers whether it held. */
+export async function until(condition: () => boolean, ms: number, every = 10): Promise<boolean> {
+  const deadline = performance.now() + ms
+  while (!condition()) {
+    if (performance.now() > deadline) return false
+    await new Promise((resolve) => setTimeout(resolve, every))
+  }
+  return true
+}
+
+/** Runs a program to its end as `account`. @throws with the last lines of its output when it fails. */
+export function run(
+  file: string,
+  args: readonly string[],
+  options: { account: Account | undefined; env: Record<string, string>; input?: string },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { cwd: '/', env: options.env, detached: true, ...options.account })
+    let output = ''
+    const collect = (chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-4_000)
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.stdin.on('error', () => {}) // A program that ends before it has read all: its exit code tells.
+    child.stdin.end(options.input ?? '')
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      if (code === 0) resolve()
+      else reject(new Error(`${path.basename(file)} failed (${signal ?? code}):\n${output.trim()}`))
+    })
+  })
+}

@@ -1,0 +1,173 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { Account } from './account.ts'
+import type { Binaries } from './binaries.ts'
+import { clearLeftovers, endServer, readPidFile } from './leftover.ts'
+
+export interface ServerOptions {
+  readonly binaries: Binaries
+  readonly account: Account | undefined
+  readonly data: string
+  readonly sockets: string
+  readonly logFile: string
+  readonly settings: Record<string, string>
+  readonly stopTimeoutMs: number
+  readonly log: (line: string) => void
+}
+
+export interface Server {
+  /** The port on 127.0.0.1, and in the socket's name. It stays the same for the server's life. */
+  readonly port: number
+  stop(): Promise<void>
+}
+
+const LOG_LIMIT = 10 * 1024 * 1024
+const START_LIMIT_MS = 120_000 // A crash may have left much log to replay.
+const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
+
+/**
+ * Starts the server and keeps it running: one that dies unasked is started again on the same port.
+ *
+ * @throws with the last lines of its log when it doesn't come up.
+ */
+export async function runServer(options: ServerOptions): Promise<Server> {
+  boundLog(options.logFile)
+  let { port, child } = await startOnFreePort(options)
+  let stopping = false
+  let restarting: Promise<void> | undefined
+  const watch = () => {
+    child.once('exit', (code, signal) => {
+      if (stopping) return
+      options.log(`The database server died (${signal ?? code}); starting it again`)
+      restarting = restart()
+    })
+  }
+  const restart = async () => {
+    for (let attempt = 0; !stopping; attempt++) {
+      await pause(RESTART_WAITS_MS[attempt] ?? 10_000, () => stopping)
+      try {
+        await clearLeftovers(options.data, options.log)
+        child = await launch(options, port)
+        return watch()
+      } catch (error) {
+        options.log(`The database server didn't start: ${(error as Error).message}`)
+      }
+    }
+  }
+  // Reached without stop() by a crash of ours only. Nothing asynchronous runs any more; a fast shutdown is asked for.
+  const lastResort = () => child.kill('SIGINT')
+  process.once('exit', lastResort)
+  watch()
+  return {
+    port,
+    stop: async () => {
+      stopping = true
+      await restarting
+      process.removeListener('exit', lastResort)
+      if (hasEnded(child)) return
+      await endServer(child.pid!, options.stopTimeoutMs)
+    },
+  }
+}
+
+async function startOnFreePort(options: ServerOptions): Promise<{ port: number; child: ChildProcess }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort()
+    try {
+      return { port, child: await launch(options, port) }
+    } catch (error) {
+      // Another program took the port between our look and the server's.
+      if (attempt === 5 || !/could not (bind|create any TCP)/.test((error as Error).message)) throw error
+    }
+  }
+}
+
+async function launch(options: ServerOptions, port: number): Promise<ChildProcess> {
+  const output = openSync(options.logFile, 'a', 0o600)
+  const logStart = statSync(options.logFile).size
+  const child = spawn(options.binaries.postgres, serverArguments(options, port), {
+    cwd: '/',
+    env: options.binaries.env,
+    stdio: ['ignore', output, output],
+    detached: true, // Ctrl-C in the terminal doesn't reach it: our ordered shutdown decides.
+    ...options.account,
+  })
+  closeSync(output)
+  child.unref()
+  const failure = await becomesReady(child, options)
+  if (failure === undefined) return child
+  if (child.pid !== undefined && !hasEnded(child)) await endServer(child.pid, options.stopTimeoutMs)
+  throw new Error(
+    `The database server ${failure}. ${options.logFile} ends:\n${tail(options.logFile, logStart)}`,
+  )
+}
+
+function serverArguments({ data, sockets, settings }: ServerOptions, port: number): string[] {
+  const all = {
+    ...settings,
+    port: String(port),
+    unix_socket_directories: `"${sockets.replaceAll('"', '""')}"`,
+  }
+  return ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+}
+
+/** Waits until postmaster.pid says `ready`; answers what went wrong instead, if anything. */
+async function becomesReady(child: ChildProcess, options: ServerOptions): Promise<string | undefined> {
+  let failure: string | undefined
+  child.once('error', (error) => {
+    failure = `can't be run: ${error.message}`
+  })
+  const started = performance.now()
+  let told = started
+  while (failure === undefined) {
+    if (hasEnded(child)) return `ended at its start (${child.signalCode ?? child.exitCode})`
+    const file = readPidFile(options.data)
+    if (file?.pid === child.pid && file?.status === 'ready') return undefined
+    const now = performance.now()
+    if (now - started > START_LIMIT_MS) return `wasn't ready after ${START_LIMIT_MS / 1_000} s`
+    if (now - told > 5_000) {
+      told = now
+      options.log('The database server is still recovering')
+    }
+    await pause(10)
+  }
+  return failure
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
+
+/** Waits `ms`, or until `early` holds. */
+async function pause(ms: number, early: () => boolean = () => false): Promise<void> {
+  const end = performance.now() + ms
+  while (performance.now() < end && !early()) {
+    await new Promise((resolve) => setTimeout(resolve, Math.min(50, ms)))
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+function boundLog(file: string): void {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT) truncateSync(file)
+}
+
+function tail(file: string, from: number): string {
+  const size = statSync(file).size
+  const start = Math.max(from, size - 4_000)
+  const handle = openSync(file, 'r')
+  const buffer = Buffer.alloc(size - start)
+  readSync(handle, buffer, 0, buffer.length, start)
+  closeSync(handle)
+  return buffer.toString().trim().split('\n').slice(-15).join('\n')
+}
