@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import path from 'node:path'
 import { connect } from './driver.ts'
 import { findBinaries } from './embedded/binaries.ts'
@@ -53,7 +54,7 @@ const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
   const { log = () => {}, ephemeral = false } = options
   const dataDir = path.resolve(options.dataDir)
-  const place = findPlace(dataDir, ephemeral)
+  const place = findPlace(dataDir, ephemeral, log)
   const unlock = takeLock(place.home)
   try {
     const binaries = findBinaries(place)
@@ -73,7 +74,14 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
     // A socket folder as the URL's host, its slashes escaped: the one form that pg and slonik agree on.
     const host = `postgres:${password}@${encodeURIComponent(sockets)}:${server.port}`
     const urlFor = (database: string) => `postgresql://${host}/${encodeURIComponent(database)}`
-    const stop = once(() => server.stop().finally(unlock))
+    const stop = once(async () => {
+      try {
+        await server.stop()
+        rmSync(sockets, { recursive: true, force: true })
+      } finally {
+        unlock()
+      }
+    })
     await ensureDatabase(urlFor('postgres')).catch((error) => stop().then(() => Promise.reject(error)))
     return { url: urlFor(DATABASE), urlFor, stop }
   } catch (error) {

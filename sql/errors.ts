@@ -132,7 +132,9 @@ export function mapDatabaseError(error: unknown): unknown {
       const mapped = constraints[constraint]
       if (mapped !== undefined) return fail(mapped, {}, { cause: error })
     }
+    if (OUTAGE_NAMES.has(e.name) || OUTAGE_TEXT.test(e.message)) return fail('database.down', {}, { cause: error })
     if (typeof code !== 'string') continue
+    if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
     if (code === '57014' || code === '53300' || code === '55P03') return fail('database.busy', {}, { cause: error })
     if (OUTAGE.has(code) || code.startsWith('08')) return fail('database.down', {}, { cause: error })
   }
@@ -141,3 +143,6 @@ export function mapDatabaseError(error: unknown): unknown {
 
 // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now (starting up), then libuv's errno.
 const OUTAGE = new Set(['57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT'])
+const OUTAGE_NAMES = new Set(['BackendTerminatedError', 'BackendTerminatedUnexpectedlyError', 'ConnectionError'])
+// What `pg` says without a code.
+const OUTAGE_TEXT = /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

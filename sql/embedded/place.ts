@@ -35,17 +35,17 @@ const NOTE = 'postgres.moved'
  *
  * @throws when a database exists and its user can't reach it, or the place that the note names is gone.
  */
-export function findPlace(dataDir: string, ephemeral: boolean): Place {
+export function findPlace(dataDir: string, ephemeral: boolean, log: (line: string) => void): Place {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const own = realpathSync(dataDir)
   const noted = readNote(own)
-  if (noted && !existsSync(path.join(noted, 'postgres')) && !ephemeral) {
+  if (noted && !existsSync(noted) && !ephemeral) {
     throw new Error(
       `The database of ${own} was kept in ${noted}, which is gone. Restore it, or delete ${path.join(own, NOTE)} to start with an empty database.`,
     )
   }
   const home = noted ?? own
-  const data = path.join(home, 'postgres')
+  const data = resolveLinks(path.join(home, 'postgres'))
   const account = chooseAccount(ownerOf(data))
   const bases = () => sharedBases(ephemeral)
   const shared = () => firstUsable(account, bases())
@@ -60,15 +60,22 @@ export function findPlace(dataDir: string, ephemeral: boolean): Place {
   mkdirSync(moved, { recursive: true, mode: 0o700 })
   if (!openTo(account, moved)) throw new Error(`The user ${account.uid} can't enter ${moved}`)
   writeNote(own, moved)
+  log(`The database of ${own} lives in ${moved}: its user ${account.uid} can't reach the first folder`)
   return { account, home: moved, data: path.join(moved, 'postgres'), shared }
 }
 
 function readNote(dataDir: string): string | undefined {
   try {
     return readFileSync(path.join(dataDir, NOTE), 'utf8').split('\n')[0] || undefined
-  } catch {
-    return undefined
+  } catch (error) {
+    // A note that can't be read is not a missing one: a second, empty database would be made beside the first.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
   }
+}
+
+function resolveLinks(file: string): string {
+  return existsSync(file) ? realpathSync(file) : file
 }
 
 function writeNote(dataDir: string, moved: string): void {
@@ -84,7 +91,7 @@ function sharedBases(ephemeral: boolean): string[] {
 function firstUsable(account: Account | undefined, bases: readonly string[]): string {
   const found = bases.find((base) => isOurs(base) && (!account || openTo(account, base)))
   if (!found) throw new Error(`None of ${bases.join(', ')} can be made for the user ${account?.uid} to reach`)
-  return found
+  return realpathSync(found)
 }
 
 /** Makes `folder` for all to enter and us alone to write; false when it is someone else's or can't be made. */

@@ -33,8 +33,9 @@ const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
  */
 export async function runServer(options: ServerOptions): Promise<Server> {
   boundLog(options.logFile)
-  let { port, child } = await startOnFreePort(options)
   let stopping = false
+  const isStopping = () => stopping
+  let { port, child } = await startOnFreePort(options)
   let restarting: Promise<void> | undefined
   const watch = () => {
     child.once('exit', (code, signal) => {
@@ -45,28 +46,23 @@ export async function runServer(options: ServerOptions): Promise<Server> {
   }
   const restart = async () => {
     for (let attempt = 0; !stopping; attempt++) {
-      await pause(RESTART_WAITS_MS[attempt] ?? 10_000, () => stopping)
+      await pause(RESTART_WAITS_MS[attempt] ?? 10_000, isStopping)
       try {
         await clearLeftovers(options.data, options.log)
-        child = await launch(options, port)
+        child = await launch(options, port, isStopping)
         return watch()
       } catch (error) {
         options.log(`The database server didn't start: ${(error as Error).message}`)
       }
     }
   }
-  // Reached without stop() by a crash of ours only. Nothing asynchronous runs any more; a fast shutdown is asked for.
-  const lastResort = () => child.kill('SIGINT')
-  process.once('exit', lastResort)
   watch()
   return {
     port,
     stop: async () => {
       stopping = true
       await restarting
-      process.removeListener('exit', lastResort)
-      if (hasEnded(child)) return
-      await endServer(child.pid!, options.stopTimeoutMs)
+      if (!hasEnded(child)) await endServer(child.pid!, options.stopTimeoutMs)
     },
   }
 }
@@ -83,7 +79,11 @@ async function startOnFreePort(options: ServerOptions): Promise<{ port: number; 
   }
 }
 
-async function launch(options: ServerOptions, port: number): Promise<ChildProcess> {
+async function launch(
+  options: ServerOptions,
+  port: number,
+  isStopping: () => boolean = () => false,
+): Promise<ChildProcess> {
   const output = openSync(options.logFile, 'a', 0o600)
   const logStart = statSync(options.logFile).size
   const child = spawn(options.binaries.postgres, serverArguments(options, port), {
@@ -95,7 +95,11 @@ async function launch(options: ServerOptions, port: number): Promise<ChildProces
   })
   closeSync(output)
   child.unref()
-  const failure = await becomesReady(child, options)
+  // For an exit without stop(), a crash of ours: a last, synchronous request for a fast shutdown.
+  const lastResort = () => child.kill('SIGINT')
+  process.once('exit', lastResort)
+  child.once('exit', () => process.removeListener('exit', lastResort))
+  const failure = await becomesReady(child, options, isStopping)
   if (failure === undefined) return child
   if (child.pid !== undefined && !hasEnded(child)) await endServer(child.pid, options.stopTimeoutMs)
   throw new Error(
@@ -113,7 +117,11 @@ function serverArguments({ data, sockets, settings }: ServerOptions, port: numbe
 }
 
 /** Waits until postmaster.pid says `ready`; answers what went wrong instead, if anything. */
-async function becomesReady(child: ChildProcess, options: ServerOptions): Promise<string | undefined> {
+async function becomesReady(
+  child: ChildProcess,
+  options: ServerOptions,
+  isStopping: () => boolean,
+): Promise<string | undefined> {
   let failure: string | undefined
   child.once('error', (error) => {
     failure = `can't be run: ${error.message}`
@@ -124,6 +132,7 @@ async function becomesReady(child: ChildProcess, options: ServerOptions): Promis
     if (hasEnded(child)) return `ended at its start (${child.signalCode ?? child.exitCode})`
     const file = readPidFile(options.data)
     if (file?.pid === child.pid && file?.status === 'ready') return undefined
+    if (isStopping()) return 'was stopped while it started'
     const now = performance.now()
     if (now - started > START_LIMIT_MS) return `wasn't ready after ${START_LIMIT_MS / 1_000} s`
     if (now - told > 5_000) {

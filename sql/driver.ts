@@ -1,0 +1,37 @@
+import pg from 'pg'
+
+/** The only importer of `pg`: bare clients for what a query pool can't do, and the pool that the queue library wants. */
+export type Client = pg.Client
+export type QueuePool = pg.Pool
+
+/** How every connection of a process introduces itself and gives up. */
+export interface ConnectOptions {
+  readonly url: string
+  readonly applicationName: string
+}
+
+function base(options: ConnectOptions) {
+  return {
+    connectionString: options.url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  }
+}
+
+/** Opens one client of its own. The caller listens to `error` and `end`, and ends it. */
+export async function connect(options: ConnectOptions & { pipeline?: boolean }): Promise<Client> {
+  const client = new pg.Client({ ...base(options), ...(options.pipeline ? { pipeline: true } : {}) })
+  client.on('error', () => {}) // Every pending query is rejected with it too; `end` follows.
+  await client.connect()
+  return client
+}
+
+/** The pool that graphile-worker fetches through: its LISTEN holds one connection for good, so `size` is at least 3. */
+export function createQueuePool(options: ConnectOptions & { size: number; onError: (error: Error) => void }): QueuePool {
+  const pool = new pg.Pool({ ...base(options), max: options.size, idleTimeoutMillis: 60_000 })
+  pool.on('error', options.onError)
+  pool.on('connect', (client) => client.on('error', options.onError))
+  return pool
+}

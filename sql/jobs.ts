@@ -1,0 +1,252 @@
+import { z } from 'zod'
+import { type Query, nothing, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Statements of the job ledger; the invariants live in the functions of migration 000002. */
+
+/** What becomes a row of `job`. */
+export interface JobSpec {
+  readonly id: string
+  readonly name: string
+  readonly queue: string
+  readonly owner_id: number | null
+  readonly actor: string | null
+  readonly when_busy: 'join' | 'wait'
+  readonly payload: unknown
+  readonly max_tries: number
+  readonly priority: number
+  readonly run_at: string | null
+  readonly request_id: string | null
+}
+
+const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
+export type Enqueued = z.output<typeof Enqueued>
+
+/** Adds jobs in the caller's transaction; one row per spec says which job it became. */
+export const enqueueJobs = (specs: readonly JobSpec[]): Query<Enqueued> =>
+  sql.prepared('job_enqueue', Enqueued)`
+    select spec_ordinal, job_id, joined from job_enqueue(${JSON.stringify(specs)}::jsonb) order by spec_ordinal`
+
+const Claimed = z.object({
+  id: z.string(),
+  name: z.string(),
+  payload: z.unknown(),
+  attempt: z.number(),
+  tries: z.number(),
+  max_tries: z.number(),
+  owner_id: z.number().nullable(),
+  actor: z.string().nullable(),
+  request_id: z.string().nullable(),
+})
+export type Claimed = z.output<typeof Claimed>
+
+export const claimJobs = (lease: string, ids: readonly string[], deliveries: readonly number[]): Query<Claimed> =>
+  sql.prepared('job_claim', Claimed)`
+    select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
+
+export interface ProgressEntry {
+  readonly id: string
+  readonly attempt: number
+  /** Counts the entries of one attempt, from 1. */
+  readonly n: number
+  readonly kind: string
+  readonly data: unknown
+}
+
+const Id = z.object({ id: z.string() })
+
+export const storeProgress = (entries: readonly ProgressEntry[]): Query<{ id: string }> =>
+  sql.prepared('job_progress', Id)`select id from job_progress(${JSON.stringify(entries)}::jsonb) as id`
+
+export interface FinishEntry {
+  readonly id: string
+  readonly attempt: number
+  readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'lost'
+  readonly result?: unknown
+  readonly code?: string
+  readonly detail?: string
+  readonly delay_ms?: number
+}
+
+/** Attempts in a row that may be cut short without progress before a job is given up: a job that kills its worker. */
+export const LOSS_LIMIT = 5
+
+export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
+  sql.prepared('job_finish', Id)`select id from job_finish(${JSON.stringify(entries)}::jsonb, ${LOSS_LIMIT}) as id`
+
+export const recoverJobs = (graceMs: number): Query<{ id: string }> =>
+  sql.prepared('job_recover', Id)`
+    select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${LOSS_LIMIT}) as id`
+
+export const cancelJob = (id: string): Query<{ found: boolean }> =>
+  sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
+
+/**
+ * Proves inside a transaction that an attempt is still the running one, and keeps it so until the commit: a
+ * take-over waits for the row lock. No row: somebody else runs the job now.
+ */
+export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
+  sql.prepared('job_fence', Id)`
+    select id from job where id = ${id}::uuid and attempt = ${attempt} and status = 'running' for share`
+
+// Leases.
+
+export interface LeaseRow {
+  readonly id: string
+  readonly name: string
+  readonly queues: readonly string[]
+  readonly poolIds: readonly string[]
+  readonly threads: number
+}
+
+export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
+  sql.type(nothing)`
+    insert into worker_lease (id, name, queues, pool_ids, threads, expires_at)
+    values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.poolIds, 'text')},
+      ${lease.threads}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
+
+const Heartbeat = z.object({
+  running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
+})
+export type Heartbeat = z.output<typeof Heartbeat>
+
+/** Renews a lease and answers what the database holds to be running under it; no row when the lease is lost. */
+export const renewLease = (id: string, poolIds: readonly string[], ttlMs: number): Query<Heartbeat> =>
+  sql.prepared('lease_renew', Heartbeat)`
+    update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
+      pool_ids = ${sql.array(poolIds, 'text')}
+    where id = ${id}::uuid
+    returning (select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
+      'cancel', job.cancel_requested_at is not null)), '[]') from job
+      where job.lease_id = worker_lease.id and job.status = 'running') as running`
+
+/** Gives a lease back at an orderly end. */
+export const deleteLease = (id: string): Query<unknown> =>
+  sql.type(nothing)`delete from worker_lease where id = ${id}::uuid`
+
+/** Frees what a queue pool that has ended still holds locked. */
+export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
+  sql.type(nothing)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
+
+// Housekeeping.
+
+/** Removes ended jobs past their time, a batch at a time; answers the number removed. */
+export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from job where id in (
+        select id from job where finished_at < now() - make_interval(secs => ${keepSeconds})
+        order by finished_at limit ${batch})
+      returning id
+    ), events as (
+      delete from job_event using expired where job_event.job_id = expired.id
+    )
+    select count(*)::int as count from expired`
+
+/** Frees deliveries locked by queue pools that no live worker owns, which a crash between two steps can leave. */
+export const unlockOrphanedPools = (): Query<unknown> =>
+  sql.type(nothing)`
+    select graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
+      select distinct locked_by from graphile_worker.jobs
+      where locked_by is not null and locked_at < now() - interval '1 minute'
+        and not exists (select from worker_lease where locked_by = any(pool_ids))) orphaned
+    having count(*) > 0`
+
+// Reads of the edge. `who` is the caller's account id; `everything` is true for admins.
+
+/** What clients see of a job; `job` is the row's name in the query. */
+const JOB_JSON = `json_build_object(
+  'job_id', job.id, 'name', job.name, 'queue', job.queue,
+  'status', case job.status when 'sent' then 'queued' else job.status end,
+  'label', job.label,
+  'progress', case when job.progress_current is not null or job.progress_total is not null
+    then json_build_object('current', job.progress_current, 'total', job.progress_total) end,
+  'attempts', job.attempt, 'result', job.result,
+  'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
+  'created_at', iso(job.created_at), 'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at))`
+
+const VISIBLE = '($2::boolean or job.owner_id = $1::int or job.owner_id is null)'
+
+export const readJob: ReadStatement = {
+  name: 'job',
+  text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid`,
+}
+
+/** Running first, then waiting, then ended newest first; $3 limit, $4 status or null. */
+export const readJobs: ReadStatement = {
+  name: 'jobs',
+  text: `
+    select coalesce(json_agg(j order by place, n), '[]')::text from (
+      (select 0 as place, row_number() over (order by job.id desc) as n, ${JOB_JSON} as j from job
+        where ${VISIBLE} and job.status = 'running' and coalesce($4::text, 'running') = 'running' order by job.id desc limit $3::int)
+      union all
+      (select 1, row_number() over (order by job.id), ${JOB_JSON} from job
+        where ${VISIBLE} and job.status in ('queued', 'sent') and coalesce($4::text, 'queued') = 'queued' order by job.id limit $3::int)
+      union all
+      (select 2, row_number() over (order by job.id desc), ${JOB_JSON} from job
+        where ${VISIBLE} and job.finished_at is not null and ($4::text is null or job.status = $4::text) order by job.id desc limit $3::int)
+      order by place, n limit $3::int) jobs`,
+}
+
+// One line per event: job id, seq, kind, status, owner, frame; tabs between, since JSON text never holds a raw tab.
+const STATUS_FRAME = (status: string, label: string, current: string, total: string): string => `json_strip_nulls(json_build_object(
+  'job_id', job.id, 'status', ${status}, 'label', ${label},
+  'progress', case when ${current} is not null or ${total} is not null
+    then json_build_object('current', ${current}, 'total', ${total}) end,
+  'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
+  || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
+const LINE = (seq: string, kind: string, status: string, frame: string): string =>
+  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, ''), (${frame})::text)`
+const ROW_STATUS = `(case job.status when 'sent' then 'queued' else job.status end)`
+const ROW_FRAME = STATUS_FRAME(ROW_STATUS, 'job.label', 'job.progress_current', 'job.progress_total')
+
+/** Events of jobs after a cursor each: $1 ids, $2 last seq seen. */
+export const readEventsAfter: ReadStatement = {
+  name: 'job_events_after',
+  text: `
+    select ${LINE('e.seq', 'e.kind', `coalesce(e.data ->> 'status', '')`, `case when e.kind = 'status' then ${STATUS_FRAME(
+      `(e.data ->> 'status')`,
+      `(e.data ->> 'label')`,
+      `(e.data ->> 'current')::int`,
+      `(e.data ->> 'total')::int`,
+    )} else e.data end`)}
+    from unnest($1::uuid[], $2::int[]) as wanted(id, after)
+    join job on job.id = wanted.id join job_event e on e.job_id = wanted.id and e.seq > wanted.after
+    order by e.job_id, e.seq`,
+}
+
+/** The present state of some jobs as lines: $1 ids. */
+export const readStates: ReadStatement = {
+  name: 'job_states',
+  text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where job.id = any($1::uuid[])`,
+}
+
+/** The present state of one job if the caller may see it: $1 who, $2 everything, $3 id. */
+export const readVisibleState: ReadStatement = {
+  name: 'job_visible_state',
+  text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid`,
+}
+
+/** Live jobs, and those ended since $3 (ms since the epoch, or null): the start of the stream of all jobs. */
+export const readLiveStates: ReadStatement = {
+  name: 'job_live_states',
+  text: `
+    (select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job
+      where ${VISIBLE} and job.finished_at > to_timestamp($3::float8 / 1000) order by job.finished_at limit 1000)
+    union all
+    (select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job
+      where ${VISIBLE} and job.status = 'running' order by job.id limit 1000)
+    union all
+    (select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job
+      where ${VISIBLE} and job.status in ('queued', 'sent') order by job.id limit 1000)`,
+}
+
+/** Jobs by queue and state with the age of the oldest waiting one, for metrics. */
+export const readQueueDepths: ReadStatement = {
+  name: 'job_queue_depths',
+  text: `
+    select coalesce(json_agg(q), '[]')::text from (
+      select queue, case status when 'sent' then 'queued' else status end as status, count(*) as count,
+        extract(epoch from now() - min(greatest(created_at, run_at))) as oldest_seconds
+      from job where status in ('queued', 'sent', 'running') group by 1, 2) q`,
+}

@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { connect, type Client, type ConnectOptions } from './driver.ts'
+
+/**
+ * The one LISTEN connection of a process. A notification is a hint: what it misses while the connection is
+ * down is lost, so after each (re)connect `onReconnect` re-reads whatever the hints are about.
+ */
+export interface Listener {
+  close(): Promise<void>
+  readonly connected: boolean
+}
+
+export interface ListenOptions extends ConnectOptions {
+  /** Channel (lower case: unquoted LISTEN folds, pg_notify does not) -> what to do with a payload. */
+  readonly channels: Readonly<Record<string, (payload: string) => void>>
+  readonly onReconnect: () => void
+  readonly onError: (error: unknown) => void
+  /** How often the server is asked whether it still listens, in ms. A half-open socket looks alive until then. */
+  readonly heartbeatMs?: number
+}
+
+const BACKOFF_MS = [50, 100, 250, 500, 1000, 2000, 5000]
+
+/** Connects, listens, and keeps doing so until closed. Resolves once the first LISTEN has succeeded. */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const stop = new AbortController()
+  let client: Client | null = null
+  const first = Promise.withResolvers<void>()
+
+  const session = async (): Promise<void> => {
+    const opened = await connect(options)
+    const ended = new Promise<void>((resolve) => opened.once('end', resolve))
+    opened.on('notification', ({ channel, payload }) => options.channels[channel]?.(payload ?? ''))
+    try {
+      await opened.query(Object.keys(options.channels).map((name) => `listen ${name}`).join(';'))
+      client = opened
+      first.resolve()
+      options.onReconnect()
+      await Promise.race([ended, heartbeat(opened, options, stop.signal)])
+    } finally {
+      client = null
+      opened.end().catch(() => {})
+    }
+  }
+
+  const run = async (): Promise<void> => {
+    for (let failures = 0; !stop.signal.aborted; ) {
+      const startedAt = Date.now()
+      await session().catch((error) => {
+        if (!stop.signal.aborted) options.onError(error)
+      })
+      failures = Date.now() - startedAt > 10_000 ? 0 : failures + 1
+      const wait = BACKOFF_MS[Math.min(failures, BACKOFF_MS.length - 1)] ?? 5000
+      await delay(wait * (0.5 + Math.random()), undefined, { signal: stop.signal }).catch(() => {})
+    }
+  }
+
+  const running = run()
+  await Promise.race([first.promise, running])
+  return {
+    get connected() {
+      return client !== null
+    },
+    close: async () => {
+      stop.abort()
+      await running
+    },
+  }
+}
+
+/** Asks the server at intervals which channels it has for us; throws when one is gone or no answer comes in 5 s. */
+async function heartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
+  const wanted = Object.keys(options.channels).length
+  for (;;) {
+    try {
+      await delay(options.heartbeatMs ?? 10_000, undefined, { signal })
+    } catch {
+      return
+    }
+    const answer = client.query<{ n: number }>('select count(*)::int as n from pg_listening_channels()')
+    const late = delay(5_000, null, { ref: false })
+    const result = await Promise.race([answer, late])
+    if (result === null || result.rows[0]?.n !== wanted) throw new Error('The LISTEN connection went deaf')
+  }
+}

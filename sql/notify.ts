@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { type Database, sql } from './db.ts'
+
+/** Channel of "these jobs have changed": payload is job ids separated by spaces, or `*` for too many to name. */
+export const JOB_EVENTS = 'job_events'
+
+/** Channel of "this account has changed": payload is the account id. */
+export const ACCOUNT_CHANGED = 'account_changed'
+
+// A payload ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit.
+const MOST_IDS = 200
+const INTERVAL_MS = 25
+
+/**
+ * Tells listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a lock of the
+ * whole cluster, so this is done once for many: the first of a burst at once, then at most one per 25 ms.
+ */
+export interface Publisher {
+  mark(jobId: string): void
+  /** Sends what is marked; resolves when it is out. */
+  close(): Promise<void>
+}
+
+export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
+  const dirty = new Set<string>()
+  let sending: Promise<void> | null = null
+
+  const send = async (): Promise<void> => {
+    while (dirty.size > 0) {
+      const ids = dirty.size > MOST_IDS ? '*' : [...dirty].join(' ')
+      dirty.clear()
+      // A lost hint costs its readers one slow poll; the rows are already there.
+      await db.run(sql.prepared('notify', z.unknown())`select pg_notify(${JOB_EVENTS}, ${ids})`).catch(onError)
+      await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS))
+    }
+    sending = null
+  }
+
+  return {
+    mark: (jobId) => {
+      dirty.add(jobId)
+      sending ??= Promise.resolve().then(send)
+    },
+    close: async () => {
+      await sending
+    },
+  }
+}

@@ -1,0 +1,14 @@
+import { housekeeping } from './system/housekeeping.ts'
+import type { AnyTask } from './task.ts'
+
+/** A task that runs at times. `match` is cron's five fields, in UTC; the payload is always `{}`. */
+export interface CronEntry {
+  /** Permanent: under another name it would run once more. */
+  readonly identifier: string
+  readonly match: string
+  readonly task: AnyTask
+}
+
+export const schedule: readonly CronEntry[] = [
+  { identifier: 'housekeeping', match: '* * * * *', task: housekeeping as unknown as AnyTask },
+]

@@ -1,0 +1,161 @@
+import { z } from 'zod'
+
+/**
+ * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
+ * environment, and nothing else reads that. `.env.example` is checked against this file by a test.
+ */
+
+const count = (fallback: number, min = 0, max = 1_000_000_000) =>
+  z.coerce.number().int().min(min).max(max).default(fallback)
+const flag = (fallback: boolean) => z.stringbool().default(fallback)
+const list = (...values: readonly string[]) =>
+  z
+    .string()
+    .transform((text) => text.split(',').map((item) => item.trim()).filter(Boolean))
+    .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
+      error: `must be a comma list of ${values.join(', ')}`,
+    })
+
+export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+const Environment = z.object({
+  PROJECT_NAME: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be lower-case letters, digits, - and _').default('millrace'),
+  NODE_ENV: z.enum(['development', 'production', 'test']).default('development'),
+  HOST: z.string().min(1).default('127.0.0.1'),
+  PORT: count(8000, 0, 65_535),
+  PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')).optional(),
+  WEB_CONCURRENCY: count(1, 1, 256),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).or(z.string().regex(/^postgres(ql)?:\/\//)).optional(),
+  DATABASE_URL_UNPOOLED: z.string().regex(/^postgres(ql)?:\/\//).optional(),
+  DATA_DIR: z.string().min(1).default('.data'),
+  SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
+  AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
+  OPEN_AREAS: list(...AREAS).optional(),
+  ADMIN_EMAIL: z.email().transform((email) => email.toLowerCase()).optional(),
+  ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
+  REGISTRATION_ENABLED: flag(true),
+  ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
+  REFRESH_TOKEN_DAYS: count(14, 1, 365),
+  TRUST_PROXY: flag(false),
+  CORS_ORIGINS: list().optional(),
+  WORKER_PROCESSES: count(1, 0, 256),
+  WORKER_THREADS: count(8, 1, 256),
+  WORKER_QUEUES: list().optional(),
+  WORKER_MAX_TRIES: count(3, 1, 100),
+  WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
+  REQUEST_WAIT_SECONDS: count(120, 0, 3600),
+  MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
+  MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
+  VISION_PROVIDER: z.enum(['tesseract', 'none']).default('tesseract'),
+  LOG_LEVEL: z.enum(LEVELS).default('info'),
+})
+
+/** Names of all settings, for `.env.example` and the README's table. */
+export const SETTING_NAMES = Object.keys(Environment.shape)
+
+export interface Settings {
+  readonly projectName: string
+  readonly production: boolean
+  readonly host: string
+  readonly port: number
+  readonly publicBaseUrl: string
+  readonly webConcurrency: number
+  /** Absent: the embedded PostgreSQL. */
+  readonly databaseUrl: string | undefined
+  readonly databaseUrlUnpooled: string | undefined
+  readonly dataDir: string
+  /** Absent in development until the start has generated one. */
+  readonly secretKey: string | undefined
+  readonly authLevel: 'rbac' | 'basic' | 'none'
+  /** Areas that answer callers without a credential. */
+  readonly openAreas: ReadonlySet<string>
+  readonly adminEmail: string | undefined
+  readonly adminPassword: string | undefined
+  readonly registrationEnabled: boolean
+  readonly accessTokenSeconds: number
+  readonly refreshTokenSeconds: number
+  readonly trustProxy: boolean
+  readonly corsOrigins: ReadonlySet<string>
+  readonly workerProcesses: number
+  readonly workerThreads: number
+  /** Absent: all queues. */
+  readonly workerQueues: readonly string[] | undefined
+  readonly workerMaxTries: number
+  readonly keepResultSeconds: number
+  readonly requestWaitSeconds: number
+  readonly maxUploadBytes: number
+  readonly maxJsonBytes: number
+  readonly visionProvider: 'tesseract' | 'none'
+  readonly logLevel: (typeof LEVELS)[number]
+  /** Checks rows and responses against their schemas. */
+  readonly checked: boolean
+}
+
+/** What is wrong with an environment, one line per problem. */
+export class SettingsError extends Error {
+  readonly problems: readonly string[]
+  constructor(problems: readonly string[]) {
+    super(`The settings can't be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+    this.name = 'SettingsError'
+    this.problems = problems
+  }
+}
+
+/**
+ * Reads settings from an environment; an empty variable counts as unset.
+ * @throws SettingsError naming every problem at once.
+ */
+export function parse(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
+  const result = Environment.safeParse(given)
+  if (!result.success) {
+    throw new SettingsError(result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
+  }
+  const env = result.data
+  const production = env.NODE_ENV === 'production'
+  const problems = crossChecks(env, production)
+  if (problems.length > 0) throw new SettingsError(problems)
+  return Object.freeze({
+    projectName: env.PROJECT_NAME,
+    production,
+    host: env.HOST,
+    port: env.PORT,
+    publicBaseUrl: env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    webConcurrency: env.WEB_CONCURRENCY,
+    databaseUrl: env.DATABASE_URL,
+    databaseUrlUnpooled: env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL,
+    dataDir: env.DATA_DIR,
+    secretKey: env.SECRET_KEY,
+    authLevel: env.AUTH_LEVEL,
+    openAreas: new Set(env.OPEN_AREAS ?? (production ? [] : AREAS)),
+    adminEmail: env.ADMIN_EMAIL,
+    adminPassword: env.ADMIN_PASSWORD,
+    registrationEnabled: env.REGISTRATION_ENABLED,
+    accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
+    refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,
+    trustProxy: env.TRUST_PROXY,
+    corsOrigins: new Set(env.CORS_ORIGINS ?? []),
+    workerProcesses: env.WORKER_PROCESSES,
+    workerThreads: env.WORKER_THREADS,
+    workerQueues: env.WORKER_QUEUES,
+    workerMaxTries: env.WORKER_MAX_TRIES,
+    keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
+    requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
+    maxUploadBytes: env.MAX_UPLOAD_BYTES,
+    maxJsonBytes: env.MAX_JSON_BYTES,
+    visionProvider: env.VISION_PROVIDER,
+    logLevel: env.LOG_LEVEL,
+    checked: !production,
+  })
+}
+
+function crossChecks(env: z.output<typeof Environment>, production: boolean): string[] {
+  const problems: string[] = []
+  if (production && env.SECRET_KEY === undefined) problems.push('SECRET_KEY: required in production (32 characters or more)')
+  if (production && env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
+  if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
+    problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')
+  }
+  return problems
+}

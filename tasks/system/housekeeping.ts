@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
+import type { Query } from '../../sql/db.ts'
+import { deleteAbandonedUploads } from '../../sql/documents.ts'
+import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
+import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
+import { defineTask } from '../task.ts'
+
+// Small enough that no statement holds its locks for long.
+const BATCH = 1000
+
+/** Removes what has run out: ended jobs, tokens, idempotency keys, uploads that nobody finished. */
+export const housekeeping = defineTask({
+  name: 'system.housekeeping',
+  queue: 'system',
+  pool: 'io',
+  actor: () => 'housekeeping',
+  whenBusy: 'join',
+  payload: z.strictObject({}),
+  result: z.strictObject({ jobs: z.int(), tokens: z.int(), keys: z.int(), uploads: z.int() }),
+  run: async ({ db, settings, signal }) => {
+    const all = async (query: () => Query<{ count: number }>): Promise<number> => {
+      let total = 0
+      for (let count = BATCH; count === BATCH && !signal.aborted; total += count) ({ count } = await db.one(query()))
+      return total
+    }
+    await db.run(unlockOrphanedPools())
+    return {
+      jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
+      tokens: await all(() => deleteExpiredRefreshTokens(BATCH)),
+      keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
+      uploads: await all(() => deleteAbandonedUploads(BATCH)),
+    }
+  },
+})

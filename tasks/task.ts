@@ -1,0 +1,100 @@
+import type { z } from 'zod'
+import type { Queries } from '../sql/db.ts'
+import { uuidv7 } from '../sql/ids.ts'
+import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
+import type { TaskContext } from './context.ts'
+
+/** Where a task's function runs: `io` threads hold many tasks at once, `cpu` threads one each, `model` is one thread. */
+export type PoolName = 'io' | 'cpu' | 'model'
+
+export interface TaskDefinition<P, R> {
+  /** Unique, `<area>.<verb>`; also its identifier in the queue. */
+  readonly name: string
+  /** The queue group: each has its own runner and slots. */
+  readonly queue: string
+  readonly pool: PoolName
+  /** Checked when enqueued and again when run, because old jobs outlive deploys. */
+  readonly payload: z.ZodType<P>
+  readonly result: z.ZodType<R>
+  /** The entity that handles its messages one after the other; absent: jobs of this task are independent. */
+  readonly actor?: (payload: P) => string
+  /** What a message to a busy actor does: become the one under way, or wait behind it. Default `wait`. */
+  readonly whenBusy?: 'join' | 'wait'
+  /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */
+  readonly tries?: number
+  /** Longest run of one attempt in seconds; default 3600. */
+  readonly timeoutSeconds?: number
+  /** Longest silence of one attempt in seconds: one that reports nothing for this long is cut short. */
+  readonly stallSeconds?: number
+  /** Lower runs first; default 0. */
+  readonly priority?: number
+  /** Does the work. Safe to run again: an attempt may be cut short at any point. */
+  run(ctx: TaskContext, payload: P): Promise<R>
+}
+
+/** A task with its types erased, as the worker's registry holds it: the payload is parsed before it is run. */
+export type AnyTask = TaskDefinition<never, unknown>
+
+/** Declares a task. */
+export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefinition<P, R> {
+  return definition
+}
+
+/** A job that a route or task has added; it exists once the transaction commits. */
+export interface JobRef<R> {
+  readonly jobId: string
+  /** True when the actor was busy with a job that this request became part of. */
+  readonly joined: boolean
+  readonly result: z.ZodType<R>
+}
+
+export interface EnqueueOptions {
+  /** The account the job belongs to; null when nobody's. */
+  readonly ownerId: number | null
+  readonly requestId?: string | null
+  /** Starts no earlier than this many milliseconds from now. */
+  readonly delayMs?: number
+  /** Overrides `WORKER_MAX_TRIES` for tasks that name no number of their own. */
+  readonly maxTries: number
+}
+
+/**
+ * Adds one job in the caller's transaction: the job exists if and only if what the transaction wrote does.
+ * @throws ZodError when the payload is not the task's.
+ */
+export async function enqueue<P, R>(
+  tx: Queries,
+  task: TaskDefinition<P, R>,
+  payload: P,
+  options: EnqueueOptions,
+): Promise<JobRef<R>> {
+  const [ref] = await enqueueMany(tx, task, [payload], options)
+  return ref!
+}
+
+/** Adds many jobs of one task in one statement, in order. */
+export async function enqueueMany<P, R>(
+  tx: Queries,
+  task: TaskDefinition<P, R>,
+  payloads: readonly P[],
+  options: EnqueueOptions,
+): Promise<readonly JobRef<R>[]> {
+  const rows = await tx.any(enqueueJobs(payloads.map((payload) => spec(task, payload, options))))
+  return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
+}
+
+function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOptions): JobSpec {
+  return {
+    id: uuidv7(),
+    name: task.name,
+    queue: task.queue,
+    owner_id: options.ownerId,
+    actor: task.actor?.(payload) ?? null,
+    when_busy: task.whenBusy ?? 'wait',
+    payload: task.payload.parse(payload),
+    max_tries: task.tries ?? options.maxTries,
+    priority: task.priority ?? 0,
+    run_at: options.delayMs === undefined ? null : new Date(Date.now() + options.delayMs).toISOString(),
+    request_id: options.requestId ?? null,
+  }
+}

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Database } from '../sql/db.ts'
+import { deleteLease, type Heartbeat, insertLease, recoverJobs, renewLease } from '../sql/jobs.ts'
+import type { Log } from '../tasks/log.ts'
+
+/** This process's claim to be alive, on the database's clock. Whoever sees another's run out takes its jobs over. */
+export interface Lease {
+  readonly id: string
+  close(): Promise<void>
+}
+
+export interface LeaseOptions {
+  readonly db: Database
+  readonly log: Log
+  readonly queues: readonly string[]
+  /** The queue pools that hold deliveries in this process's name. */
+  readonly poolIds: () => readonly string[]
+  readonly threads: () => number
+  readonly onHeartbeat: (running: Heartbeat['running']) => void
+  readonly onLost: () => void
+  readonly onRecovered: (jobIds: readonly string[]) => void
+}
+
+// A job whose worker was killed runs again within 3 s: the lease runs out after at most 2, and is looked at
+// four times a second.
+const TTL_MS = 2000
+const RENEW_MS = 500
+const WATCH_MS = 250
+
+export async function holdLease(options: LeaseOptions): Promise<Lease> {
+  const { db, log } = options
+  let id = randomUUID() as string
+  let renewedAt = Date.now()
+  // A process that has just been cut off itself is no judge of others: they may have been, too.
+  let judgeFrom = 0
+  let stopped = false
+
+  const insert = (): Promise<number> =>
+    db.run(
+      insertLease(
+        { id, name: `${hostname()}/${process.pid}`, queues: options.queues, poolIds: options.poolIds(), threads: options.threads() },
+        TTL_MS,
+      ),
+    )
+
+  const renew = async (): Promise<void> => {
+    const row = await db.maybeOne(renewLease(id, options.poolIds(), TTL_MS))
+    if (Date.now() - renewedAt > TTL_MS - RENEW_MS) judgeFrom = Date.now() + TTL_MS
+    renewedAt = Date.now()
+    if (row !== null) return options.onHeartbeat(row.running)
+    log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
+    options.onLost()
+    id = randomUUID()
+    await insert()
+  }
+
+  const watch = async (): Promise<void> => {
+    if (Date.now() < judgeFrom) return
+    const recovered = await db.any(recoverJobs(TTL_MS * 2))
+    if (recovered.length === 0) return
+    log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
+    options.onRecovered(recovered.map((row) => row.id))
+  }
+
+  await insert()
+  const loops = [every(RENEW_MS, renew), every(WATCH_MS, watch)]
+  function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
+    let busy = false
+    return setInterval(() => {
+      if (busy || stopped) return
+      busy = true
+      work()
+        .catch((error) => log.warn({ err: error }, 'The lease could not be looked after'))
+        .finally(() => {
+          busy = false
+        })
+    }, ms)
+  }
+
+  return {
+    get id() {
+      return id
+    },
+    close: async () => {
+      stopped = true
+      for (const loop of loops) clearInterval(loop)
+      await db.run(deleteLease(id)).catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
+    },
+  }
+}

@@ -1,0 +1,174 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Database } from '../sql/db.ts'
+import { Failure } from '../sql/errors.ts'
+import {
+  type Claimed,
+  claimJobs,
+  type FinishEntry,
+  finishJobs,
+  type ProgressEntry,
+  storeProgress,
+} from '../sql/jobs.ts'
+import type { Publisher } from '../sql/notify.ts'
+import type { Log } from '../tasks/log.ts'
+
+/**
+ * What this process tells the database about its jobs, in batches: while one statement is under way the next one
+ * fills up, so the busier the process, the more jobs share a commit. Per job the order of calls is kept. An outage
+ * delays, and never drops, what was said.
+ */
+export interface Ledger {
+  /** Takes a job for this worker; null when the delivery is stale or the job is no longer there to run. */
+  claim(id: string, delivery: number): Promise<Claimed | null>
+  progress(entry: ProgressEntry): void
+  /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
+  finish(entry: FinishEntry): Promise<boolean>
+  /** Resolves when nothing is left to store. */
+  idle(): Promise<void>
+}
+
+export interface LedgerOptions {
+  readonly db: Database
+  readonly publisher: Publisher
+  readonly log: Log
+  readonly leaseId: () => string
+  /** Called for an attempt whose progress the database refused: it has been taken over. */
+  readonly onSuperseded: (id: string, attempt: number) => void
+}
+
+// Enough to amortize a commit; more would only hold row locks longer.
+const MOST_ENTRIES = 500
+
+interface Waiting<T, R> {
+  readonly item: T
+  readonly resolve: (result: R) => void
+}
+
+export function createLedger(options: LedgerOptions): Ledger {
+  const claims: Waiting<{ id: string; delivery: number }, Claimed | null>[] = []
+  const progress: ProgressEntry[] = []
+  const finishes: Waiting<FinishEntry, boolean>[] = []
+  let claiming: Promise<void> | null = null
+  let writing: Promise<void> | null = null
+
+  const claimLoop = async (): Promise<void> => {
+    await nextTurn()
+    while (claims.length > 0) await claimBatch(options, claims.splice(0, MOST_ENTRIES))
+    claiming = null
+  }
+
+  const writeLoop = async (): Promise<void> => {
+    await nextTurn()
+    while (progress.length > 0 || finishes.length > 0) {
+      // All progress said before these ends is stored before them.
+      const ends = finishes.splice(0, MOST_ENTRIES)
+      while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
+      if (ends.length > 0) await finishBatch(options, ends)
+    }
+    writing = null
+  }
+
+  return {
+    claim: (id, delivery) =>
+      new Promise((resolve) => {
+        claims.push({ item: { id, delivery }, resolve })
+        claiming ??= claimLoop()
+      }),
+    progress: (entry) => {
+      progress.push(entry)
+      writing ??= writeLoop()
+    },
+    finish: (item) =>
+      new Promise((resolve) => {
+        finishes.push({ item, resolve })
+        writing ??= writeLoop()
+      }),
+    idle: async () => {
+      while (writing !== null || claiming !== null) await Promise.all([writing, claiming])
+    },
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+async function claimBatch(
+  { db, publisher, log, leaseId }: LedgerOptions,
+  batch: readonly Waiting<{ id: string; delivery: number }, Claimed | null>[],
+): Promise<void> {
+  const rows = await untilStored(log, () =>
+    db.any(
+      claimJobs(
+        leaseId(),
+        batch.map(({ item }) => item.id),
+        batch.map(({ item }) => item.delivery),
+      ),
+    ),
+  )
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  for (const { item, resolve } of batch) {
+    const row = byId.get(item.id) ?? null
+    byId.delete(item.id)
+    if (row !== null) publisher.mark(row.id)
+    resolve(row)
+  }
+}
+
+async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
+  const stored = await isolated(options.log, batch, async (entries) => {
+    return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
+  })
+  for (const { id, attempt } of batch) {
+    if (stored.has(id)) options.publisher.mark(id)
+    else options.onSuperseded(id, attempt)
+  }
+}
+
+async function finishBatch(options: LedgerOptions, batch: readonly Waiting<FinishEntry, boolean>[]): Promise<void> {
+  const entries = batch.map(({ item }) => item)
+  const store = async (some: readonly FinishEntry[]): Promise<Set<string>> =>
+    new Set((await options.db.any(finishJobs(some))).map((row) => row.id))
+  const ended = await isolated(options.log, entries, store, ({ id, attempt }) =>
+    store([{ id, attempt, outcome: 'failed', code: 'internal', detail: 'The result of the job could not be stored' }]),
+  )
+  for (const { item, resolve } of batch) {
+    if (ended.has(item.id)) options.publisher.mark(item.id)
+    resolve(ended.has(item.id))
+  }
+}
+
+/** Stores a batch; when one of its entries can't be stored at all, that one alone pays for it. */
+async function isolated<T extends { id: string }>(
+  log: Log,
+  batch: readonly T[],
+  store: (entries: readonly T[]) => Promise<Set<string>>,
+  instead?: (entry: T) => Promise<Set<string>>,
+): Promise<Set<string>> {
+  try {
+    return await untilStored(log, () => store(batch))
+  } catch (error) {
+    const stored = new Set<string>()
+    for (const entry of batch) {
+      const ids = await untilStored(log, () => store([entry])).catch(() => {
+        log.error({ err: error, jobId: entry.id }, 'An entry of the job ledger could not be stored')
+        return instead === undefined ? new Set([entry.id]) : untilStored(log, () => instead(entry))
+      })
+      for (const id of ids) stored.add(id)
+    }
+    return stored
+  }
+}
+
+/** Repeats through outages and deadlocks, for as long as they last; other errors are the statement's own. */
+async function untilStored<T>(log: Log, store: () => Promise<T>): Promise<T> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await store()
+    } catch (error) {
+      if (!(error instanceof Failure && error.retryable)) throw error
+      if (failures === 0) log.warn({ err: error }, 'The job ledger waits for the database')
+      await delay(Math.min(50 * 2 ** failures, 1000))
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { BroadcastChannel } from 'node:worker_threads'
+import { Piscina } from 'piscina'
+import type { Log } from '../tasks/log.ts'
+import type { Settings } from '../tasks/settings.ts'
+import type { PoolName } from '../tasks/task.ts'
+import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadJob, ThreadReport } from './protocol.ts'
+
+/**
+ * The thread pools of a worker process, by queue group and nature of the work, so that a flood in one group never
+ * takes the threads of another. A pool is made at its first job.
+ */
+export interface Pools {
+  /** Runs a job on a thread; always resolves. Jobs handed over in one turn share a trip to their thread. */
+  run(queue: string, pool: PoolName, job: ThreadJob): Promise<Outcome>
+  /** Tells the thread to stop the job; one that has not within the grace period dies with its thread. */
+  abort(id: string, attempt: number, reason: AbortReason): void
+  readonly threads: number
+  close(): Promise<void>
+}
+
+export interface PoolsOptions {
+  readonly settings: Settings
+  readonly databaseUrl: string
+  readonly log: Log
+  readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
+  /** How long a job may take to follow its abort signal, in ms. */
+  readonly killGraceMs?: number
+}
+
+interface Running {
+  readonly job: ThreadJob
+  readonly settle: (outcome: Outcome) => void
+  readonly pool: Piscina
+  threadId: number | null
+  abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
+}
+
+interface Waiting {
+  readonly pool: Piscina
+  readonly perTrip: number
+  readonly jobs: ThreadJob[]
+}
+
+// Threads wait for I/O most of the time, so few carry many jobs.
+const IO_THREADS = 2
+const IO_JOBS_PER_THREAD = 256
+// Bounds what a bad document can take; the pool replaces a thread that passes it. WASM and native memory are beside it.
+const CPU_HEAP_MB = 384
+
+export function createPools(options: PoolsOptions): Pools {
+  const channelName = `millrace-${randomUUID()}`
+  const channel = new BroadcastChannel(channelName)
+  const pools = new Map<string, Waiting>()
+  const running = new Map<string, Running>()
+  const killed = new Set<number>()
+  let scheduled = false
+
+  const poolOf = (queue: string, name: PoolName): Waiting => {
+    const key = `${queue}/${name}`
+    const known = pools.get(key)
+    if (known !== undefined) return known
+    const made = { pool: makePool(options, name, channelName), perTrip: name === 'io' ? 64 : 1, jobs: [] }
+    made.pool.on('message', (message: ThreadReport) => onReport(message))
+    made.pool.on('error', (error) => options.log.error({ err: error, pool: key }, 'A task thread failed'))
+    pools.set(key, made)
+    return made
+  }
+
+  const onReport = ({ threadId, entries }: ThreadReport): void => {
+    for (const entry of entries) {
+      if (entry.kind === 'log') {
+        options.log[entry.level](entry.data, entry.message)
+        continue
+      }
+      const found = running.get(`${entry.id}/${entry.attempt}`)
+      if (found === undefined) continue
+      if (entry.kind === 'started') found.threadId = threadId
+      else if (entry.kind === 'ended') end(found, entry.outcome)
+      else options.onEvent({ id: entry.id, attempt: entry.attempt, n: entry.n, kind: entry.event, data: entry.data })
+    }
+  }
+
+  const end = (found: Running, outcome: Outcome): void => {
+    if (!running.delete(`${found.job.id}/${found.job.attempt}`)) return
+    clearTimeout(found.abort?.kill)
+    // Whatever the death of an aborted job looks like, the abort is why it ended.
+    found.settle(outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome)
+  }
+
+  const dispatch = (): void => {
+    scheduled = false
+    for (const waiting of pools.values()) {
+      for (const trip of trips(waiting)) {
+        waiting.pool.run(trip).then(
+          // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
+          () => setTimeout(() => settleLeftOver(trip), 1000).unref(),
+          () => settleLeftOver(trip),
+        )
+      }
+    }
+  }
+
+  const settleLeftOver = (trip: readonly ThreadJob[]): void => {
+    for (const job of trip) {
+      const found = running.get(`${job.id}/${job.attempt}`)
+      if (found === undefined) continue
+      // Its thread was killed because of another job in it: not this one's failure.
+      const bystander = found.threadId !== null && killed.has(found.threadId)
+      end(found, bystander ? { kind: 'aborted', reason: 'stopping' } : { kind: 'crashed' })
+    }
+  }
+
+  return {
+    run: (queue, name, job) =>
+      new Promise((settle) => {
+        const waiting = poolOf(queue, name)
+        running.set(`${job.id}/${job.attempt}`, { job, settle, pool: waiting.pool, threadId: null, abort: null })
+        waiting.jobs.push(job)
+        if (!scheduled) {
+          scheduled = true
+          setImmediate(dispatch)
+        }
+      }),
+    abort: (id, attempt, reason) => {
+      const found = running.get(`${id}/${attempt}`)
+      if (found === undefined || found.abort !== null) return
+      channel.postMessage({ id, attempt, reason } satisfies AbortCommand)
+      const kill = setTimeout(() => {
+        if (found.threadId !== null) killed.add(found.threadId)
+        killThread(found, options.log)
+      }, options.killGraceMs ?? 2000)
+      found.abort = { reason, kill }
+    },
+    get threads() {
+      return [...pools.values()].reduce((sum, { pool }) => sum + pool.threads.length, 0)
+    },
+    close: async () => {
+      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()))
+      channel.close()
+    },
+  }
+}
+
+/** Cuts what waits into trips, spread over the pool's threads. */
+function* trips({ pool, jobs, perTrip }: Waiting): Generator<ThreadJob[]> {
+  const waiting = jobs.splice(0)
+  const size = Math.min(perTrip, Math.ceil(waiting.length / pool.options.maxThreads))
+  for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
+}
+
+function killThread({ job, pool, threadId }: Running, log: Log): void {
+  const thread = pool.threads.find((candidate) => candidate.threadId === threadId)
+  log.warn({ jobId: job.id, task: job.name }, 'A job did not follow its abort signal; its thread is killed')
+  void thread?.terminate()
+}
+
+function makePool({ settings, databaseUrl }: PoolsOptions, name: PoolName, channel: string): Piscina {
+  const threads = name === 'model' ? 1 : Math.min(settings.workerThreads, name === 'io' ? IO_THREADS : availableParallelism())
+  return new Piscina({
+    filename: new URL('./thread.ts', import.meta.url).href,
+    minThreads: name === 'io' ? 1 : 0,
+    maxThreads: threads,
+    concurrentTasksPerWorker: name === 'io' ? IO_JOBS_PER_THREAD : 1,
+    idleTimeout: name === 'model' ? Number.POSITIVE_INFINITY : 60_000,
+    closeTimeout: 1000,
+    // Any other mode stops the thread's event loop between tasks, and with it its database connections.
+    atomics: 'disabled',
+    workerData: { settings, databaseUrl, channel, pool: name } satisfies ThreadData,
+    ...(name === 'cpu' ? { resourceLimits: { maxOldGenerationSizeMb: CPU_HEAP_MB } } : {}),
+  })
+}

@@ -1,0 +1,50 @@
+import type { Settings } from '../tasks/settings.ts'
+
+/** What crosses the border between a worker's main thread and its task threads. Everything here can be cloned. */
+
+/** A job for a thread: a claimed row. */
+export interface ThreadJob {
+  readonly id: string
+  readonly attempt: number
+  readonly name: string
+  readonly payload: unknown
+  readonly ownerId: number | null
+  readonly requestId: string | null
+}
+
+/** How an attempt ended, as its thread saw it. */
+export type Outcome =
+  | { readonly kind: 'done'; readonly result: unknown }
+  | { readonly kind: 'failed'; readonly code: string; readonly detail: string; readonly retryable: boolean }
+  | { readonly kind: 'aborted'; readonly reason: AbortReason }
+  /** The thread died, or was killed, with the job in it. */
+  | { readonly kind: 'crashed' }
+
+export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
+
+/** Thread -> main, collected over one turn of the thread's event loop. */
+export interface ThreadReport {
+  readonly threadId: number
+  readonly entries: readonly ThreadEntry[]
+}
+
+export type ThreadEntry =
+  | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'event'; readonly id: string; readonly attempt: number; readonly n: number; readonly event: string; readonly data: unknown }
+  | { readonly kind: 'ended'; readonly id: string; readonly attempt: number; readonly outcome: Outcome }
+  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly data: object; readonly message: string }
+
+/** Main -> threads, over a broadcast channel: piscina keeps each thread's own port to itself. */
+export interface AbortCommand {
+  readonly id: string
+  readonly attempt: number
+  readonly reason: AbortReason
+}
+
+/** Handed to each thread when it starts. */
+export interface ThreadData {
+  readonly settings: Settings
+  readonly databaseUrl: string
+  readonly channel: string
+  readonly pool: 'io' | 'cpu' | 'model'
+}

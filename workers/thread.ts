@@ -1,0 +1,107 @@
+import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
+import { ZodError } from 'zod'
+import { createDatabase } from '../sql/db.ts'
+import { Failure, fail } from '../sql/errors.ts'
+import { fenceJob } from '../sql/jobs.ts'
+import type { TaskContext, TaskLog } from '../tasks/context.ts'
+import { taskNamed } from '../tasks/index.ts'
+import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadEntry, ThreadJob, ThreadReport } from './protocol.ts'
+import { providers } from './providers/index.ts'
+
+/**
+ * The inside of a task thread. It runs whole task functions, and tells the main thread of their progress and
+ * end; only the main thread writes to the job ledger.
+ */
+
+const { settings, databaseUrl, channel, pool } = workerData as ThreadData
+const db = createDatabase({
+  url: databaseUrl,
+  applicationName: `${settings.projectName}-${pool}-thread`,
+  size: pool === 'cpu' ? 2 : 4,
+  validateRows: settings.checked,
+})
+const aborts = new Map<string, AbortController>()
+const outbox: ThreadEntry[] = []
+
+const commands = new BroadcastChannel(channel)
+commands.onmessage = (event) => {
+  const { id, attempt, reason } = (event as { data: AbortCommand }).data
+  aborts.get(`${id}/${attempt}`)?.abort(reason)
+}
+;(commands as unknown as { unref(): void }).unref()
+
+/** Piscina's entry: runs jobs side by side, and resolves when all of them have ended. Never rejects. */
+export default async function runJobs(jobs: readonly ThreadJob[]): Promise<void> {
+  await Promise.all(jobs.map(runJob))
+}
+
+async function runJob(job: ThreadJob): Promise<void> {
+  const abort = new AbortController()
+  const key = `${job.id}/${job.attempt}`
+  aborts.set(key, abort)
+  report({ kind: 'started', id: job.id, attempt: job.attempt })
+  const outcome = await attemptOnce(job, abort.signal)
+  aborts.delete(key)
+  report({ kind: 'ended', id: job.id, attempt: job.attempt, outcome })
+}
+
+async function attemptOnce(job: ThreadJob, signal: AbortSignal): Promise<Outcome> {
+  try {
+    const task = taskNamed(job.name)
+    const payload = task.payload.parse(job.payload)
+    const result = await task.run(contextOf(job, signal), payload)
+    return { kind: 'done', result: task.result.parse(result) ?? null }
+  } catch (error) {
+    if (signal.aborted) return { kind: 'aborted', reason: signal.reason as AbortReason }
+    return failureOf(job, error)
+  }
+}
+
+function failureOf(job: ThreadJob, error: unknown): Outcome {
+  if (error instanceof Failure) {
+    if (error.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
+    return { kind: 'failed', code: error.code, detail: error.detail, retryable: error.retryable }
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  logOf(job).error({ error: text }, 'A task failed')
+  // A payload or result that is not the task's own shape stays so; anything else unknown may pass.
+  return { kind: 'failed', code: 'internal', detail: `Internal error (job ${job.id})`, retryable: !(error instanceof ZodError) }
+}
+
+function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
+  let n = 0
+  const emit = (event: string, data: unknown): void =>
+    report({ kind: 'event', id: job.id, attempt: job.attempt, n: ++n, event, data })
+  return {
+    job,
+    db,
+    settings,
+    providers,
+    signal,
+    log: logOf(job),
+    emit,
+    progress: (label, current, total) => emit('status', { status: 'running', label, current, total }),
+    fenced: (work) =>
+      db.transaction(async (tx) => {
+        if ((await tx.maybeOne(fenceJob(job.id, job.attempt))) === null) throw fail('job.superseded')
+        return work(tx)
+      }),
+  }
+}
+
+function logOf(job: ThreadJob): TaskLog {
+  const write = (level: 'info' | 'warn' | 'error') => (data: object, message: string) =>
+    report({ kind: 'log', level, data: { jobId: job.id, task: job.name, requestId: job.requestId, ...data }, message })
+  return { info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+function report(entry: ThreadEntry): void {
+  if (outbox.length === 0) setImmediate(flush)
+  outbox.push(entry)
+}
+
+function flush(): void {
+  const entries = outbox.splice(0)
+  const message: ThreadReport = { threadId, entries }
+  parentPort!.postMessage(message)
+}

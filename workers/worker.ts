@@ -1,0 +1,121 @@
+import { createDatabase, type Database } from '../sql/db.ts'
+import { createQueuePool } from '../sql/driver.ts'
+import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
+import { createPublisher } from '../sql/notify.ts'
+import { QUEUES, tasks } from '../tasks/index.ts'
+import type { Log } from '../tasks/log.ts'
+import { schedule } from '../tasks/schedule.ts'
+import type { Settings } from '../tasks/settings.ts'
+import { enqueue } from '../tasks/task.ts'
+import { createExecutor, type Executor } from './executor.ts'
+import { holdLease, type Lease } from './lease.ts'
+import { createLedger } from './ledger.ts'
+import { createPools } from './pools.ts'
+import { type QueueRunner, startQueueRunner } from './runner.ts'
+
+/** One worker process's parts, running. */
+export interface Worker {
+  readonly lease: Lease
+  readonly executor: Executor
+  /** Orderly and bounded: fetch no more, let jobs end or release them, give the lease back. */
+  stop(): Promise<void>
+}
+
+export interface WorkerOptions {
+  readonly settings: Settings
+  readonly databaseUrl: string
+  /** A direct connection for LISTEN, when the other one goes through a pooler. */
+  readonly directUrl: string
+  readonly log: Log
+}
+
+// Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal.
+const DRAIN_MS = 4000
+
+/** Starts a worker; resolves when it holds its lease and fetches jobs. */
+export async function startWorker({ settings, databaseUrl, directUrl, log }: WorkerOptions): Promise<Worker> {
+  const queues = (settings.workerQueues ?? QUEUES).filter((queue) => QUEUES.includes(queue))
+  const applicationName = `${settings.projectName}-worker`
+  const db = createDatabase({ url: databaseUrl, applicationName, size: 6, validateRows: settings.checked })
+  const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
+  let lease: Lease | null = null
+  let executor: Executor | null = null
+  const ledger = createLedger({
+    db,
+    publisher,
+    log,
+    leaseId: () => lease!.id,
+    onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
+  })
+  const onEvent = (event: ProgressEntry): void => {
+    executor?.heard(event)
+    ledger.progress(event)
+  }
+  const pools = createPools({ settings, databaseUrl, log, onEvent })
+  executor = createExecutor({ ledger, pools, log })
+  const runners: QueueRunner[] = []
+  lease = await holdLease({
+    db,
+    log,
+    queues,
+    poolIds: () => runners.flatMap(({ poolId }) => poolId ?? []),
+    threads: () => pools.threads,
+    onHeartbeat: (running) => executor.reconcile(running),
+    onLost: () => executor.supersedeAll(),
+    onRecovered: (ids) => ids.forEach((id) => publisher.mark(id)),
+  })
+  // A LISTEN holds one connection per runner for good; fetching and cron share the rest.
+  const queuePool = createQueuePool({
+    url: directUrl,
+    applicationName: `${settings.projectName}-queue`,
+    size: queues.length * 2 + 2,
+    onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
+  })
+  for (const queue of queues) {
+    runners.push(
+      startQueueRunner({
+        queue,
+        tasks: tasks.filter((task) => task.queue === queue),
+        settings,
+        pool: queuePool,
+        log,
+        deliver: executor.deliver,
+        cron: cronOf(queue, db, settings),
+        unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
+      }),
+    )
+  }
+
+  return {
+    lease,
+    executor,
+    stop: async () => {
+      const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
+      await Promise.all(runners.map((runner) => runner.stop()))
+      clearTimeout(release)
+      await ledger.idle()
+      await publisher.close()
+      await lease.close()
+      await pools.close()
+      await queuePool.end()
+      await db.close()
+    },
+  }
+}
+
+/** Cron only adds a job: the work itself is a job like any other, seen and retried like any other. */
+function cronOf(queue: string, db: Database, settings: Settings) {
+  return new Map(
+    schedule
+      .filter(({ task }) => task.queue === queue)
+      .map(({ identifier, match, task }) => [
+        identifier,
+        {
+          match,
+          run: async () => {
+            await db.transaction((tx) => enqueue(tx, task, {} as never, { ownerId: null, maxTries: settings.workerMaxTries }))
+          },
+        },
+      ]),
+  )
+}
