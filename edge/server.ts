@@ -1,0 +1,110 @@
+import * as uWS from 'uWebSockets.js'
+import { Body } from './server/body.ts'
+import { Exchange } from './server/exchange.ts'
+import { Request } from './server/request.ts'
+import type { EdgeServer, Handler, NativeRequest, NativeResponse, Shared } from './server/types.ts'
+
+export { HeaderBlock } from './server/head.ts'
+export { addressText, HEADERS, type LowerCaseHeaderName } from './server/request.ts'
+export type {
+  BodyWriter,
+  EdgeRequest,
+  EdgeServer,
+  EventSink,
+  Handler,
+  Headers,
+  Reply,
+  ReplyHead,
+  RequestBody,
+  Responder,
+} from './server/types.ts'
+
+// One registration per method hands its name over as a constant; any() covers the rest, and without it uWS answers
+// unknown methods with a page of its own.
+const METHODS = ['get', 'head', 'options', 'post', 'put', 'patch', 'del', 'any'] as const
+const NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
+
+// LIBUS_LISTEN_DEFAULT shares the port with every process that asks the same way (SO_REUSEPORT).
+const SHARED_PORT = 0
+const EXCLUSIVE = 1
+
+/**
+ * An HTTP server that turns uWebSockets.js into plain requests and responders; nothing above it sees a value of uWS.
+ * What a handler throws goes to `onError`, and the client gets a 500 unless something was answered already.
+ */
+export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
+  const shared: Shared = { onError: options.onError, openStreams: 0 }
+  const app = uWS.App()
+  for (const method of METHODS) {
+    const name = NAMES[method] ?? method.toUpperCase()
+    app[method]('/*', (res, req) => serve(handler, shared, name, res as NativeResponse, req))
+  }
+  let listening: uWS.us_listen_socket | undefined
+  const stopListening = () => {
+    if (listening !== undefined) uWS.us_listen_socket_close(listening)
+    listening = undefined
+  }
+  return {
+    async listen(target) {
+      listening = await bind(app, target)
+      return { port: uWS.us_socket_local_port(listening as uWS.us_socket) }
+    },
+    stopListening,
+    close() {
+      stopListening()
+      app.close()
+    },
+    get openStreams() {
+      return shared.openStreams
+    },
+  }
+}
+
+/** One request. Nothing may be thrown from here: an exception that reaches uWS ends the process. */
+function serve(
+  handler: Handler,
+  shared: Shared,
+  name: string,
+  res: NativeResponse,
+  req: NativeRequest,
+): void {
+  const exchange = new Exchange(res, shared)
+  try {
+    const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
+    const request = new Request(method, res, req, exchange)
+    if (method !== 'GET' && method !== 'HEAD') attachBody(request, exchange, res)
+    const result = handler(request, exchange)
+    if (result !== undefined) result.then(undefined, (error: unknown) => exchange.failed(error))
+  } catch (error) {
+    exchange.failed(error)
+  }
+  exchange.corked = false
+}
+
+/** At once, because uWS throws away what arrives before onData. */
+function attachBody(request: Request, exchange: Exchange, res: NativeResponse): void {
+  const length = request.header('content-length')
+  const chunked = request.header('transfer-encoding') !== ''
+  if (!chunked && (length === '' || length === '0')) return
+  exchange.incoming = new Body(res, chunked ? -1 : Number(length))
+  request.body = exchange.incoming
+}
+
+function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclusive: boolean }) {
+  const { host, port, exclusive } = target
+  return new Promise<uWS.us_listen_socket>((resolve, reject) => {
+    const bound = (socket: uWS.us_listen_socket | false) => {
+      if (socket === false)
+        reject(new Error(`Cannot listen on ${host}:${port}: taken, or not an address of this machine`))
+      else resolve(socket)
+    }
+    // The types lack this combination, the core has it.
+    const listen = app.listen as unknown as (
+      host: string,
+      port: number,
+      options: number,
+      bound: (socket: uWS.us_listen_socket | false) => void,
+    ) => void
+    listen.call(app, host, port, exclusive ? EXCLUSIVE : SHARED_PORT, bound)
+  })
+}

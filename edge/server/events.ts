@@ -1,0 +1,97 @@
+import type { EventSink, NativeResponse, Shared } from './types.ts'
+
+/** An empty comment of server-sent events. */
+const COMMENT = ':\n\n'
+
+/** A response that stays open: server-sent events in chunked encoding. */
+export class EventStream implements EventSink {
+  closed = false
+  writable = true
+  buffered = 0
+  private readonly res: NativeResponse
+  private readonly shared: Shared
+  private writableListener: (() => void) | undefined = undefined
+  private closeListeners: (() => void)[] = []
+
+  /** Without a head the stream is born closed: the client left before it was opened. */
+  constructor(res: NativeResponse, shared: Shared, head: string | undefined) {
+    this.res = res
+    this.shared = shared
+    if (head === undefined) {
+      this.closed = true
+      this.writable = false
+      return
+    }
+    shared.openStreams++
+    // Without it uWS arms a 10 s timer when its buffer has drained and never stops it.
+    res.onWritable(() => this.drain())
+    res.cork(() => {
+      res.writeStatus(head)
+      // This core ends the headers with the first chunk only.
+      res.write(COMMENT)
+    })
+  }
+
+  write(data: Uint8Array | string): boolean {
+    if (this.closed) return false
+    let sent = true
+    this.res.cork(() => {
+      sent = this.res.write(data)
+    })
+    if (sent) this.buffered = 0
+    else this.buffered += typeof data === 'string' ? Buffer.byteLength(data) : data.length
+    this.writable = sent
+    return sent
+  }
+
+  onWritable(listener: () => void): void {
+    this.writableListener = listener
+  }
+
+  onClose(listener: () => void): void {
+    if (this.closed) queueMicrotask(() => this.call(listener))
+    else this.closeListeners.push(listener)
+  }
+
+  end(last?: Uint8Array | string): void {
+    if (this.closed) return
+    this.close()
+    this.res.cork(() => this.res.end(last))
+  }
+
+  /** The client left: `res` must not be touched from here on. */
+  leave(): void {
+    if (this.closed) return
+    this.close()
+    for (const listener of this.closeListeners) this.call(listener)
+  }
+
+  /**
+   * With a listener registered uWS drains nothing by itself: its buffer moves only with the next write. Writing a
+   * comment moves it, and tells whether all of it has gone; events of the owner then leave in the same packet.
+   */
+  private drain(): boolean {
+    if (this.closed) return true
+    this.res.cork(() => {
+      if (!this.res.write(COMMENT)) return
+      this.buffered = 0
+      this.writable = true
+      if (this.writableListener !== undefined) this.call(this.writableListener)
+    })
+    return true
+  }
+
+  private close(): void {
+    this.closed = true
+    this.writable = false
+    this.shared.openStreams--
+  }
+
+  private call(listener: () => void): void {
+    try {
+      listener()
+    } catch (error) {
+      this.shared.onError(error)
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import type { Body } from './body.ts'
+import { EventStream } from './events.ts'
+import { headText, isBodiless } from './head.ts'
+import { Pieces } from './pieces.ts'
+import type { BodyWriter, EventSink, NativeResponse, Reply, ReplyHead, Responder, Shared } from './types.ts'
+
+/** An unread body of at most this rest is waited for, so that the connection lives on after an early answer. */
+const WAIT_FOR_REST = 64 * 1024
+/** How long an early answer to a larger body is followed by reading on before the cut, as nginx does. */
+const LINGER_MS = 30_000
+
+const INTERNAL: Reply = {
+  status: 500,
+  headers: [['content-type', 'application/json']],
+  body: '{"detail":"Internal error"}',
+}
+
+/**
+ * The answering side of one request. It alone touches `res` for answers, because `res` throws after the answer and after
+ * an abort: `state` says whether it may be touched. Everything leaves in corked writes.
+ */
+export class Exchange implements Responder {
+  /** The body of the request, when it has one. */
+  incoming: Body | undefined = undefined
+  /** True while uWS's own handler runs, in which it has already corked the socket. */
+  corked = true
+  private readonly res: NativeResponse
+  private readonly shared: Shared
+  private state: 'open' | 'answered' | 'streaming' | 'gone' = 'open'
+  private stream: EventStream | Pieces | undefined = undefined
+  private closeListeners: (() => void)[] | undefined = undefined
+  private linger: NodeJS.Timeout | undefined = undefined
+
+  constructor(res: NativeResponse, shared: Shared) {
+    // Before anything that could throw: a handler that returns without onAborted or an answer ends the process.
+    res.onAborted(() => this.aborted())
+    this.res = res
+    this.shared = shared
+  }
+
+  get done(): boolean {
+    return this.state !== 'open'
+  }
+
+  onClose(listener: () => void): void {
+    if (this.state === 'gone') queueMicrotask(() => this.call(listener))
+    else if (this.closeListeners === undefined) this.closeListeners = [listener]
+    else this.closeListeners.push(listener)
+  }
+
+  send(reply: Reply): void {
+    if (this.state !== 'open') return
+    const text = headText(reply)
+    this.state = 'answered'
+    const incoming = this.incoming
+    if (incoming === undefined || incoming.complete) this.answer(text, reply)
+    else this.answerEarly(incoming, text, reply)
+  }
+
+  body(head: ReplyHead, totalBytes: number): BodyWriter {
+    const text = headText(head)
+    const pieces = new Pieces(this.res, text, totalBytes, this.state === 'open')
+    if (this.state !== 'open') return pieces
+    if (totalBytes === 0) this.send({ ...head, body: '' })
+    else this.begin(pieces)
+    return pieces
+  }
+
+  events(head: ReplyHead): EventSink {
+    const text = headText(head)
+    if (this.state !== 'open') return new EventStream(this.res, this.shared, undefined)
+    const stream = new EventStream(this.res, this.shared, text)
+    this.begin(stream)
+    return stream
+  }
+
+  /** What the handler threw. The client is told that something is wrong, and nothing about what. */
+  failed(error: unknown): void {
+    this.report(error)
+    if (this.state === 'open') this.send(INTERNAL)
+    else if (this.state === 'streaming') this.cut()
+  }
+
+  private begin(stream: EventStream | Pieces): void {
+    this.state = 'streaming'
+    this.stream = stream
+    this.incoming?.discard()
+  }
+
+  private answer(text: string, reply: Reply): void {
+    if (this.corked) this.write(text, reply)
+    else this.res.cork(() => this.write(text, reply))
+  }
+
+  private write(text: string, reply: Reply): void {
+    const { res } = this
+    const { body } = reply
+    if (text !== '200 OK') res.writeStatus(text)
+    if (reply.head === true) {
+      // Written by hand: endWithoutBody(length) leaves the response pending in this core.
+      if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
+      res.endWithoutBody()
+    } else if (isBodiless(reply.status)) res.endWithoutBody()
+    else res.end(body)
+  }
+
+  /**
+   * The answer to a request whose body has not arrived. Closing with unread bytes makes the kernel send a reset, which
+   * takes the answer from clients that send first and read later; so what still comes is read and dropped.
+   */
+  private answerEarly(incoming: Body, text: string, reply: Reply): void {
+    const late = incoming.remaining > WAIT_FOR_REST
+    if (late) this.answerAndLinger(text, reply)
+    incoming.onComplete = () => {
+      if (this.state === 'gone') return
+      // Not inside uWS's parser: it reads on in a socket that was closed under it.
+      if (late) setImmediate(() => this.cut())
+      else this.res.cork(() => this.write(text, reply))
+    }
+    incoming.discard()
+  }
+
+  /**
+   * Sends the whole answer as if it were a status line, since end() would take `res` and with it the means to close.
+   * The line end that writeStatus adds falls behind the body, where clients skip it (`Connection: close`).
+   */
+  private answerAndLinger(text: string, reply: Reply): void {
+    const body = reply.body ?? ''
+    const length = isBodiless(reply.status) ? '' : `\r\nContent-Length: ${Buffer.byteLength(body)}`
+    const head = `${text}${length}\r\nConnection: close\r\n\r\n`
+    const whole = typeof body === 'string' ? head + body : Buffer.concat([Buffer.from(head), body])
+    this.res.cork(() => this.res.writeStatus(whole))
+    this.linger = setTimeout(() => this.cut(), LINGER_MS)
+  }
+
+  private cut(): void {
+    if (this.state === 'gone' || this.stream?.closed === true) return
+    this.res.close()
+  }
+
+  private aborted(): void {
+    this.state = 'gone'
+    clearTimeout(this.linger)
+    this.incoming?.leave()
+    if (this.stream !== undefined) this.call(() => this.stream?.leave())
+    const listeners = this.closeListeners
+    if (listeners === undefined || this.linger !== undefined) return
+    this.closeListeners = undefined
+    for (const listener of listeners) this.call(listener)
+  }
+
+  private call(listener: () => void): void {
+    try {
+      listener()
+    } catch (error) {
+      this.report(error)
+    }
+  }
+
+  private report(error: unknown): void {
+    try {
+      this.shared.onError(error)
+    } catch {
+      // An exception that reaches uWS ends the process; a broken log must not.
+    }
+  }
+}

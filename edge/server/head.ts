@@ -1,0 +1,62 @@
+import { STATUS_CODES } from 'node:http'
+import type { Headers, ReplyHead } from './types.ts'
+
+// uWS writes what it is given: one CR or LF in a value and the client reads headers of an attacker's choice.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+/** Names that passed TOKEN. They come from code, so they are few; the bound is for a mistake. */
+const names = new Set<string>()
+
+function checkedName(name: string): string {
+  if (!TOKEN.test(name)) throw new Error(`Not a header name: ${JSON.stringify(name)}`)
+  if (names.size < 1000) names.add(name)
+  return name
+}
+
+function lines(headers: Headers): string {
+  let text = ''
+  for (const [name, value] of headers) {
+    if (!names.has(name)) checkedName(name)
+    if (CONTROL.test(value)) throw new Error(`Control character in the header ${name}`)
+    text += `\r\n${name}: ${value}`
+  }
+  return text
+}
+
+/** Constant headers of many answers, checked and laid out once. */
+export class HeaderBlock {
+  readonly text: string
+
+  /** @throws on a control character. */
+  constructor(headers: Headers) {
+    this.text = lines(headers)
+  }
+}
+
+const statusLines: string[] = []
+
+function statusLine(status: number): string {
+  const text = STATUS_CODES[status]
+  if (text === undefined) throw new Error(`Not a status: ${status}`)
+  const line = `${status} ${text}`
+  statusLines[status] = line
+  return line
+}
+
+/**
+ * Status and headers as one string for writeStatus, which writes it as it is and ends the line: one call into
+ * C++ for any number of headers, where each writeHeader costs another.
+ * @throws on a control character or an unknown status, before anything is written.
+ */
+export function headText(head: ReplyHead): string {
+  const line = statusLines[head.status] ?? statusLine(head.status)
+  const block = head.block === undefined ? line : line + head.block.text
+  return head.headers.length === 0 ? block : block + lines(head.headers)
+}
+
+/** Whether answers of this status have no body and therefore no Content-Length (RFC 9110 8.6). */
+export function isBodiless(status: number): boolean {
+  return status === 204 || status === 304
+}

@@ -1,0 +1,129 @@
+import type { HeaderBlock } from './head.ts'
+import type { LowerCaseHeaderName } from './request.ts'
+
+export interface EdgeRequest {
+  /** Upper case. */
+  readonly method: string
+  /** As sent: without the query, not decoded. */
+  readonly path: string
+  /** As sent, without '?'; '' when there is none. */
+  readonly query: string
+  /** '' when absent. The first one counts when a client sends a header twice. */
+  header(name: LowerCaseHeaderName): string
+  /**
+   * IPv4 dotted, IPv6 compressed, v4-mapped as v4. A system call at the first reading, so it is asked for only
+   * where it is needed, and it is '' when that first reading comes after the answer or after the client left.
+   */
+  readonly address: string
+  readonly body: RequestBody
+}
+
+/** What the client sent. Read at most once, by one of the two methods. */
+export interface RequestBody {
+  /** @throws fail('request.too_large') over `max`, fail('request.incomplete') when the client vanished. */
+  bytes(max: number): Promise<Uint8Array>
+  /**
+   * Feeds owned copies to the sink in order and waits for its promises; the client is slowed down meanwhile.
+   * Resolves with the byte count. @throws as bytes(), and whatever the sink throws.
+   */
+  stream(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number>
+}
+
+export type Headers = readonly (readonly [string, string])[]
+
+export interface ReplyHead {
+  readonly status: number
+  /** Constant headers, checked and laid out once; they precede `headers`. */
+  readonly block?: HeaderBlock
+  readonly headers: Headers
+}
+
+export interface Reply extends ReplyHead {
+  readonly body?: string | Uint8Array
+  /** Sends headers with the body's length, but no body. */
+  readonly head?: boolean
+}
+
+export interface Responder {
+  /** True once an answer or stream was begun or the client is gone. */
+  readonly done: boolean
+  /** Called when the client leaves before the answer or stream has ended. Several listeners are possible. */
+  onClose(listener: () => void): void
+  /** The whole answer in one corked write. Does nothing when done. @throws on control characters in headers. */
+  send(reply: Reply): void
+  /** A body in pieces whose total length is known. */
+  body(head: ReplyHead, totalBytes: number): BodyWriter
+  /** Opens an event stream: headers are sent, the response stays open. */
+  events(head: ReplyHead): EventSink
+}
+
+export interface BodyWriter {
+  /** One call at a time. Resolves when the next piece is welcome. @throws fail('request.incomplete') when the client left. */
+  write(chunk: Uint8Array): Promise<void>
+  /** Cuts the connection, so that the client sees that the body is not whole. Does nothing after the last byte. */
+  abort(): void
+}
+
+export interface EventSink {
+  /**
+   * One corked write of whole events (the sink puts comments between writes). False when the client is slow:
+   * keep the latest state and wait for onWritable. After close it returns false and does nothing.
+   */
+  write(data: Uint8Array | string): boolean
+  /** False from a refused write until everything buffered is with the kernel. */
+  readonly writable: boolean
+  /** One listener, the owner's; a later call replaces it. */
+  onWritable(listener: () => void): void
+  /** The client is gone; not called after end(). Several listeners are possible. */
+  onClose(listener: () => void): void
+  end(last?: Uint8Array | string): void
+  readonly closed: boolean
+  /** Bytes written since the client became slow: the upper bound of what waits in this process. */
+  readonly buffered: number
+}
+
+export type Handler = (request: EdgeRequest, responder: Responder) => void | Promise<void>
+
+export interface EdgeServer {
+  /** @throws when the port cannot be had; `exclusive` refuses to share it with another process. */
+  listen(options: { host: string; port: number; exclusive: boolean }): Promise<{ port: number }>
+  /** Refuses new connections, keeps the existing ones. */
+  stopListening(): void
+  /** Cuts every connection. */
+  close(): void
+  /** Event streams now open. */
+  readonly openStreams: number
+}
+
+/** What all requests of one server share. */
+export interface Shared {
+  readonly onError: (error: unknown) => void
+  openStreams: number
+}
+
+/** The part of uWS.HttpResponse in use. It throws after the answer and after an abort: every caller checks first. */
+export interface NativeResponse {
+  onAborted(handler: () => void): unknown
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown
+  onWritable(handler: (offset: number) => boolean): unknown
+  cork(write: () => void): unknown
+  writeStatus(status: string | Uint8Array): unknown
+  writeHeader(name: string, value: string): unknown
+  write(chunk: string | Uint8Array): boolean
+  end(body?: string | Uint8Array): unknown
+  endWithoutBody(): unknown
+  tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
+  getWriteOffset(): number
+  getRemoteAddress(): ArrayBuffer
+  pause(): unknown
+  resume(): unknown
+  close(): unknown
+}
+
+/** The part of uWS.HttpRequest in use. It throws once the handler has returned. */
+export interface NativeRequest {
+  getUrl(): string
+  getQuery(): string | undefined
+  getCaseSensitiveMethod(): string
+  forEach(visit: (name: string, value: string) => void): void
+}
