@@ -13,7 +13,10 @@ export interface EmbeddedOptions {
   readonly dataDir: string
   /** Told of the few things worth knowing: a first start, a healed crash. */
   readonly log?: (line: string) => void
-  /** For tests: nothing is flushed to disk, so a crash of the machine loses the data. */
+  /**
+   * For tests: nothing is flushed to disk, so a crash loses the last commits, or all data. Data that can't live in
+   * `dataDir` (see `findPlace`) is gone after the stop.
+   */
   readonly ephemeral?: boolean
   /** PostgreSQL settings on top of ours. */
   readonly settings?: Record<string, string>
@@ -78,6 +81,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
       try {
         await server.stop()
         rmSync(sockets, { recursive: true, force: true })
+        if (ephemeral && place.moved) rmSync(place.home, { recursive: true, force: true })
       } finally {
         unlock()
       }

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -74,6 +75,8 @@ function tryOut(binaries: Binaries, account: Account | undefined): string | unde
 function withLinks(found: Package, home: string): Binaries {
   const { native, version } = found
   const extra = makeLinks(native, path.join(home, 'lib'))
+  // The libraries among them look for others beside their link: both folders are searched.
+  const libraries = extra && `${extra}:${path.join(native, 'lib')}`
   return {
     initdb: path.join(native, 'bin/initdb'),
     postgres: path.join(native, 'bin/postgres'),
@@ -82,7 +85,9 @@ function withLinks(found: Package, home: string): Binaries {
       PATH: process.env.PATH ?? '/usr/bin:/bin',
       LC_ALL: 'C',
       TZ: 'UTC',
-      ...(extra ? { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: extra } : {}),
+      ...(libraries
+        ? { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: libraries }
+        : {}),
     },
   }
 }
@@ -122,7 +127,7 @@ function link(source: string, target: string): void {
     symlinkSync(source, target)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    if (existsSync(target)) return
+    if (readlinkSync(target) === source) return
     rmSync(target) // A link to where the package was before.
     symlinkSync(source, target)
   }

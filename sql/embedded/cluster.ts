@@ -80,7 +80,7 @@ function readPassword(file: string): string | undefined {
 
 // A crash half-way leaves only `postgres.new`, which the next start removes: the lock is held.
 async function initialise(options: ClusterOptions, password: string): Promise<void> {
-  const { data, account, binaries, ephemeral } = options
+  const { data, account, ephemeral } = options
   const unfinished = `${data}.new`
   const secret = `${data}.new.password`
   const started = performance.now()
@@ -89,7 +89,7 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
   writeFileSync(secret, password, { mode: 0o600 })
   if (account) for (const file of [unfinished, secret]) chownSync(file, account.uid, account.gid)
   try {
-    await run(binaries.initdb, initdbArguments(unfinished, secret, ephemeral), { account, env: binaries.env })
+    await runInitdb(options, initdbArguments(unfinished, secret, ephemeral))
     renameSync(unfinished, data)
     if (!ephemeral) sync(path.dirname(data))
   } finally {
@@ -97,6 +97,17 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
     if (existsSync(unfinished)) rmSync(unfinished, { recursive: true, force: true })
   }
   options.log(`Made a database in ${data} (${Math.round(performance.now() - started)} ms)`)
+}
+
+async function runInitdb({ account, binaries }: ClusterOptions, args: readonly string[]): Promise<void> {
+  try {
+    await run(binaries.initdb, args, { account, env: binaries.env })
+  } catch (error) {
+    // Containers like to run under a number without a name.
+    const nameless = (error as Error).message.includes('user does not exist')
+    if (!nameless) throw error
+    throw new Error(`${(error as Error).message}\nGive it an entry in /etc/passwd, or set DATABASE_URL.`)
+  }
 }
 
 function initdbArguments(data: string, passwordFile: string, ephemeral: boolean): string[] {

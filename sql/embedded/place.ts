@@ -20,6 +20,8 @@ export interface Place {
   readonly account: Account | undefined
   /** The folder that holds data, sockets and lock: the data dir, or a folder elsewhere that the data dir names. */
   readonly home: string
+  /** Whether that is elsewhere. */
+  readonly moved: boolean
   /** PostgreSQL's data folder. It may not exist yet. */
   readonly data: string
   /** Root-owned folder for a copy of the binaries, for when the account can't reach the installed ones. */
@@ -36,6 +38,7 @@ const NOTE = 'postgres.moved'
  * @throws when a database exists and its user can't reach it, or the place that the note names is gone.
  */
 export function findPlace(dataDir: string, ephemeral: boolean, log: (line: string) => void): Place {
+  mkdirSync(path.dirname(dataDir), { recursive: true })
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const own = realpathSync(dataDir)
   const noted = readNote(own)
@@ -47,21 +50,20 @@ export function findPlace(dataDir: string, ephemeral: boolean, log: (line: strin
   const home = noted ?? own
   const data = resolveLinks(path.join(home, 'postgres'))
   const account = chooseAccount(ownerOf(data))
-  const bases = () => sharedBases(ephemeral)
-  const shared = () => firstUsable(account, bases())
-  if (!account) return { account, home, data, shared }
-  if (existsSync(home) && openTo(account, home)) return { account, home, data, shared }
+  const shared = () => firstUsable(account, sharedBases(ephemeral))
+  const place = { account, home, moved: noted !== undefined, data, shared }
+  if (!account || (existsSync(home) && openTo(account, home))) return place
   if (existsSync(data) && readdirSync(data).length > 0) {
     throw new Error(
       `The database in ${data} belongs to the user ${account.uid}, who can't reach it. Make the folders above enterable for that user (chmod o+x), or move the data folder.`,
     )
   }
-  const moved = path.join(shared(), fingerprint(own))
-  mkdirSync(moved, { recursive: true, mode: 0o700 })
-  if (!openTo(account, moved)) throw new Error(`The user ${account.uid} can't enter ${moved}`)
-  writeNote(own, moved)
-  log(`The database of ${own} lives in ${moved}: its user ${account.uid} can't reach the first folder`)
-  return { account, home: moved, data: path.join(moved, 'postgres'), shared }
+  const elsewhere = path.join(shared(), fingerprint(own))
+  mkdirSync(elsewhere, { recursive: true, mode: 0o700 })
+  if (!openTo(account, elsewhere)) throw new Error(`The user ${account.uid} can't enter ${elsewhere}`)
+  writeNote(own, elsewhere)
+  log(`The database of ${own} lives in ${elsewhere}: its user ${account.uid} can't reach the first folder`)
+  return { account, home: elsewhere, moved: true, data: path.join(elsewhere, 'postgres'), shared }
 }
 
 function readNote(dataDir: string): string | undefined {
@@ -78,8 +80,8 @@ function resolveLinks(file: string): string {
   return existsSync(file) ? realpathSync(file) : file
 }
 
-function writeNote(dataDir: string, moved: string): void {
-  const text = `${moved}\n\nThe database lives in the folder above, because its user can't reach this one.\n`
+function writeNote(dataDir: string, elsewhere: string): void {
+  const text = `${elsewhere}\n\nThe database lives in the folder above, because its user can't reach this one.\n`
   writeFileSync(path.join(dataDir, NOTE), text, { mode: 0o600 })
 }
 

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { identify } from '../../sql/embedded/processes.ts'
+import { ask, folder, kill, postmasterPid, start, startElsewhere, until } from './embedded-help.ts'
+
+test('a start after a crash of owner and server replays what was committed', async (t) => {
+  const dataDir = folder(t)
+  const owner = await startElsewhere(t, dataDir)
+  await ask(owner.url, 'create table kept as select 42 as answer')
+  const pid = postmasterPid(dataDir)
+  await kill(owner.child)
+  process.kill(pid, 'SIGKILL')
+  const database = await start(t, dataDir)
+  assert.deepEqual(await ask(database.url, 'select answer from kept'), [{ answer: 42 }])
+  assert.match(readFileSync(path.join(dataDir, 'postgres.log'), 'utf8'), /automatic recovery/)
+})
+
+test('a server that outlived its owner is stopped and started anew', async (t) => {
+  const dataDir = folder(t)
+  const owner = await startElsewhere(t, dataDir)
+  await ask(owner.url, 'create table kept as select 42 as answer')
+  const pid = postmasterPid(dataDir)
+  await kill(owner.child)
+  const lines: string[] = []
+  const database = await start(t, dataDir, { log: (line) => lines.push(line) })
+  assert.notEqual(postmasterPid(dataDir), pid)
+  assert.match(lines.join('\n'), new RegExp(`${pid}, whose owner is gone`))
+  assert.deepEqual(await ask(database.url, 'select answer from kept'), [{ answer: 42 }])
+})
+
+test('a busy backend that outlived its server is ended', async (t) => {
+  const dataDir = folder(t)
+  const owner = await startElsewhere(t, dataDir)
+  const client = await connect({ url: owner.url, applicationName: 'busy' })
+  const [row] = (await client.query('select pg_backend_pid() as pid')).rows
+  const gone = new Promise((resolve) => client.once('end', resolve))
+  // Without locks or waits, so that it never looks whether its server is alive.
+  client.query('do $$ begin loop perform 1; end loop; end $$').catch(() => {})
+  await until(async () => {
+    const [activity] = await ask(owner.url, `select state from pg_stat_activity where pid = ${row.pid}`)
+    return activity?.state === 'active'
+  })
+  const pid = postmasterPid(dataDir)
+  await kill(owner.child)
+  process.kill(pid, 'SIGKILL')
+  assert.notEqual(identify(Number(row.pid)), undefined)
+  const database = await start(t, dataDir)
+  await gone
+  assert.equal(identify(Number(row.pid)), undefined)
+  assert.equal((await ask(database.url, 'select 1')).length, 1)
+})
+
+test('a server that dies while we run comes back under the same URL', async (t) => {
+  const dataDir = folder(t)
+  const lines: string[] = []
+  const database = await start(t, dataDir, {
+    settings: { synchronous_commit: 'on' },
+    log: (line) => lines.push(line),
+  })
+  await ask(database.url, 'create table kept as select 42 as answer')
+  const pid = postmasterPid(dataDir)
+  process.kill(pid, 'SIGKILL')
+  await until(() =>
+    ask(database.url, 'select answer from kept').then(
+      (rows) => rows.length === 1,
+      () => false,
+    ),
+  )
+  assert.notEqual(postmasterPid(dataDir), pid)
+  assert.match(lines.join('\n'), /died \(SIGKILL\)/)
+})
+
+test('a stop while the server is being restarted leaves nothing running', async (t) => {
+  const dataDir = folder(t)
+  const lines: string[] = []
+  const database = await start(t, dataDir, { log: (line) => lines.push(line) })
+  process.kill(postmasterPid(dataDir), 'SIGKILL')
+  await until(() => lines.some((line) => line.includes('died')))
+  await database.stop()
+  assert.ok(!existsSync(path.join(dataDir, 'postgres/postmaster.pid')))
+  await assert.rejects(ask(database.url, 'select 1'))
+})
+
+test('pid files that name another program, or nothing, are removed', async (t) => {
+  const dataDir = folder(t)
+  await (await start(t, dataDir)).stop()
+  for (const content of [`${process.pid}\n${dataDir}/postgres\n`, '']) {
+    writeFileSync(path.join(dataDir, 'postgres/postmaster.pid'), content)
+    const database = await start(t, dataDir)
+    assert.equal((await ask(database.url, 'select 1')).length, 1)
+    await database.stop()
+  }
+})
+
+test('a lock whose pid another process has by now is taken over, and so is half a first start', async (t) => {
+  const dataDir = folder(t)
+  writeFileSync(path.join(dataDir, 'lock'), JSON.stringify({ pid: process.pid, started: 'earlier' }))
+  mkdirSync(path.join(dataDir, 'postgres.new'))
+  writeFileSync(path.join(dataDir, 'postgres.new/PG_VERSION'), '')
+  await start(t, dataDir)
+  assert.ok(!existsSync(path.join(dataDir, 'postgres.new')))
+})

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TestContext } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { type EmbeddedDatabase, type EmbeddedOptions, startEmbedded } from '../../sql/embedded.ts'
+
+export const CHILD = path.join(import.meta.dirname, 'embedded-child.ts')
+
+const closers = new WeakMap<TestContext, (() => unknown)[]>()
+
+/** Runs `close` after the test, the latest first; the runner's own hooks would run the earliest first. */
+function afterwards(t: TestContext, close: () => unknown): void {
+  const known = closers.get(t)
+  if (known) return void known.push(close)
+  const list = [close]
+  closers.set(t, list)
+  t.after(async () => {
+    for (const one of list.reverse()) await one()
+  })
+}
+
+/** A folder that is gone after the test, for other users to enter: root's server runs as one. */
+export function folder(t: TestContext): string {
+  const made = realpathSync(mkdtempSync(path.join(tmpdir(), 'millrace-')))
+  chmodSync(made, 0o755)
+  afterwards(t, () => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** An embedded database that is stopped after the test at the latest. */
+export async function start(
+  t: TestContext,
+  dataDir: string,
+  options: Partial<EmbeddedOptions> = {},
+): Promise<EmbeddedDatabase> {
+  const database = await startEmbedded({ dataDir, ephemeral: true, ...options })
+  afterwards(t, () => database.stop())
+  return database
+}
+
+/** Rows of one statement, over a connection of its own. */
+export async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = await connect({ url, applicationName: 'test' })
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+export interface Owner {
+  readonly child: ChildProcess
+  readonly url: string
+  readonly error: string
+  readonly lines: readonly string[]
+}
+
+/** Starts the database of `dataDir` in a process of its own, which is killed after the test at the latest. */
+export async function startElsewhere(
+  t: TestContext,
+  dataDir: string,
+  options: { node?: string; script?: string; env?: Record<string, string>; uid?: number; gid?: number } = {},
+): Promise<Owner> {
+  const { node = process.execPath, script = CHILD, env = {}, ...account } = options
+  const child = spawn(node, ['--disable-warning=ExperimentalWarning', script, dataDir], {
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    ...account,
+  })
+  afterwards(t, () => child.kill('SIGKILL'))
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  return { child, url: '', error: '', ...JSON.parse(line) }
+}
+
+/** Ends such a process the orderly way. */
+export async function stopElsewhere({ child }: Owner): Promise<void> {
+  child.stdin?.end()
+  await once(child, 'exit')
+}
+
+export async function kill(child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+export function postmasterPid(dataDir: string): number {
+  return Number.parseInt(readFileSync(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
+}
+
+/** Polls until `condition` holds. @throws after ten seconds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`never came true: ${condition}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}

