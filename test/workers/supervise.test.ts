@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { type ChildSpec, childFlags, createSupervisor, restartDelay } from '../../workers/supervise.ts'
+
+const FIXTURES = path.join(import.meta.dirname, 'fixtures')
+
+interface LogLine {
+  readonly level: string
+  readonly data: { readonly child?: string; readonly waitMs?: number }
+  readonly message: string
+}
+
+function stage(t: TestContext, options: { healthyMs?: number } = {}) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-'))
+  const journal = path.join(folder, 'journal')
+  writeFileSync(journal, '')
+  const log: LogLine[] = []
+  const supervisor = createSupervisor({
+    log: (level, data, message) => log.push({ level, data, message }),
+    ...options,
+  })
+  t.after(async () => {
+    await supervisor.stop()
+    rmSync(folder, { recursive: true })
+  })
+  const spec = (name: string, mode = 'plain', stopTimeoutMs = 5_000): ChildSpec => ({
+    name,
+    script: path.join(FIXTURES, 'child.ts'),
+    env: { JOURNAL: journal, NAME: name, MODE: mode },
+    stopTimeoutMs,
+  })
+  const lines = () => readFileSync(journal, 'utf8').split('\n').slice(0, -1)
+  return { supervisor, spec, log, lines, journal }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 15_000
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`never came true: ${condition}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+test('a child says that it is ready, with what it wants to tell', async (t) => {
+  const { supervisor, spec } = stage(t)
+  supervisor.start(spec('one'))
+  const message = (await supervisor.ready('one')) as { ready: boolean; pid: number }
+  assert.equal(message.ready, true)
+  assert.equal(process.kill(message.pid, 0), true)
+  assert.throws(() => supervisor.start(spec('one')), /one can't be started/)
+  assert.throws(() => supervisor.ready('two'), /No child named two/)
+})
+
+test('a killed child is started again at once, and is ready again', async (t) => {
+  const { supervisor, spec, log } = stage(t)
+  supervisor.start(spec('one'))
+  const first = (await supervisor.ready('one')) as { pid: number }
+  supervisor.kill('one')
+  await until(() => log.some((line) => line.message.includes('died')))
+  const second = (await supervisor.ready('one')) as { pid: number }
+  assert.notEqual(second.pid, first.pid)
+  assert.equal(log.find((line) => line.message.includes('died'))?.data.waitMs, 0)
+})
+
+test('a child that keeps crashing is started again ever later', async (t) => {
+  const { supervisor, spec, log, lines } = stage(t)
+  const began = performance.now()
+  supervisor.start(spec('one', 'crash'))
+  await until(() => lines().length === 4)
+  assert.ok(performance.now() - began >= 750)
+  await until(() => log.filter((line) => line.message.includes('died')).length === 4)
+  const waits = log.flatMap((line) => line.data.waitMs ?? [])
+  assert.deepEqual(waits, [0, 250, 500, 1_000])
+  await supervisor.stop()
+  assert.equal(lines().length, 4)
+})
+
+test('the wait doubles up to ten seconds', () => {
+  assert.deepEqual([1, 2, 3, 6, 7, 8, 2_000].map(restartDelay), [0, 250, 500, 4_000, 8_000, 10_000, 10_000])
+})
+
+test('a death after a healthy life counts as the first', async (t) => {
+  const { supervisor, spec, log } = stage(t, { healthyMs: 0 })
+  supervisor.start(spec('one', 'crash'))
+  await until(() => log.filter((line) => line.message.includes('died')).length >= 3)
+  await supervisor.stop()
+  assert.ok(log.every((line) => (line.data.waitMs ?? 0) === 0))
+})
+
+test('children stop in the reverse order of their start', async (t) => {
+  const { supervisor, spec, lines } = stage(t)
+  for (const name of ['one', 'two', 'three']) {
+    supervisor.start(spec(name))
+    await supervisor.ready(name)
+  }
+  await Promise.all([supervisor.stop(), supervisor.stop()])
+  assert.deepEqual(lines().slice(3), ['three SIGTERM', 'two SIGTERM', 'one SIGTERM'])
+  assert.throws(() => supervisor.start(spec('four')), /four can't be started/)
+})
+
+test('a child that does not stop in time is killed, and the others still get their time', async (t) => {
+  const { supervisor, spec, lines, log } = stage(t)
+  supervisor.start(spec('one'))
+  supervisor.start(spec('two', 'stubborn', 200))
+  await Promise.all([supervisor.ready('one'), supervisor.ready('two')])
+  await supervisor.stop()
+  assert.deepEqual(lines().slice(2), ['two SIGTERM', 'one SIGTERM'])
+  assert.deepEqual(
+    log.filter((line) => line.level === 'warn').map((line) => line.data.child),
+    ['two'],
+  )
+})
+
+test('a stop before a child is ready tells those who wait', async (t) => {
+  const { supervisor, spec } = stage(t)
+  supervisor.start(spec('one', 'crash'))
+  const ready = supervisor.ready('one')
+  await supervisor.stop()
+  await assert.rejects(ready, /stopped before it was ready/)
+})
+
+test('children get our loader flags, not our debugger or test runner', () => {
+  const own = ['--import', 'tsx', '--inspect=0', '--test', '--test-timeout=5', '--max-old-space-size=99']
+  assert.deepEqual(childFlags(own), [
+    '--disable-warning=ExperimentalWarning',
+    '--import',
+    'tsx',
+    '--max-old-space-size=99',
+  ])
+})
+
+async function parent(t: TestContext, journal: string) {
+  const flags = childFlags(process.execArgv)
+  const started = spawn(process.execPath, [...flags, path.join(FIXTURES, 'parent.ts')], {
+    env: { ...process.env, JOURNAL: journal },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  })
+  t.after(() => started.kill('SIGKILL'))
+  await once(createInterface(started.stdout), 'line')
+  return started
+}
+
+test('a child whose parent is killed ends', async (t) => {
+  const { journal, lines } = stage(t)
+  const started = await parent(t, journal)
+  started.kill('SIGKILL')
+  await until(() => lines().length === 2)
+  assert.deepEqual(lines(), ['child start', 'child orphan'])
+})
+
+test('Ctrl-C reaches the parent alone, which then asks the child', async (t) => {
+  const { journal, lines } = stage(t)
+  const started = await parent(t, journal)
+  process.kill(-started.pid!, 'SIGINT')
+  await once(started, 'exit')
+  assert.deepEqual(lines(), ['child start', 'child SIGTERM'])
+})
