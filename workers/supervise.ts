@@ -70,7 +70,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     child.deaths = performance.now() - child.startedAt >= healthyMs ? 1 : child.deaths + 1
     const waitMs = restartDelay(child.deaths)
     log('error', { child: child.spec.name, code, signal, waitMs }, 'Child process died; starting it again')
-    child.restart = setTimeout(() => launch(child, log, onEnd), waitMs)
+    child.restart = setTimeout(() => {
+      try {
+        launch(child, log, onEnd)
+      } catch (error) {
+        // A system short of memory or handles refuses a process outright; it may have some later.
+        log('error', { child: child.spec.name, error: (error as Error).message }, 'Child process failed')
+        onEnd(child, null, null)
+      }
+    }, waitMs)
   }
   const named = (name: string) => {
     const child = children.get(name)
@@ -106,6 +114,7 @@ type OnEnd = (child: Child, code: number | null, signal: NodeJS.Signals | null) 
 
 function launch(child: Child, log: SupervisorOptions['log'], onEnd: OnEnd): void {
   const { name, script, env } = child.spec
+  Object.assign(child, { startedAt: performance.now(), restart: undefined })
   const started = fork(script, [], {
     execArgv: childFlags(process.execArgv),
     env: { ...process.env, ...env, [SUPERVISED]: '1' },
@@ -127,7 +136,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onEnd: OnEnd): void
     child.isReady = true
     child.readiness.resolve(message)
   })
-  Object.assign(child, { process: started, ended: promise, startedAt: performance.now(), restart: undefined })
+  Object.assign(child, { process: started, ended: promise })
   log('info', { child: name, pid: started.pid }, 'Child process started')
 }
 
