@@ -160,11 +160,11 @@ export const readPage: ReadStatement = {
     from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED}`,
 }
 
-const PageImage = z.object({ image: z.instanceof(Uint8Array).nullable() })
+const PageImage = z.object({ image: z.instanceof(Uint8Array).nullable(), etag: z.string() })
 
-export const pageImage = (id: number, owner: number | null, page: number): Query<{ image: Uint8Array | null }> =>
+export const pageImage = (id: number, owner: number | null, page: number): Query<z.output<typeof PageImage>> =>
   sql.prepared('page_image', PageImage)`
-    select p.image from document d join document_page p on p.document_id = d.id and p.page_number = ${page}
+    select p.image, p.job_id || '-' || p.page_number as etag from document d join document_page p on p.document_id = d.id and p.page_number = ${page}
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
 // Extraction.

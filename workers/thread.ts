@@ -6,7 +6,7 @@ import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
 import { taskNamed } from '../tasks/index.ts'
 import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadEntry, ThreadJob, ThreadReport } from './protocol.ts'
-import { providers } from './providers/index.ts'
+import { createProviders } from './providers/index.ts'
 
 /**
  * The inside of a task thread. It runs whole task functions, and tells the main thread of their progress and
@@ -20,6 +20,7 @@ const db = createDatabase({
   size: pool === 'cpu' ? 2 : 4,
   validateRows: settings.checked,
 })
+const providers = createProviders(settings)
 const aborts = new Map<string, AbortController>()
 const outbox: ThreadEntry[] = []
 

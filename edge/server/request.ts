@@ -16,6 +16,7 @@ export const HEADERS = [
   'idempotency-key',
   'if-modified-since',
   'if-none-match',
+  'if-range',
   'last-event-id',
   'origin',
   'prefer',

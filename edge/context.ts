@@ -1,0 +1,25 @@
+import type { Database } from '../sql/db.ts'
+import type { Publisher } from '../sql/notify.ts'
+import type { Reader } from '../sql/reader.ts'
+import type { Log } from '../tasks/log.ts'
+import type { Settings } from '../tasks/settings.ts'
+import type { Accounts } from './auth.ts'
+import type { Hub } from './hub.ts'
+import type { Metrics } from './metrics.ts'
+import type { Passwords } from './passwords.ts'
+
+/** What handlers work with: made once per edge process. */
+export interface Edge {
+  readonly settings: Settings
+  /** Writes and transactions. */
+  readonly db: Database
+  /** Hot reads: JSON built by PostgreSQL, passed on as it is. */
+  readonly reader: Reader
+  readonly hub: Hub
+  readonly publisher: Publisher
+  readonly accounts: Accounts
+  readonly passwords: Passwords
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly secretKey: string
+}

@@ -1,0 +1,133 @@
+import { Failure, fail } from '../sql/errors.ts'
+import { type Caller, requireRole } from './auth.ts'
+import type { Edge } from './context.ts'
+import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './endings.ts'
+import { Exchange } from './exchange.ts'
+import { fingerprintOf } from './idempotency.ts'
+import { parseBody, parsePart } from './input.ts'
+import { createMatcher, type Entry } from './match.ts'
+import { failureBody, type Header, isCrossSite, preflightHeaders } from './reply.ts'
+import type { AnyRoute, Area } from './route.ts'
+import type { EdgeRequest, Responder } from './server.ts'
+import type { Streams } from './sse.ts'
+
+/** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
+export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
+
+/** The caller of an open area who came without a credential. */
+const ANONYMOUS: Caller = { id: 0, ownerId: null, role: 'user', sessionId: null }
+
+export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
+  const matcher = createMatcher(areas)
+
+  const serve = async (exchange: Exchange): Promise<void> => {
+    const { request } = exchange
+    const match = matcher.find(request.path)
+    if (match === undefined) throw fail('request.malformed', { reason: 'the path is not valid percent-encoding' })
+    if (match === null) throw fail('route.missing')
+    const entry = match.entries.get(request.method === 'HEAD' ? 'GET' : request.method)
+    if (entry === undefined) return answerMethod(exchange, [...match.entries.keys()])
+    exchange.entry = entry
+    const admitted = admit(edge, exchange, entry)
+    exchange.caller = admitted instanceof Promise ? await admitted : admitted
+    await run(exchange, entry, match.params ?? {})
+  }
+
+  const run = async (exchange: Exchange, entry: Entry, rawParams: Readonly<Record<string, string>>): Promise<void> => {
+    const { request, requestId, caller } = exchange
+    const { route } = entry
+    const params = parsePart(route.params, 'path', rawParams)
+    const query = route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
+    const body = hasParsedBody(route) ? await parseBody(route, request, edge.settings.maxJsonBytes) : null
+    const input = { params, query, body: body?.value, caller, edge, request, requestId } as never
+    const fingerprint = (): Buffer => fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
+    await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })
+  }
+
+  return async (request, responder) => {
+    const exchange = new Exchange(request, responder, edge.settings)
+    try {
+      await serve(exchange)
+    } catch (error) {
+      await refuse(edge, exchange, error)
+    }
+    account(edge, exchange)
+  }
+}
+
+function hasParsedBody(route: AnyRoute): boolean {
+  return route.body !== undefined && (route.bodyType === undefined || route.bodyType === 'json' || route.bodyType === 'form')
+}
+
+function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
+  if (route.handle !== undefined) return endWithHandle
+  if (route.job !== undefined) return endWithJob
+  return route.stream !== undefined ? endWithStream : endWithRaw
+}
+
+/** Who calls, if the route is for them. @throws the refusal. */
+function admit(edge: Edge, exchange: Exchange, { area, route }: Entry): Caller | null | Promise<Caller | null> {
+  const { request } = exchange
+  const auth = route.auth ?? area.auth
+  const cookieDecides = (auth !== 'public' || route.cookieAuth === true) && request.header('authorization') === ''
+  if (cookieDecides && isUnsafe(request) && request.header('cookie') !== '' && isCrossSite(edge.settings, request)) {
+    throw fail('request.cross_site')
+  }
+  if (auth === 'public') return authenticateAnyway(edge, request)
+  const permit = (caller: Caller | null): Caller => {
+    if (caller === null) {
+      if (auth !== 'open' || !edge.settings.openAreas.has(area.name)) throw fail('auth.required')
+      return ANONYMOUS
+    }
+    const refused = auth === 'admin' || auth === 'moderator' ? requireRole(caller, auth) : null
+    if (refused !== null) throw refused
+    return caller
+  }
+  const caller = edge.accounts.authenticate(request)
+  return caller instanceof Promise ? caller.then(permit) : permit(caller)
+}
+
+/** A public route knows its caller when the credential is good, and does not mind when it is not. */
+async function authenticateAnyway(edge: Edge, request: EdgeRequest): Promise<Caller | null> {
+  try {
+    return await edge.accounts.authenticate(request)
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'auth.required') return null
+    throw error
+  }
+}
+
+function isUnsafe({ method }: EdgeRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
+}
+
+/** Answers OPTIONS, and methods that the path does not have. */
+function answerMethod(exchange: Exchange, methods: readonly string[]): Promise<void> | void {
+  const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  if (exchange.request.method === 'OPTIONS') return exchange.empty(204, [['allow', allow], ...preflightHeaders(allow)])
+  return exchange.json(405, [['allow', allow]], failureBody(fail('route.method', { allow })))
+}
+
+async function refuse(edge: Edge, exchange: Exchange, error: unknown): Promise<void> {
+  const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
+  if (failure.status >= 500) {
+    edge.log.error({ err: error, requestId: exchange.requestId, route: exchange.entry?.pattern }, 'A request failed')
+  }
+  const invalidStatus = failure.code === 'request.invalid' ? exchange.entry?.area.invalidStatus : undefined
+  const headers: Header[] = []
+  if (failure.status === 401) headers.push(['www-authenticate', 'Bearer'])
+  if (failure.status === 503) headers.push(['retry-after', '1'])
+  if (exchange.responder.done) return
+  await exchange.json(invalidStatus ?? failure.status, headers, failureBody(failure))
+}
+
+/** One line and one observation per request. Reads that went well are logged at `debug` only: they are most. */
+function account(edge: Edge, exchange: Exchange): void {
+  const { request, status, requestId, entry, caller } = exchange
+  const seconds = exchange.elapsed()
+  edge.metrics.answered(entry?.pattern ?? 'none', request.method, status, seconds)
+  const level = status < 400 && !isUnsafe(request) ? 'debug' : 'info'
+  if (!edge.log.isLevelEnabled(level)) return
+  const line = { requestId, method: request.method, path: request.path, status, ms: Math.round(seconds * 1e4) / 10, account: caller?.id }
+  edge.log[level](line, 'Answered')
+}

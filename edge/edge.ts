@@ -1,0 +1,122 @@
+import { createDatabase } from '../sql/db.ts'
+import { type Listener, listen } from '../sql/listen.ts'
+import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS } from '../sql/notify.ts'
+import { createReader } from '../sql/reader.ts'
+import type { Log } from '../tasks/log.ts'
+import type { Settings } from '../tasks/settings.ts'
+import { createAccounts } from './auth.ts'
+import type { Edge } from './context.ts'
+import { createDispatch, type Dispatch } from './dispatch.ts'
+import { createHub } from './hub.ts'
+import { createMetrics } from './metrics.ts'
+import { createPasswords } from './passwords.ts'
+import type { Area } from './route.ts'
+import { areas as allAreas } from './routes/index.ts'
+import { createServer } from './server.ts'
+import { createStreams } from './sse.ts'
+
+export interface EdgeOptions {
+  readonly settings: Settings
+  readonly databaseUrl: string
+  /** A direct connection for LISTEN, when the other one goes through a pooler. */
+  readonly directUrl: string
+  readonly secretKey: string
+  readonly log: Log
+  /** Another set of routes, for tests. */
+  readonly areas?: readonly Area[]
+}
+
+/** An edge without its socket: what tests call, and what `serveEdge` puts behind a port. */
+export interface EdgeParts {
+  readonly edge: Edge
+  readonly dispatch: Dispatch
+  /** Ends every stream, asking its reader to come back. */
+  closeStreams(): void
+  close(): Promise<void>
+}
+
+export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
+  const { settings, databaseUrl, directUrl, secretKey, log } = options
+  const applicationName = `${settings.projectName}-edge`
+  const db = createDatabase({ url: databaseUrl, applicationName, size: 4, validateRows: settings.checked })
+  const reader = await createReader({ url: databaseUrl, applicationName: `${applicationName}-reads` })
+  const hub = createHub(reader, (error) => log.warn({ err: error }, 'Events could not be read'))
+  const streams = createStreams()
+  const accounts = createAccounts({ settings, reader, secretKey })
+  const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
+  const metrics = createMetrics({ db, reader, hub, streams })
+  const listener: Listener = await listen({
+    url: directUrl,
+    applicationName: `${applicationName}-listen`,
+    channels: {
+      [JOB_EVENTS]: (payload) => hub.notified(payload),
+      [ACCOUNT_CHANGED]: (payload) => accounts.forget(Number(payload)),
+    },
+    onReconnect: () => {
+      hub.notified(null)
+      accounts.forget(null)
+    },
+    onError: (error) => log.warn({ err: error }, 'The LISTEN connection was lost'),
+  })
+  const edge: Edge = { settings, db, reader, hub, publisher, accounts, passwords: createPasswords(), metrics, log, secretKey }
+  return {
+    edge,
+    dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
+    closeStreams: () => streams.close(),
+    close: async () => {
+      streams.close()
+      hub.close()
+      await listener.close()
+      await publisher.close()
+      await reader.close()
+      await db.close()
+    },
+  }
+}
+
+/** An edge behind a port. */
+export interface ServingEdge {
+  readonly edge: Edge
+  readonly port: number
+  /** Orderly and bounded: accept no more, end the streams, let requests in flight end, close. */
+  stop(): Promise<void>
+}
+
+// Requests that wait for a job may take their time; their clients come back to another process.
+const IN_FLIGHT_MS = 6_000
+
+export async function serveEdge(options: EdgeOptions, at: { exclusive: boolean }): Promise<ServingEdge> {
+  const parts = await createEdge(options)
+  let inFlight = 0
+  let idle: (() => void) | null = null
+  const server = createServer(
+    async (request, responder) => {
+      inFlight++
+      try {
+        await parts.dispatch(request, responder)
+      } finally {
+        inFlight--
+        if (inFlight === 0) idle?.()
+      }
+    },
+    { onError: (error) => options.log.error({ err: error }, 'The server failed to answer') },
+  )
+  const { host, port } = options.settings
+  const bound = await server.listen({ host, port, exclusive: at.exclusive })
+  return {
+    edge: parts.edge,
+    port: bound.port,
+    stop: async () => {
+      server.stopListening()
+      parts.closeStreams()
+      if (inFlight > 0) {
+        await new Promise<void>((resolve) => {
+          idle = resolve
+          setTimeout(resolve, IN_FLIGHT_MS)
+        })
+      }
+      server.close()
+      await parts.close()
+    },
+  }
+}

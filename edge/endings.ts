@@ -1,0 +1,137 @@
+import type { Queries } from '../sql/db.ts'
+import { Failure, fail, storedFailure } from '../sql/errors.ts'
+import { type Claim, tieKeyToJob } from '../sql/idempotency.ts'
+import type { JobRef } from '../tasks/task.ts'
+import type { Edge } from './context.ts'
+import type { Exchange } from './exchange.ts'
+import type { JobEvent } from './hub.ts'
+import { type KeptAnswer, type KeyRef, keepAnswer, keptAnswer, once, takeKey } from './idempotency.ts'
+import { invalid, wantsBackground } from './input.ts'
+import type { Entry } from './match.ts'
+import { failureBody } from './reply.ts'
+import { Answer } from './route.ts'
+import { SSE_HEADERS, type Streams } from './sse.ts'
+
+/** The four ways in which a route can end. */
+export interface Ending {
+  readonly edge: Edge
+  readonly streams: Streams
+  readonly exchange: Exchange
+  readonly entry: Entry
+  readonly input: never
+  /** What a repetition under an Idempotency-Key must equal. */
+  readonly fingerprint: () => Buffer
+}
+
+// A repeated request looks at the job of the first one, and waits no longer than reading it takes.
+const REPEAT_WAIT_MS = 100
+
+export async function endWithHandle(ending: Ending): Promise<void> {
+  const { edge, exchange, entry, input } = ending
+  const work = async (): Promise<Answer<unknown>> => checked(edge, entry, await entry.route.handle!(input))
+  const key = keyOf(exchange, entry)
+  if (key === null) return sendAnswer(exchange, await work())
+  let live: Answer<unknown> | null = null
+  const kept = await once(edge, key, ending.fingerprint, async () => {
+    live = await work()
+    return { status: live.status ?? 200, headers: live.headers, body: textOf(live) }
+  })
+  // The first answer may carry cookies; its repetitions do not.
+  if (live !== null) return sendAnswer(exchange, live)
+  await exchange.kept(kept)
+}
+
+export async function endWithJob(ending: Ending): Promise<void> {
+  const { edge, exchange, entry, input } = ending
+  const key = keyOf(exchange, entry)
+  const background = wantsBackground(exchange.request)
+  const begun = await edge.db.transaction(async (tx: Queries): Promise<{ first: Claim } | { ref: JobRef<unknown> }> => {
+    const first = key === null ? null : await takeKey(edge, tx, key, ending.fingerprint())
+    if (first !== null) return { first }
+    const ref = await entry.route.job!({ ...(input as object), tx } as never)
+    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, ref.jobId))
+    return { ref }
+  })
+  if ('first' in begun) return repeatJob(edge, exchange, key!, begun.first)
+  const { jobId } = begun.ref
+  edge.publisher.mark(jobId)
+  const answer = background ? accepted(jobId) : await waitForJob(edge, exchange, jobId)
+  if (key !== null) await keepAnswer(edge, key, answer)
+  await exchange.kept(answer)
+}
+
+export async function endWithStream({ entry, exchange, input, streams }: Ending): Promise<void> {
+  const source = await entry.route.stream!(input)
+  // 204 tells an EventSource that came back to stay away: everything was delivered.
+  if (source === 'ended') return exchange.empty(204)
+  const head = exchange.head(200, SSE_HEADERS)
+  if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
+  streams.open(exchange.responder, head, source)
+}
+
+export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {
+  const key = keyOf(exchange, entry)
+  const raw = {
+    ...(input as object),
+    responder: exchange.responder,
+    head: (status: number, headers: Parameters<Exchange['head']>[1]) => exchange.head(status, headers),
+    once: (fingerprint: () => Buffer, work: () => Promise<KeptAnswer>) => once(edge, key, fingerprint, work),
+  }
+  const answer = await entry.route.raw!(raw as never)
+  if (answer !== undefined) await sendAnswer(exchange, answer)
+}
+
+async function waitForJob(edge: Edge, exchange: Exchange, jobId: string): Promise<KeptAnswer> {
+  const gone = new AbortController()
+  exchange.responder.onClose(() => gone.abort())
+  const event = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
+  return event === null ? accepted(jobId) : jobAnswer(event)
+}
+
+async function repeatJob(edge: Edge, exchange: Exchange, key: KeyRef, first: Claim): Promise<void> {
+  // The answer of a job whose first request died with its process is on the job.
+  const event = first.status === null && first.job_id !== null ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS) : null
+  const answer = event === null ? keptAnswer(first) : jobAnswer(event)
+  if (event !== null) await keepAnswer(edge, key, answer)
+  await exchange.kept(answer)
+}
+
+function accepted(jobId: string): KeptAnswer {
+  return { status: 202, headers: [['location', `/api/v1/jobs/${jobId}`]], body: JSON.stringify({ job_id: jobId }) }
+}
+
+/** What a job's end means to the one who waited for it. */
+function jobAnswer(event: JobEvent): KeptAnswer {
+  const frame = JSON.parse(event.frame) as { result?: unknown; error?: { code: string; detail: string } }
+  if (event.status === 'done') return { status: 200, headers: [], body: JSON.stringify(frame.result ?? null) }
+  const failure: Failure = event.status === 'cancelled' || frame.error === undefined ? fail('job.cancelled') : storedFailure(frame.error)
+  return { status: failure.status, headers: [], body: failureBody(failure) }
+}
+
+function keyOf(exchange: Exchange, { route }: Entry): KeyRef | null {
+  const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
+  if (key === '') return null
+  if (key.length > 255) throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
+  return { scope: `${exchange.caller?.id ?? 0} ${route.method} ${exchange.request.path}`, key }
+}
+
+/** A handler's result as an answer with its status; in tests and development it must be what the route promises. */
+function checked(edge: Edge, { route }: Entry, result: unknown): Answer<unknown> {
+  const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
+  const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
+  if (edge.settings.checked && route.response !== undefined && status < 300) {
+    route.response.parse(given.json === undefined ? given.value : JSON.parse(given.json))
+  }
+  return given.status === status ? given : given.withStatus(status)
+}
+
+function sendAnswer(exchange: Exchange, answer: Answer<unknown>): Promise<void> | void {
+  const status = answer.status ?? 200
+  const text = textOf(answer)
+  return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
+}
+
+function textOf(answer: Answer<unknown>): string {
+  if (answer.json !== undefined) return answer.json
+  return answer.value === undefined ? '' : JSON.stringify(answer.value)
+}

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto'
+import type { Settings } from '../tasks/settings.ts'
+import type { Caller } from './auth.ts'
+import type { KeptAnswer } from './idempotency.ts'
+import type { Entry } from './match.ts'
+import { corsHeaders, type Header, sendJson } from './reply.ts'
+import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
+
+// A client may name its request; anything that could break a log line or a header is not a name.
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
+const PREFIX = randomBytes(6).toString('base64url')
+let counter = 0
+
+/** One request on its way: what is known of it, and the ways to answer that give every answer its common headers. */
+export class Exchange {
+  readonly request: EdgeRequest
+  readonly responder: Responder
+  readonly requestId: string
+  readonly startedAt = performance.now()
+  readonly settings: Settings
+  entry: Entry | null = null
+  caller: Caller | null = null
+  /** Status of the answer, once there is one. */
+  status = 0
+
+  constructor(request: EdgeRequest, responder: Responder, settings: Settings) {
+    this.request = request
+    this.responder = responder
+    this.settings = settings
+    const given = request.header('x-request-id')
+    this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
+  }
+
+  /** The head of an answer, with the headers that all have. */
+  head(status: number, headers: readonly Header[] = []): ReplyHead {
+    this.status = status
+    const all: Header[] = [...headers, ['x-request-id', this.requestId], ...corsHeaders(this.settings, this.request)]
+    if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
+    return { status, headers: all }
+  }
+
+  json(status: number, headers: readonly Header[], text: string): Promise<void> | void {
+    const head = this.head(status, headers)
+    return sendJson(this.request, this.responder, status, head.headers, text)
+  }
+
+  empty(status: number, headers: readonly Header[] = []): void {
+    this.responder.send(this.head(status, headers))
+  }
+
+  kept(answer: KeptAnswer): Promise<void> | void {
+    if (answer.status === 204) return this.empty(204, answer.headers)
+    return this.json(answer.status, answer.headers, answer.body)
+  }
+
+  /** Seconds since the request came. */
+  elapsed(): number {
+    return (performance.now() - this.startedAt) / 1000
+  }
+}

@@ -1,0 +1,190 @@
+import { readEventsAfter, readStates } from '../sql/jobs.ts'
+import type { Reader } from '../sql/reader.ts'
+
+/** One event of a job, as it stands in the ledger. */
+export interface JobEvent {
+  readonly jobId: string
+  readonly seq: number
+  /** `status` for frames of the job itself, else what its task emitted. */
+  readonly kind: string
+  /** The job's status, when the kind is `status`. */
+  readonly status: string
+  readonly ownerId: number | null
+  /** JSON text for the client. */
+  readonly frame: string
+}
+
+/**
+ * Fans the ledger's events out to whoever waits for them in this process. A notification says where to look; what
+ * is delivered is read from the table, after each subscriber's cursor: in order, without gaps, however many
+ * notifications came or were lost.
+ */
+export interface Hub {
+  /** Events of a job after a cursor, in batches, beginning with those that are there already. Answers how to stop. */
+  watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
+  /** Each new state of any job. */
+  watchAll(push: (states: readonly JobEvent[]) => void): () => void
+  /** A payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
+  notified(payload: string | null): void
+  /** The job's terminal event, or null when it has not come within the time. */
+  terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
+  readonly watchers: number
+  close(): void
+}
+
+interface Subscriber {
+  after: number
+  readonly push: (events: readonly JobEvent[]) => void
+}
+
+// The first reading of a lost hint: a crash between storing and notifying loses only the notification.
+const POLL_MS = 5_000
+const RECENT_STATES = 20_000
+const TERMINAL = new Set(['done', 'failed', 'cancelled'])
+
+export function isTerminal(event: JobEvent): boolean {
+  return event.kind === 'status' && TERMINAL.has(event.status)
+}
+
+export function createHub(reader: Reader, onError: (error: unknown) => void): Hub {
+  const topics = new Map<string, Set<Subscriber>>()
+  const everything = new Set<(states: readonly JobEvent[]) => void>()
+  const dirty = new Set<string>()
+  const changed = new Set<string>()
+  // Last state sent to the watchers of everything, by job: two notifications may find the same one.
+  const sent = new Map<string, number>()
+  let reading: Promise<void> | null = null
+  let watchers = 0
+
+  const wake = (): void => {
+    reading ??= Promise.resolve().then(readAll)
+  }
+
+  const readAll = async (): Promise<void> => {
+    try {
+      while (dirty.size > 0 || changed.size > 0) {
+        if (dirty.size > 0) await readTopics()
+        if (changed.size > 0) await readChanged()
+      }
+    } catch (error) {
+      // The next notification or poll reads again from the same cursors.
+      onError(error)
+    } finally {
+      reading = null
+    }
+  }
+
+  const readTopics = async (): Promise<void> => {
+    const ids: string[] = []
+    const cursors: number[] = []
+    for (const id of dirty) {
+      const subscribers = topics.get(id)
+      if (subscribers === undefined) continue
+      ids.push(id)
+      cursors.push(Math.min(...Array.from(subscribers, ({ after }) => after)))
+    }
+    dirty.clear()
+    if (ids.length === 0) return
+    const lines = await reader.texts(readEventsAfter, [ids, cursors])
+    for (const events of byJob(lines.map(parseLine))) deliver(topics.get(events[0]!.jobId), events)
+  }
+
+  const readChanged = async (): Promise<void> => {
+    const ids = [...changed]
+    changed.clear()
+    const lines = await reader.texts(readStates, [ids])
+    const fresh = lines.map(parseLine).filter((state) => (sent.get(state.jobId) ?? -1) < state.seq)
+    if (sent.size > RECENT_STATES) sent.clear()
+    for (const state of fresh) sent.set(state.jobId, state.seq)
+    if (fresh.length > 0) for (const push of everything) push(fresh)
+  }
+
+  const markAllTopics = (): void => {
+    for (const id of topics.keys()) dirty.add(id)
+    wake()
+  }
+  const poll = setInterval(markAllTopics, POLL_MS).unref()
+
+  const watchJob: Hub['watchJob'] = (jobId, after, push) => {
+    const subscriber = { after, push }
+    const subscribers = topics.get(jobId) ?? new Set()
+    topics.set(jobId, subscribers.add(subscriber))
+    watchers++
+    dirty.add(jobId)
+    wake()
+    return () => {
+      if (!subscribers.delete(subscriber)) return
+      watchers--
+      if (subscribers.size === 0 && topics.get(jobId) === subscribers) topics.delete(jobId)
+    }
+  }
+
+  return {
+    watchJob,
+    watchAll: (push) => {
+      everything.add(push)
+      return () => everything.delete(push)
+    },
+    notified: (payload) => {
+      if (payload === null || payload === '*') return markAllTopics()
+      for (const id of payload.split(' ')) {
+        if (topics.has(id)) dirty.add(id)
+        if (everything.size > 0) changed.add(id)
+      }
+      if (dirty.size > 0 || changed.size > 0) wake()
+    },
+    terminal: (jobId, waitMs, signal) =>
+      new Promise((resolve) => {
+        const finish = (event: JobEvent | null): void => {
+          clearTimeout(timer)
+          stop()
+          signal?.removeEventListener('abort', aborted)
+          resolve(event)
+        }
+        const aborted = (): void => finish(null)
+        const timer = setTimeout(aborted, waitMs)
+        const stop = watchJob(jobId, 0, (events) => {
+          const last = events.find(isTerminal)
+          if (last !== undefined) finish(last)
+        })
+        signal?.addEventListener('abort', aborted)
+        if (signal?.aborted) aborted()
+      }),
+    get watchers() {
+      return watchers + everything.size
+    },
+    close: () => clearInterval(poll),
+  }
+}
+
+function deliver(subscribers: Set<Subscriber> | undefined, events: readonly JobEvent[]): void {
+  for (const subscriber of subscribers ?? []) {
+    const news = events[0]!.seq > subscriber.after ? events : events.filter(({ seq }) => seq > subscriber.after)
+    if (news.length === 0) continue
+    subscriber.after = news[news.length - 1]!.seq
+    subscriber.push(news)
+  }
+}
+
+/** Lines come ordered by job, then by number. */
+function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
+  for (let start = 0; start < events.length; ) {
+    let end = start + 1
+    while (end < events.length && events[end]!.jobId === events[start]!.jobId) end++
+    yield events.slice(start, end)
+    start = end
+  }
+}
+
+/** A line of `sql/jobs.ts`: job id, number, kind, status, owner, frame, with tabs between. */
+export function parseLine(line: string): JobEvent {
+  const fields: string[] = []
+  let from = 0
+  for (let i = 0; i < 5; i++) {
+    const tab = line.indexOf('\t', from)
+    fields.push(line.slice(from, tab))
+    from = tab + 1
+  }
+  const [jobId = '', seq = '', kind = '', status = '', owner = ''] = fields
+  return { jobId, seq: Number(seq), kind, status, ownerId: owner === '' ? null : Number(owner), frame: line.slice(from) }
+}

@@ -1,0 +1,5 @@
+import { enableCompileCache } from 'node:module'
+
+enableCompileCache()
+const { runEdge } = await import('./run.ts')
+await runEdge()

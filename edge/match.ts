@@ -1,0 +1,95 @@
+import type { AnyRoute, Area } from './route.ts'
+
+/** A route of an area, ready to be found. */
+export interface Entry {
+  readonly area: Area
+  readonly route: AnyRoute
+  /** The pattern with its prefix, as metrics and the reference name it. */
+  readonly pattern: string
+}
+
+export interface Match {
+  /** Entries by method in upper case. */
+  readonly entries: ReadonlyMap<string, Entry>
+  readonly params: Readonly<Record<string, string>> | null
+}
+
+interface Node {
+  readonly literals: Map<string, Node>
+  parameter: { readonly name: string; readonly node: Node } | null
+  entries: Map<string, Entry> | null
+}
+
+export interface Matcher {
+  /** Null when no route has the path; `undefined` when a segment is not valid percent-encoding. */
+  find(path: string): Match | null | undefined
+  readonly entries: readonly Entry[]
+}
+
+/**
+ * Compiles routes into a tree of path segments: one step per segment, literals before parameters.
+ * @throws when two routes share method and path, or two parameters one place.
+ */
+export function createMatcher(areas: readonly Area[]): Matcher {
+  const root: Node = { literals: new Map(), parameter: null, entries: null }
+  const all: Entry[] = []
+  for (const area of areas) {
+    for (const route of area.routes) {
+      const pattern = `${area.prefix}${route.path}` || '/'
+      const entry = { area, route, pattern }
+      all.push(entry)
+      insert(root, entry)
+    }
+  }
+  return {
+    entries: all,
+    find: (path) => {
+      const segments = path.split('/')
+      const params: Record<string, string> = {}
+      let node: Node | undefined = root
+      for (let i = 1; i < segments.length && node !== undefined; i++) {
+        const segment: string = segments[i]!
+        const literal: Node | undefined = node.literals.get(segment)
+        if (literal !== undefined) {
+          node = literal
+          continue
+        }
+        if (node.parameter === null || segment === '') return null
+        const value = decode(segment)
+        if (value === undefined) return undefined
+        params[node.parameter.name] = value
+        node = node.parameter.node
+      }
+      return node?.entries ? { entries: node.entries, params } : null
+    },
+  }
+}
+
+function insert(root: Node, entry: Entry): void {
+  let node = root
+  for (const segment of entry.pattern.split('/').slice(1)) {
+    const made: Node = { literals: new Map(), parameter: null, entries: null }
+    if (segment.startsWith(':')) {
+      node.parameter ??= { name: segment.slice(1), node: made }
+      if (node.parameter.name !== segment.slice(1)) throw new Error(`Two names for one place: ${entry.pattern}`)
+      node = node.parameter.node
+    } else {
+      const known = node.literals.get(segment)
+      node.literals.set(segment, known ?? made)
+      node = known ?? made
+    }
+  }
+  node.entries ??= new Map()
+  const method = entry.route.method.toUpperCase()
+  if (node.entries.has(method)) throw new Error(`Two routes for ${method} ${entry.pattern}`)
+  node.entries.set(method, entry)
+}
+
+function decode(segment: string): string | undefined {
+  if (!segment.includes('%')) return segment
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return undefined
+  }
+}

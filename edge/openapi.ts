@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { type ErrorCode, errorRow } from '../sql/errors.ts'
+import type { Settings } from '../tasks/settings.ts'
+import type { AnyRoute, Area, Auth } from './route.ts'
+import { Accepted, Problem } from './schemas.ts'
+
+/** The OpenAPI 3.1 document of the service, made from the very schemas that requests are checked against. */
+
+type Json = Record<string, unknown>
+
+const VERSION = '0.1.0'
+
+export function openApi(areas: readonly Area[], settings: Settings): Json {
+  const components: Record<string, Json> = {}
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const area of areas) {
+    for (const route of area.routes) {
+      const path = `${area.prefix}${route.path}`.replace(/:(\w+)/g, '{$1}') || '/'
+      paths[path] = { ...paths[path], [route.method]: operation(area, route, settings, components) }
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Millrace',
+      version: VERSION,
+      description: 'Accounts, documents and background jobs with live progress.',
+      license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
+    },
+    servers: [{ url: settings.publicBaseUrl }],
+    tags: areas.map(({ name }) => ({ name })),
+    paths,
+    components: {
+      schemas: components,
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        session: { type: 'apiKey', in: 'cookie', name: `${settings.projectName}_session` },
+      },
+    },
+  }
+}
+
+function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {
+  const auth = route.auth ?? area.auth
+  const schema = (type: z.ZodType, io: 'input' | 'output'): Json => toSchema(type, io, components)
+  const parameters = [...parametersOf(route.params, 'path', schema), ...parametersOf(route.query, 'query', schema), ...headersOf(route)]
+  return {
+    tags: [area.name],
+    operationId: operationId(area, route),
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    security: securityOf(auth, area, settings),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(route.body === undefined ? {} : { requestBody: { required: true, content: { [bodyMediaType(route)]: { schema: schema(route.body, 'input') } } } }),
+    responses: responsesOf(area, route, auth, schema),
+  }
+}
+
+function responsesOf(area: Area, route: AnyRoute, auth: Auth, schema: (type: z.ZodType, io: 'input' | 'output') => Json): Json {
+  const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
+  const json = (type: z.ZodType): Json => ({ 'application/json': { schema: schema(type, 'output') } })
+  const responses: Record<string, Json> = {
+    [success]: {
+      description: success === 204 ? 'Done; no body' : 'Success',
+      ...(route.produces !== undefined ? { content: { [route.produces]: { schema: { type: 'string' } } } } : {}),
+      ...(route.response !== undefined ? { content: json(route.response) } : {}),
+    },
+  }
+  for (const [status, description] of Object.entries(route.alsoAnswers ?? {})) {
+    const body = Number(status) < 300 && route.response !== undefined ? { content: json(route.response) } : {}
+    responses[status] = { description, ...body }
+  }
+  if (route.job !== undefined) responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
+  if (route.stream !== undefined) responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
+  for (const [status, details] of errorsOf(area, route, auth)) {
+    responses[status] ??= { description: details.join('; '), content: json(Problem) }
+  }
+  return responses
+}
+
+/** Texts of the refusals by status: the route's own, and those that follow from its declaration. */
+function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]> {
+  const codes = new Set<ErrorCode>(route.errors)
+  if (auth !== 'public') codes.add('auth.required')
+  if (auth === 'moderator' || auth === 'admin') codes.add('auth.forbidden')
+  if (route.params !== undefined || route.query !== undefined || route.body !== undefined) codes.add('request.invalid')
+  if (route.body !== undefined) for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const) codes.add(code)
+  if (route.sideEffect) for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
+  if (route.job !== undefined) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
+  const byStatus = new Map<number, string[]>()
+  for (const code of codes) {
+    const row = errorRow(code)
+    const status = code === 'request.invalid' ? area.invalidStatus : row.status
+    const detail = code === 'request.invalid' ? 'The input is not valid' : row.detail
+    byStatus.set(status, [...(byStatus.get(status) ?? []), detail])
+  }
+  return byStatus
+}
+
+function securityOf(auth: Auth, area: Area, settings: Settings): Json[] {
+  if (auth === 'public' || settings.authLevel === 'none') return []
+  const credentials: Json[] = [{ bearer: [] }, { session: [] }]
+  return auth === 'open' && settings.openAreas.has(area.name) ? [...credentials, {}] : credentials
+}
+
+function bodyMediaType(route: AnyRoute): string {
+  if (route.bodyType === 'form') return 'application/x-www-form-urlencoded'
+  return route.bodyType === 'multipart' ? 'multipart/form-data' : 'application/json'
+}
+
+function parametersOf(type: z.ZodType | undefined, where: 'path' | 'query', schema: (type: z.ZodType, io: 'input') => Json): Json[] {
+  if (type === undefined) return []
+  const { properties = {}, required = [] } = schema(type, 'input') as { properties?: Record<string, Json>; required?: string[] }
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: where,
+    required: where === 'path' || required.includes(name),
+    schema: property,
+  }))
+}
+
+function headersOf(route: AnyRoute): Json[] {
+  const header = (name: string, description: string): Json => ({ name, in: 'header', required: false, description, schema: { type: 'string' } })
+  return [
+    ...(route.sideEffect ? [header('Idempotency-Key', 'The same key and request within 24 hours gives the first answer again')] : []),
+    ...(route.job ? [header('Prefer', '`respond-async` answers 202 with the job at once')] : []),
+    ...(route.stream ? [header('Last-Event-ID', 'Goes on after this event')] : []),
+  ]
+}
+
+function operationId(area: Area, route: AnyRoute): string {
+  const words = route.path.split('/').filter(Boolean).map((word) => word.replace(/^:/, 'by_').replace(/[^A-Za-z0-9]+/g, '_'))
+  return [route.method, area.name, ...words].join('_')
+}
+
+/** A schema as JSON Schema 2020-12; types with an id become components. */
+function toSchema(type: z.ZodType, io: 'input' | 'output', components: Record<string, Json>): Json {
+  const { $schema: _, $defs = {}, ...schema } = z.toJSONSchema(type, { io, unrepresentable: 'any' }) as Json & { $defs?: Record<string, Json> }
+  for (const [name, definition] of Object.entries($defs)) components[name] ??= relinked(definition)
+  const id = (schema as { id?: string }).id
+  if (id === undefined) return relinked(schema)
+  const { id: _id, ...rest } = schema as Json & { id: string }
+  components[id] ??= relinked(rest)
+  return { $ref: `#/components/schemas/${id}` }
+}
+
+function relinked(schema: Json): Json {
+  const { id: _, ...rest } = JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json
+  return rest
+}

@@ -1,0 +1,94 @@
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { Failure } from '../sql/errors.ts'
+import type { Settings } from '../tasks/settings.ts'
+import type { EdgeRequest, Responder } from './server.ts'
+
+export type Header = readonly [string, string]
+
+const brotli = promisify(brotliCompress)
+const gunzippable = promisify(gzip)
+
+// Below this the headers weigh more than what is saved.
+const COMPRESS_FROM = 1024
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
+
+const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
+
+/** Sends a JSON text, compressed when it is worth it and the client takes it. Resolves when it is handed over. */
+export async function sendJson(
+  request: EdgeRequest,
+  responder: Responder,
+  status: number,
+  headers: readonly Header[],
+  text: string,
+): Promise<void> {
+  const head = request.method === 'HEAD'
+  if (text.length < COMPRESS_FROM) return responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
+  const encoding = acceptedEncoding(request.header('accept-encoding'))
+  const vary: Header = ['vary', 'accept-encoding']
+  if (encoding === null) return responder.send({ status, headers: [JSON_TYPE, vary, ...headers], body: text, head })
+  const body = encoding === 'br' ? await brotli(text, BROTLI) : await gunzippable(text, { level: 5 })
+  responder.send({ status, headers: [JSON_TYPE, vary, ['content-encoding', encoding], ...headers], body, head })
+}
+
+/** The best coding that the client takes and we have (RFC 9110, section 12.5.3); null for none. */
+export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
+  let best: { name: 'br' | 'gzip'; q: number } | null = null
+  for (const item of header.split(',')) {
+    const [coding = '', ...parameters] = item.trim().toLowerCase().split(';')
+    const q = Number(parameters.find((p) => p.trim().startsWith('q='))?.trim().slice(2) ?? 1)
+    const name = coding === 'br' || coding === '*' ? 'br' : coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : null
+    if (name === null || !(q > 0)) continue
+    if (best === null || q > best.q || (q === best.q && name === 'br')) best = { name, q }
+  }
+  return best?.name ?? null
+}
+
+/** The body of a failure: `{detail}`, with the problems of invalid input. */
+export function failureBody(failure: Failure): string {
+  return JSON.stringify(failure.problems === undefined ? { detail: failure.detail } : { detail: failure.detail, errors: failure.problems })
+}
+
+/** Headers that let a browser page of an allowed origin read the answer (https://fetch.spec.whatwg.org/#http-cors-protocol). */
+export function corsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
+  if (settings.corsOrigins.size === 0) return []
+  const origin = request.header('origin')
+  if (!settings.corsOrigins.has(origin)) return [['vary', 'origin']]
+  return [
+    ['vary', 'origin'],
+    ['access-control-allow-origin', origin],
+    ['access-control-allow-credentials', 'true'],
+    ['access-control-expose-headers', 'x-request-id, etag, location, retry-after, content-disposition'],
+  ]
+}
+
+/** What a preflight is told on top. */
+export function preflightHeaders(allow: string): readonly Header[] {
+  return [
+    ['access-control-allow-methods', allow],
+    ['access-control-allow-headers', 'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id'],
+    ['access-control-max-age', '600'],
+  ]
+}
+
+/**
+ * Whether a request was sent by a page of another site: `Origin` names one that is neither ours nor allowed, or the
+ * browser says so itself (https://www.w3.org/TR/fetch-metadata/).
+ */
+export function isCrossSite(settings: Settings, request: EdgeRequest): boolean {
+  const origin = request.header('origin')
+  if (origin !== '') {
+    if (settings.corsOrigins.has(origin)) return false
+    return origin !== new URL(settings.publicBaseUrl).origin && hostOf(origin) !== request.header('host')
+  }
+  return request.header('sec-fetch-site') === 'cross-site'
+}
+
+function hostOf(origin: string): string {
+  try {
+    return new URL(origin).host
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,150 @@
+import type { z } from 'zod'
+import type { Queries } from '../sql/db.ts'
+import type { ErrorCode } from '../sql/errors.ts'
+import type { JobRef } from '../tasks/task.ts'
+import type { Caller } from './auth.ts'
+import type { Edge } from './context.ts'
+import type { KeptAnswer } from './idempotency.ts'
+import type { Header } from './reply.ts'
+import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
+import type { StreamSource } from './sse.ts'
+
+/**
+ * A route is one declaration with exactly one of four endings; validation, authorization, idempotency, errors,
+ * compression, OpenAPI, waiting and streaming follow from it.
+ */
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+
+/**
+ * Who may call: `public` anyone (the caller is there when they sent a valid credential), `user` any active account,
+ * a role that role and those above it, `open` like `user` unless `OPEN_AREAS` or `AUTH_LEVEL=none` open the area.
+ */
+export type Auth = 'public' | 'user' | 'moderator' | 'admin' | 'open'
+
+/** JSON that is already text, such as PostgreSQL built it, or a whole answer with its own status and headers. */
+export class Answer<T> {
+  declare readonly _type?: T
+  readonly status: number | undefined
+  readonly headers: readonly Header[]
+  readonly json: string | undefined
+  readonly value: T | undefined
+
+  constructor(parts: { status?: number; headers?: readonly Header[]; json?: string; value?: T }) {
+    this.status = parts.status
+    this.headers = parts.headers ?? []
+    this.json = parts.json
+    this.value = parts.value
+  }
+
+  withStatus(status: number): Answer<T> {
+    const { headers, json, value } = this
+    return new Answer<T>({ status, headers, ...(json === undefined ? {} : { json }), ...(value === undefined ? {} : { value }) })
+  }
+}
+
+/** An answer from JSON text that PostgreSQL built. */
+export function json<T>(text: string, parts: { status?: number; headers?: readonly Header[] } = {}): Answer<T> {
+  return new Answer<T>({ ...parts, json: text })
+}
+
+/** What a `raw` handler is given on top; it answers by itself through `responder`, or returns an answer. */
+export interface RawInput {
+  readonly responder: Responder
+  /** The head of an answer, with the headers that all have. */
+  head(status: number, headers?: readonly Header[]): ReplyHead
+  /** Runs work once per Idempotency-Key; the fingerprint is asked for when there is one. */
+  once(fingerprint: () => Buffer, work: () => Promise<KeptAnswer>): Promise<KeptAnswer>
+}
+
+/** What a handler is given. A type that is not declared is `undefined`. */
+export interface Input<P, Q, B, C> {
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  readonly caller: C
+  readonly edge: Edge
+  readonly request: EdgeRequest
+  readonly requestId: string
+}
+
+interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType, A extends Auth> {
+  readonly method: Method
+  /** Below the area's prefix; `:name` stands for one segment. */
+  readonly path: string
+  readonly summary: string
+  readonly description?: string
+  /** Default: the area's. */
+  readonly auth?: A
+  readonly params?: P
+  readonly query?: Q
+  readonly body?: B
+  /** How the body comes; default `json`. `multipart` and `bytes` are read by a `raw` handler. */
+  readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
+  /** What a success answers; absent: no body. */
+  readonly response?: R
+  /** Its status; default 200, or 204 without a response. */
+  readonly status?: number
+  /** Other successes, for the reference: status -> meaning. */
+  readonly alsoAnswers?: Readonly<Record<number, string>>
+  /** Media type of the response when it is not JSON. */
+  readonly produces?: string
+  readonly errors?: readonly ErrorCode[]
+  /** A POST whose effect must happen once: takes `Idempotency-Key`. */
+  readonly sideEffect?: boolean
+  /** The caller is known by a cookie that is not the session's: the cross-site rule applies although it is public. */
+  readonly cookieAuth?: boolean
+  /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
+  readonly credentials?: boolean
+}
+
+type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller
+type Out<T extends z.ZodType> = z.output<T>
+
+interface Endings<P, Q, B, R, C> {
+  handle: (input: Input<P, Q, B, C>) => Promise<R | Answer<R>> | R | Answer<R>
+  job: (input: Input<P, Q, B, C> & { readonly tx: Queries }) => Promise<JobRef<R>>
+  stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>
+  raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
+}
+
+type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & { readonly [N in Exclude<keyof E, K>]?: never }
+type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
+
+/** A route with its types erased, as dispatch and the reference see it. */
+export interface AnyRoute extends Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth>, Partial<Endings<never, never, never, unknown, never>> {}
+
+/**
+ * Declares a route. The schemas type the handler: it is given their output and must answer the response's input;
+ * a job's result must be the response. More than one ending, or none, does not compile.
+ */
+export function route<
+  P extends z.ZodType = z.ZodUndefined,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+  R extends z.ZodType = z.ZodUndefined,
+  const A extends Auth = 'user',
+>(declaration: Declaration<P, Q, B, R, A> & OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>>>): AnyRoute {
+  // The one place where a route's types are erased: dispatch parses the input with the same schemas that typed it.
+  return declaration as unknown as AnyRoute
+}
+
+/** Routes that share a prefix, a name and who may call them. */
+export interface Area {
+  readonly name: string
+  readonly prefix: string
+  readonly auth: Auth
+  /** Status of invalid input: 422, but 400 where SPEC says so. */
+  readonly invalidStatus: 422 | 400
+  readonly routes: readonly AnyRoute[]
+}
+
+/** Declares an area. */
+export function area(
+  name: string,
+  prefix: string,
+  options: { auth: Auth; invalidStatus?: 400 },
+  routes: readonly AnyRoute[],
+): Area {
+  return { name, prefix, auth: options.auth, invalidStatus: options.invalidStatus ?? 422, routes }
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { deleteBlob, insertDocument, lockDigest, type NewDocument, readDocument, sealBlob } from '../../sql/documents.ts'
+import { fail } from '../../sql/errors.ts'
+import { sniffMediaType } from '../../tasks/documents/media.ts'
+import type { Caller } from '../auth.ts'
+import { type UploadedBlob, storeBlob } from '../blobs.ts'
+import type { Edge } from '../context.ts'
+import { fingerprintOf, type KeptAnswer } from '../idempotency.ts'
+import { parsePart } from '../input.ts'
+import type { Header } from '../reply.ts'
+import { Answer, type Input, type RawInput } from '../route.ts'
+import { readMultipart } from '../uploads.ts'
+
+const Fields = z.object({
+  title: z.string().trim().min(1).max(300).optional(),
+  kind: z.string().trim().min(1).max(32).optional(),
+  document_date: z.iso.date().optional(),
+  source: z.string().trim().min(1).max(100).optional(),
+  channel: z.string().trim().max(100).optional(),
+  note: z.string().max(10_000).optional(),
+})
+
+/** Streams a file into the store, then makes it a document; nothing is left of one that can't become one. */
+export async function upload({ caller, edge, request, once }: Input<unknown, unknown, unknown, Caller> & RawInput): Promise<Answer<unknown>> {
+  let blob: UploadedBlob | null = null
+  let file = { fileName: '', mediaType: '' }
+  try {
+    const { fields, hadFile } = await readMultipart(request, {
+      maxBytes: edge.settings.maxUploadBytes,
+      file: async (info, chunks) => {
+        file = info
+        blob = await storeBlob(edge.db, chunks)
+      },
+    })
+    if (!hadFile || blob === null) throw fail('document.file_required')
+    const stored: UploadedBlob = blob
+    if (stored.byteSize === 0) throw fail('document.empty')
+    // An empty field of a form is one that was not filled in.
+    const given = parsePart(Fields, 'body', Object.fromEntries([...fields].filter(([, value]) => value !== ''))) as z.output<typeof Fields>
+    const mediaType = await sniffMediaType(stored.head, file)
+    const fingerprint = (): Buffer => fingerprintOf(request.path, stored.sha256, JSON.stringify(given))
+    const kept = await once(fingerprint, () =>
+      becomeDocument(edge, stored, {
+        ownerId: caller.ownerId,
+        title: given.title ?? (file.fileName === '' ? 'Untitled' : file.fileName),
+        kind: given.kind,
+        mediaType,
+        byteSize: stored.byteSize,
+        sha256: stored.sha256,
+        documentDate: given.document_date,
+        source: given.source,
+        channel: given.channel,
+        note: given.note,
+      }),
+    )
+    return new Answer({ status: kept.status, headers: kept.headers, json: kept.body })
+  } finally {
+    // Removes only bytes that did not become anybody's.
+    if (blob !== null) await edge.db.run(deleteBlob((blob as UploadedBlob).id))
+  }
+}
+
+async function becomeDocument(edge: Edge, blob: UploadedBlob, document: NewDocument): Promise<KeptAnswer> {
+  const { id, created } = await edge.db.transaction(async (tx) => {
+    await tx.run(lockDigest(blob.sha256))
+    await tx.maybeOne(sealBlob(blob.id, blob.sha256, blob.byteSize))
+    return tx.one(insertDocument(document))
+  })
+  const body = await edge.reader.text(readDocument, [id, document.ownerId])
+  if (body === null) throw fail('document.missing')
+  return { status: created ? 201 : 200, headers: [['location', `/api/v1/documents/${id}`]], body }
+}
+
+// What a browser shows without running anything in it. Everything else is offered for saving.
+const INLINE = new Set(['application/pdf', 'image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/tiff', 'text/plain'])
+
+/** How stored bytes are announced: never sniffed, and inline only where that is safe. */
+export function contentHeaders(content: { media_type: string; title: string }): Header[] {
+  const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
+  const ascii = content.title.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  // RFC 6266, section 4.3, and RFC 8187 for what is not ASCII.
+  const extended = encodeURIComponent(content.title.toWellFormed()).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+  return [
+    ['content-type', content.media_type.startsWith('text/') ? `${content.media_type}; charset=utf-8` : content.media_type],
+    ['content-disposition', `${disposition}; filename="${ascii}"; filename*=UTF-8''${extended}`],
+    ['x-content-type-options', 'nosniff'],
+    ['content-security-policy', "default-src 'none'; sandbox"],
+  ]
+}

@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import type { Edge } from '../context.ts'
+import { openApi } from '../openapi.ts'
+import { Answer, type Area, area, json, route } from '../route.ts'
+
+const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
+const PAGES = new URL('../pages/', import.meta.url)
+
+// The whole of what /docs serves: an allow-list, not a folder.
+const FILES: Readonly<Record<string, { file: URL; type: string }>> = {
+  'swagger-ui.css': { file: SWAGGER, type: 'text/css; charset=utf-8' },
+  'swagger-ui-bundle.js': { file: new URL('swagger-ui-bundle.js', SWAGGER), type: 'text/javascript; charset=utf-8' },
+  'docs.js': { file: new URL('docs.js', PAGES), type: 'text/javascript; charset=utf-8' },
+}
+
+// Swagger UI sets styles and draws its icons from data URLs; scripts come from here only.
+const CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const Status = z.strictObject({ status: z.literal('ok') })
+const Readiness = z.strictObject({ status: z.enum(['ready', 'unavailable']), database: z.boolean(), migrated: z.boolean() })
+
+const MIGRATED = { name: 'migrated', text: 'select max(name) from migration' }
+
+/** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
+export function operations(areas: () => readonly Area[]): Area {
+  let document: string | null = null
+  return area('operations', '', { auth: 'public' }, [
+    route({
+      method: 'get',
+      path: '/health',
+      summary: 'Whether the process serves requests',
+      response: Status,
+      handle: () => json<{ status: 'ok' }>('{"status":"ok"}'),
+    }),
+    route({
+      method: 'get',
+      path: '/ready',
+      summary: 'Whether the database is there and migrated',
+      response: Readiness,
+      alsoAnswers: { 503: 'Not ready' },
+      handle: async ({ edge }) => {
+        const latest = await readyState(edge)
+        const ready = latest === 'migrated'
+        const value = { status: ready ? ('ready' as const) : ('unavailable' as const), database: latest !== 'down', migrated: ready }
+        return new Answer({ status: ready ? 200 : 503, value })
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/metrics',
+      summary: 'Measurements in the text format of Prometheus',
+      produces: 'text/plain',
+      raw: async ({ edge, responder, head }) => {
+        responder.send({ ...head(200, [['content-type', edge.metrics.contentType]]), body: await edge.metrics.text() })
+        return undefined
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/openapi.json',
+      summary: 'This interface as OpenAPI 3.1',
+      response: z.looseObject({ openapi: z.string() }),
+      handle: ({ edge }) => {
+        document ??= JSON.stringify(openApi(areas(), edge.settings))
+        return json(document)
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/docs',
+      summary: 'The reference, to read and try',
+      produces: 'text/html',
+      raw: async ({ responder, head }) => {
+        const body = await readFile(new URL('docs.html', PAGES))
+        responder.send({ ...head(200, [['content-type', 'text/html; charset=utf-8'], ['content-security-policy', CSP]]), body })
+        return undefined
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/docs/:file',
+      summary: 'A part of the reference page',
+      params: z.object({ file: z.string() }),
+      produces: 'text/plain',
+      errors: ['route.missing'],
+      raw: async ({ params, request, responder, head }) => {
+        const asset = Object.hasOwn(FILES, params.file) ? FILES[params.file] : undefined
+        if (asset === undefined) throw fail('route.missing')
+        const headers = [['content-type', asset.type], ['cache-control', 'public, max-age=3600'], ['x-content-type-options', 'nosniff']] as const
+        responder.send({ ...head(200, headers), body: await readFile(asset.file), head: request.method === 'HEAD' })
+        return undefined
+      },
+    }),
+  ])
+}
+
+async function readyState(edge: Edge): Promise<'down' | 'unmigrated' | 'migrated'> {
+  try {
+    return (await edge.reader.text(MIGRATED, [])) === null ? 'unmigrated' : 'migrated'
+  } catch (error) {
+    edge.log.warn({ err: error }, 'Not ready')
+    return (error as { code?: unknown }).code === '42P01' ? 'unmigrated' : 'down'
+  }
+}

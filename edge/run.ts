@@ -1,0 +1,34 @@
+import { upsertAdmin } from '../sql/accounts.ts'
+import { createLog } from '../tasks/log.ts'
+import { secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import type { Edge } from './context.ts'
+import { serveEdge } from './edge.ts'
+
+// Below the 10 s that a platform gives a process to stop.
+const STOP_MS = 9_000
+
+/** One edge process. */
+export async function runEdge(): Promise<void> {
+  const settings = settingsOrExit()
+  const log = await createLog(settings.logLevel, 'edge')
+  if (settings.databaseUrl === undefined) {
+    log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
+    process.exit(2)
+  }
+  const serving = await serveEdge(
+    { settings, databaseUrl: settings.databaseUrl, directUrl: settings.databaseUrlUnpooled!, secretKey: secretKeyOf(settings), log },
+    { exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1' },
+  )
+  await ensureAdmin(serving.edge)
+  const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
+  process.on('disconnect', () => stop('the parent process is gone'))
+  log.info({ port: serving.port }, 'The edge listens')
+  process.send?.({ ready: true, port: serving.port })
+}
+
+/** Creates or promotes the account that `ADMIN_EMAIL` names. */
+async function ensureAdmin({ settings, passwords, db, log }: Edge): Promise<void> {
+  if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
+  const admin = await db.maybeOne(upsertAdmin(settings.adminEmail, await passwords.hash(settings.adminPassword)))
+  if (admin !== null) log.info({ account: admin.id, created: admin.created }, 'The admin account is in place')
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+
+/** Pieces that the schemas of several areas share. */
+
+const LARGEST_INTEGER = 2_147_483_647
+
+/** The integer id of a record, in a path. */
+export const RowId = z
+  .string()
+  .regex(/^\d{1,10}$/, 'must be a positive integer')
+  .transform(Number)
+  .refine((id) => id >= 1 && id <= LARGEST_INTEGER, 'must be a positive integer')
+  .meta({ type: 'integer' })
+
+/** A whole number in a query string, within bounds that are refused and never changed silently. */
+export const count = (options: { min: number; max: number; fallback: number }) =>
+  z
+    .string()
+    .regex(/^-?\d{1,10}$/, 'must be an integer')
+    .transform(Number)
+    .pipe(z.int().min(options.min).max(options.max))
+    .default(options.fallback)
+
+export const Timestamp = z.iso.datetime()
+
+/** An email address, trimmed and in lower case. */
+export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
+
+/** What every refusal says. */
+export const Problem = z
+  .object({
+    detail: z.string(),
+    errors: z.array(z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })).optional(),
+  })
+  .meta({ id: 'Problem' })
+
+export const Accepted = z.strictObject({ job_id: z.uuid() }).meta({ id: 'Accepted' })

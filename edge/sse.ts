@@ -1,0 +1,97 @@
+import type { EventSink, Responder } from './server.ts'
+
+/**
+ * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames;
+ * what a slow reader can't take is the source's to leave out, since the table has it.
+ */
+
+export interface SseFrame {
+  readonly event: string
+  readonly id: string
+  /** JSON text without line breaks. */
+  readonly data: string
+}
+
+export interface SseStream {
+  /** Sends frames in one write. False: the reader is slow; wait for `onWritable` and then send what is latest. */
+  send(frames: readonly SseFrame[]): boolean
+  readonly writable: boolean
+  onWritable(listener: () => void): void
+  /** Sends what is left and ends the stream. */
+  end(frames?: readonly SseFrame[]): void
+  readonly closed: boolean
+}
+
+/** What a stream route answers with: a source, or nothing more to come after `Last-Event-ID` (204 stops a reconnect). */
+export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
+
+/** All streams of a process: one timer keeps them alive, one call ends them. */
+export interface Streams {
+  open(responder: Responder, head: { status: number; headers: readonly (readonly [string, string])[] }, source: { open(stream: SseStream): () => void }): void
+  readonly count: number
+  /** Ends every stream and asks its reader to come back at once, to another process. */
+  close(): void
+}
+
+const HEARTBEAT_MS = 15_000
+// What a reader waits before it comes back: short, since streams end when a process restarts.
+const RETRY = 'retry: 1000\n\n'
+
+export const SSE_HEADERS: readonly (readonly [string, string])[] = [
+  ['content-type', 'text/event-stream; charset=utf-8'],
+  ['cache-control', 'no-store'],
+  // A proxy that buffers would hold the events back.
+  ['x-accel-buffering', 'no'],
+]
+
+export function createStreams(): Streams {
+  const open = new Set<EventSink>()
+  const timer = setInterval(() => {
+    for (const sink of open) if (sink.writable) sink.write(':\n\n')
+  }, HEARTBEAT_MS).unref()
+
+  return {
+    open: (responder, head, source) => {
+      const sink = responder.events(head)
+      if (sink.closed) return
+      open.add(sink)
+      sink.write(RETRY)
+      let stop: (() => void) | null = null
+      const forget = (): void => {
+        open.delete(sink)
+        stop?.()
+      }
+      sink.onClose(forget)
+      stop = source.open(streamOver(sink, forget))
+      if (sink.closed) stop()
+    },
+    get count() {
+      return open.size
+    },
+    close: () => {
+      clearInterval(timer)
+      for (const sink of open) sink.end(RETRY)
+    },
+  }
+}
+
+function streamOver(sink: EventSink, ended: () => void): SseStream {
+  return {
+    send: (frames) => sink.write(frames.map(render).join('')),
+    get writable() {
+      return sink.writable
+    },
+    onWritable: (listener) => sink.onWritable(listener),
+    end: (frames = []) => {
+      sink.end(frames.map(render).join(''))
+      ended()
+    },
+    get closed() {
+      return sink.closed
+    },
+  }
+}
+
+function render({ event, id, data }: SseFrame): string {
+  return `event: ${event}\nid: ${id}\ndata: ${data}\n\n`
+}

@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Log } from './log.ts'
+import { parse, type Settings, SettingsError } from './settings.ts'
+
+/** What the entry of every process does alike: settings, secret, signals. */
+
+/** Settings from the environment and `.env`; a bad one ends the process with a line per problem. */
+export function settingsOrExit(): Settings {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+  try {
+    return parse(process.env)
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exit(2)
+  }
+}
+
+/** The signing key: the setting, or in development one that is made once and kept in `DATA_DIR`. */
+export function secretKeyOf(settings: Settings): string {
+  if (settings.secretKey !== undefined) return settings.secretKey
+  const file = join(settings.dataDir, 'secret.key')
+  if (!existsSync(file)) {
+    mkdirSync(settings.dataDir, { recursive: true })
+    // Exclusive: of two first starts at once the second reads what the first wrote.
+    try {
+      writeFileSync(file, randomBytes(48).toString('base64url'), { flag: 'wx', mode: 0o600 })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    chmodSync(file, 0o600)
+  }
+  return readFileSync(file, 'utf8').trim()
+}
+
+/**
+ * Stops in order on SIGTERM and SIGINT, at once on a second one. What nobody caught ends the process with status 1:
+ * its state is unknown, and a process that starts anew heals.
+ */
+export function stopOnSignals(log: Log, limitMs: number, stop: () => Promise<void>): (reason: string) => void {
+  let stopping = false
+  const begin = (reason: string): void => {
+    if (stopping) {
+      log.warn({ reason }, 'Stopping at once')
+      process.exit(1)
+    }
+    stopping = true
+    log.info({ reason }, 'Stopping')
+    setTimeout(() => {
+      log.error('The stop took too long')
+      process.exit(1)
+    }, limitMs).unref()
+    stop().then(
+      () => process.exit(0),
+      (error) => {
+        log.error({ err: error }, 'The stop failed')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', () => begin('SIGTERM'))
+  process.on('SIGINT', () => begin('SIGINT'))
+  const die = (error: unknown): void => {
+    log.fatal({ err: error }, 'An error that nobody caught')
+    process.exit(1)
+  }
+  process.on('uncaughtException', die)
+  process.on('unhandledRejection', die)
+  return begin
+}

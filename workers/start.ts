@@ -1,0 +1,5 @@
+import { enableCompileCache } from 'node:module'
+
+enableCompileCache()
+const { startAll } = await import('./start-all.ts')
+await startAll()
