@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto'
+import { after } from 'node:test'
+import pg from 'pg'
+import { createDatabase, type Database } from '../sql/db.ts'
+
+/** A database of this test file alone, cloned from the migrated template. */
+export interface TestDatabase {
+  readonly url: string
+  readonly db: Database
+  /** Runs text and answers rows: for looking at what the code under test left behind. */
+  query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
+}
+
+/** Clones the template; called at the top of a file (not in a hook); dropped after it, kept and named when a test failed and `KEEP_DATABASE` is set. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const base = process.env.TEST_DATABASE_URL
+  if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE}`)
+  const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
+  const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
+  const pool = new pg.Pool({ connectionString: url, max: 2 })
+  pool.on('error', () => {})
+  after(async () => {
+    await Promise.all([pool.end(), db.close()])
+    if (process.env.KEEP_DATABASE) process.stderr.write(`kept: ${url}\n`)
+    else await administrate(base, `drop database ${name} with (force)`)
+  })
+  return { url, db, query: async (text, values = []) => (await pool.query(text, [...values])).rows }
+}
+
+async function administrate(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}

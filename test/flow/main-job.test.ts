@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { textPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+
+const { url } = await testDatabase()
+const [edge] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('a PDF goes in, and its pages come out live', async () => {
+  const uploaded = await client.upload(await textPdf(7), 'report.pdf')
+  assert.equal(uploaded.status, 201)
+  const { id } = (await uploaded.json()) as { id: number }
+
+  const started = await client.post(`/api/v1/documents/${id}/extract?background=true`)
+  assert.equal(started.status, 202)
+  const { job_id } = (await started.json()) as { job_id: string }
+  const stream = await client.stream(`/api/v1/jobs/${job_id}/events`)
+  const frames = await stream.finished()
+
+  const terminal = frames.filter((frame) => frame.data.status === 'done')
+  assert.equal(terminal.length, 1)
+  assert.deepEqual(terminal[0]!.data.result, { read: 7, unread: 0, skipped: 0 })
+  assert.deepEqual(frames.at(-1), terminal[0])
+  const ids = frames.map((frame) => Number(frame.id))
+  assert.deepEqual(ids, [...ids].sort((a, b) => a - b), 'frames come in order')
+  assert.equal(new Set(ids).size, ids.length, 'no frame comes twice')
+
+  const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string; has_image: boolean }[]
+  assert.equal(pages.length, 7)
+  assert.ok(pages.every((page) => page.status === 'read' && page.has_image))
+  const page = (await (await client.fetch(`/api/v1/documents/${id}/pages/3`)).json()) as { text: string }
+  assert.match(page.text, /Page 3 of 7/)
+  const image = await client.fetch(`/api/v1/documents/${id}/pages/3/image`)
+  assert.equal(image.headers.get('content-type'), 'image/png')
+  assert.deepEqual([...new Uint8Array(await image.arrayBuffer()).subarray(1, 4)], [...Buffer.from('PNG')])
+})
+
+test('a second extraction skips what was read, and force reads it again', async () => {
+  const { id } = (await (await client.upload(await textPdf(3), 'twice.pdf')).json()) as { id: number }
+  const extract = async (query = ''): Promise<unknown> => (await client.post(`/api/v1/documents/${id}/extract${query}`)).json()
+  assert.deepEqual(await extract(), { read: 3, unread: 0, skipped: 0 })
+  assert.deepEqual(await extract(), { read: 0, unread: 0, skipped: 3 })
+  assert.deepEqual(await extract('?force=true'), { read: 3, unread: 0, skipped: 0 })
+})

@@ -1,0 +1,149 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { after } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+/** Real processes of the service on a test database, and a client for them. */
+
+export interface Child {
+  readonly process: ChildProcess
+  /** What it sent when it was ready: an edge its `port`, a worker its `lease`. */
+  readonly ready: { readonly port?: number; readonly lease?: string }
+  /** Ends it and waits for its end. */
+  kill(signal?: NodeJS.Signals): Promise<void>
+  /** Lines of its log so far. */
+  readonly log: readonly string[]
+}
+
+const SECRET = 'a secret for tests, long enough to be one'
+
+/** Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook. */
+export async function startProcess(kind: 'edge' | 'worker', url: string, env: Readonly<Record<string, string>> = {}): Promise<Child> {
+  const script = fileURLToPath(new URL(kind === 'edge' ? '../edge/main.ts' : '../workers/main.ts', import.meta.url))
+  const log: string[] = []
+  const child = fork(script, [], {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    env: { ...process.env, DATABASE_URL: url, SECRET_KEY: SECRET, PORT: '0', LOG_LEVEL: 'info', NODE_ENV: 'test', UWS_HTTP_MAX_HEADERS_SIZE: '16384', ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  child.stdout!.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
+  child.stderr!.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const ready = await new Promise<Child['ready']>((resolve, reject) => {
+    child.once('message', (message) => resolve(message as Child['ready']))
+    child.once('exit', (code) => reject(new Error(`The ${kind} ended with ${code}:\n${log.join('\n')}`)))
+  })
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+    await ended
+  }
+  after(() => kill())
+  return { process: child, ready, kill, log }
+}
+
+export interface Frame {
+  readonly event: string
+  readonly id: string
+  readonly data: { readonly status?: string; readonly label?: string; readonly [key: string]: unknown }
+}
+
+/** A client of one edge. */
+export class Client {
+  readonly base: string
+  token = ''
+
+  constructor(port: number) {
+    this.base = `http://127.0.0.1:${port}`
+  }
+
+  fetch(path: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
+    const headers = { ...(this.token === '' ? {} : { authorization: `Bearer ${this.token}` }), ...init.headers }
+    return fetch(`${this.base}${path}`, { ...init, headers })
+  }
+
+  post(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    if (body === undefined) return this.fetch(path, { method: 'POST', headers })
+    return this.fetch(path, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+  }
+
+  /** Registers an account and signs in as it. */
+  async register(email: string, password = 'correct horse'): Promise<{ id: number; role: string }> {
+    const response = await this.post('/api/v1/auth/register', { email, password })
+    if (response.status !== 200) throw new Error(`register: ${response.status} ${await response.text()}`)
+    const user = (await response.json()) as { id: number; role: string }
+    const token = await this.fetch('/api/v1/auth/token', { method: 'POST', body: new URLSearchParams({ username: email, password }) })
+    this.token = ((await token.json()) as { access_token: string }).access_token
+    return user
+  }
+
+  async upload(bytes: Uint8Array, name: string, fields: Record<string, string> = {}): Promise<Response> {
+    const form = new FormData()
+    for (const [key, value] of Object.entries(fields)) form.set(key, value)
+    form.set('file', new File([bytes as Uint8Array<ArrayBuffer>], name))
+    return this.fetch('/api/v1/documents', { method: 'POST', body: form })
+  }
+
+  /** Opens an event stream. Frames collect in `frames`; `ended` tells that the server ended it or that it broke. */
+  async stream(path: string, headers: Record<string, string> = {}): Promise<Stream> {
+    const abort = new AbortController()
+    const response = await this.fetch(path, { headers: { accept: 'text/event-stream', ...headers }, signal: abort.signal })
+    return new Stream(response, abort)
+  }
+}
+
+/** An event stream being read. */
+export class Stream {
+  readonly frames: Frame[] = []
+  readonly response: Response
+  comments = 0
+  ended = false
+  broken = false
+  private readonly abort: AbortController
+
+  constructor(response: Response, abort: AbortController) {
+    this.response = response
+    this.abort = abort
+    void this.read()
+  }
+
+  get lastId(): string {
+    return this.frames.at(-1)?.id ?? ''
+  }
+
+  close(): void {
+    this.abort.abort()
+  }
+
+  until(what: string, condition: (frames: readonly Frame[]) => boolean, deadlineMs = 15_000): Promise<unknown> {
+    return until(what, () => condition(this.frames), deadlineMs)
+  }
+
+  /** Waits for the server to end the stream. */
+  async finished(deadlineMs = 30_000): Promise<readonly Frame[]> {
+    await until('the stream ends', () => this.ended, deadlineMs)
+    return this.frames
+  }
+
+  private async read(): Promise<void> {
+    let text = ''
+    try {
+      for await (const chunk of this.response.body!.pipeThrough(new TextDecoderStream() as never) as unknown as AsyncIterable<string>) {
+        text += chunk
+        for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+          this.take(text.slice(0, end))
+          text = text.slice(end + 2)
+        }
+      }
+    } catch {
+      this.broken = true
+    }
+    this.ended = true
+  }
+
+  private take(block: string): void {
+    const lines = block.split('\n')
+    if (lines.some((line) => line.startsWith(':'))) this.comments++
+    const field = (name: string): string => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
+    if (field('data') !== '') this.frames.push({ event: field('event'), id: field('id'), data: JSON.parse(field('data')) })
+  }
+}
