@@ -1,5 +1,4 @@
-import { jwtVerify, SignJWT } from 'jose'
-import { errors as joseErrors } from 'jose'
+import { errors as joseErrors, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
 import { readCaller } from '../sql/accounts.ts'
 import { type Failure, fail } from '../sql/errors.ts'
@@ -50,7 +49,10 @@ const TOKENS_PER_GENERATION = 10_000
 const STANDING_MS = 5_000
 
 const Claims = z.object({
-  sub: z.string().regex(/^\d{1,10}$/).transform(Number),
+  sub: z
+    .string()
+    .regex(/^\d{1,10}$/)
+    .transform(Number),
   sid: z.string(),
   exp: z.number(),
 })
@@ -116,7 +118,8 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
       const verified = known(token)
       const standing = verified && standings.get(verified.accountId)
       // The whole hot path: two look-ups, no await.
-      if (standing !== undefined && Date.now() - standing.readAt < STANDING_MS) return admit(verified!, standing)
+      if (standing !== undefined && Date.now() - standing.readAt < STANDING_MS)
+        return admit(verified!, standing)
       return slowly(token)
     },
     sign: (account, sessionId) =>
@@ -162,5 +165,7 @@ const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
 
 /** Refuses a caller below a role. */
 export function requireRole(caller: Caller, role: Role): Failure | null {
-  return RANK[caller.role] >= RANK[role] ? null : fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
+  return RANK[caller.role] >= RANK[role]
+    ? null
+    : fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }

@@ -60,9 +60,19 @@ async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buff
  * Sends a range of a blob as fast as the client takes it. A chunk that has gone missing cuts the connection, since
  * the length is already promised.
  */
-export async function sendBlob(db: Database, blobId: number, writer: BodyWriter, from: number, length: number): Promise<void> {
+export async function sendBlob(
+  db: Database,
+  blobId: number,
+  writer: BodyWriter,
+  from: number,
+  length: number,
+): Promise<void> {
   let left = length
-  for (let ordinal = Math.floor(from / CHUNK_BYTES), skip = from % CHUNK_BYTES; left > 0; ordinal++, skip = 0) {
+  for (
+    let ordinal = Math.floor(from / CHUNK_BYTES), skip = from % CHUNK_BYTES;
+    left > 0;
+    ordinal++, skip = 0
+  ) {
     const chunk = await db.maybeOne(blobChunk(blobId, ordinal))
     if (chunk === null) throw fail('document.bytes_missing')
     const piece = chunk.bytes.subarray(skip, skip + left)

@@ -23,7 +23,8 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
   const serve = async (exchange: Exchange): Promise<void> => {
     const { request } = exchange
     const match = matcher.find(request.path)
-    if (match === undefined) throw fail('request.malformed', { reason: 'the path is not valid percent-encoding' })
+    if (match === undefined)
+      throw fail('request.malformed', { reason: 'the path is not valid percent-encoding' })
     if (match === null) throw fail('route.missing')
     const entry = match.entries.get(request.method === 'HEAD' ? 'GET' : request.method)
     if (entry === undefined) return answerMethod(exchange, [...match.entries.keys()])
@@ -33,14 +34,20 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     await run(exchange, entry, match.params ?? {})
   }
 
-  const run = async (exchange: Exchange, entry: Entry, rawParams: Readonly<Record<string, string>>): Promise<void> => {
+  const run = async (
+    exchange: Exchange,
+    entry: Entry,
+    rawParams: Readonly<Record<string, string>>,
+  ): Promise<void> => {
     const { request, requestId, caller } = exchange
     const { route } = entry
     const params = parsePart(route.params, 'path', rawParams)
-    const query = route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
+    const query =
+      route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
     const body = hasParsedBody(route) ? await parseBody(route, request, edge.settings.maxJsonBytes) : null
     const input = { params, query, body: body?.value, caller, edge, request, requestId } as never
-    const fingerprint = (): Buffer => fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
+    const fingerprint = (): Buffer =>
+      fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
     await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })
   }
 
@@ -56,7 +63,10 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
 }
 
 function hasParsedBody(route: AnyRoute): boolean {
-  return route.body !== undefined && (route.bodyType === undefined || route.bodyType === 'json' || route.bodyType === 'form')
+  return (
+    route.body !== undefined &&
+    (route.bodyType === undefined || route.bodyType === 'json' || route.bodyType === 'form')
+  )
 }
 
 function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
@@ -66,11 +76,21 @@ function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
 }
 
 /** Who calls, if the route is for them. @throws the refusal. */
-function admit(edge: Edge, exchange: Exchange, { area, route }: Entry): Caller | null | Promise<Caller | null> {
+function admit(
+  edge: Edge,
+  exchange: Exchange,
+  { area, route }: Entry,
+): Caller | null | Promise<Caller | null> {
   const { request } = exchange
   const auth = route.auth ?? area.auth
-  const cookieDecides = (auth !== 'public' || route.cookieAuth === true) && request.header('authorization') === ''
-  if (cookieDecides && isUnsafe(request) && request.header('cookie') !== '' && isCrossSite(edge.settings, request)) {
+  const cookieDecides =
+    (auth !== 'public' || route.cookieAuth === true) && request.header('authorization') === ''
+  if (
+    cookieDecides &&
+    isUnsafe(request) &&
+    request.header('cookie') !== '' &&
+    isCrossSite(edge.settings, request)
+  ) {
     throw fail('request.cross_site')
   }
   if (auth === 'public') return authenticateAnyway(edge, request)
@@ -104,14 +124,18 @@ function isUnsafe({ method }: EdgeRequest): boolean {
 /** Answers OPTIONS, and methods that the path does not have. */
 function answerMethod(exchange: Exchange, methods: readonly string[]): Promise<void> | void {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
-  if (exchange.request.method === 'OPTIONS') return exchange.empty(204, [['allow', allow], ...preflightHeaders(allow)])
+  if (exchange.request.method === 'OPTIONS')
+    return exchange.empty(204, [['allow', allow], ...preflightHeaders(allow)])
   return exchange.json(405, [['allow', allow]], failureBody(fail('route.method', { allow })))
 }
 
 async function refuse(edge: Edge, exchange: Exchange, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
   if (failure.status >= 500) {
-    edge.log.error({ err: error, requestId: exchange.requestId, route: exchange.entry?.pattern }, 'A request failed')
+    edge.log.error(
+      { err: error, requestId: exchange.requestId, route: exchange.entry?.pattern },
+      'A request failed',
+    )
   }
   const invalidStatus = failure.code === 'request.invalid' ? exchange.entry?.area.invalidStatus : undefined
   const headers: Header[] = []
@@ -128,6 +152,14 @@ function account(edge: Edge, exchange: Exchange): void {
   edge.metrics.answered(entry?.pattern ?? 'none', request.method, status, seconds)
   const level = status < 400 && !isUnsafe(request) ? 'debug' : 'info'
   if (!edge.log.isLevelEnabled(level)) return
-  const line = { requestId, method: request.method, path: request.path, status, ms: Math.round(seconds * 1e4) / 10, account: caller?.id }
+  const line = {
+    requestId,
+    method: request.method,
+    path: request.path,
+    status,
+    ms: Math.round(seconds * 1e4) / 10,
+    account: caller?.id,
+    address: exchange.address,
+  }
   edge.log[level](line, 'Answered')
 }

@@ -58,7 +58,18 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     },
     onError: (error) => log.warn({ err: error }, 'The LISTEN connection was lost'),
   })
-  const edge: Edge = { settings, db, reader, hub, publisher, accounts, passwords: createPasswords(), metrics, log, secretKey }
+  const edge: Edge = {
+    settings,
+    db,
+    reader,
+    hub,
+    publisher,
+    accounts,
+    passwords: createPasswords(),
+    metrics,
+    log,
+    secretKey,
+  }
   return {
     edge,
     dispatch: createDispatch(edge, options.areas ?? allAreas, streams),

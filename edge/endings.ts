@@ -1,5 +1,5 @@
 import type { Queries } from '../sql/db.ts'
-import { Failure, fail, storedFailure } from '../sql/errors.ts'
+import { type Failure, fail, storedFailure } from '../sql/errors.ts'
 import { type Claim, tieKeyToJob } from '../sql/idempotency.ts'
 import type { JobRef } from '../tasks/task.ts'
 import type { Edge } from './context.ts'
@@ -45,13 +45,15 @@ export async function endWithJob(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
   const key = keyOf(exchange, entry)
   const background = wantsBackground(exchange.request)
-  const begun = await edge.db.transaction(async (tx: Queries): Promise<{ first: Claim } | { ref: JobRef<unknown> }> => {
-    const first = key === null ? null : await takeKey(edge, tx, key, ending.fingerprint())
-    if (first !== null) return { first }
-    const ref = await entry.route.job!({ ...(input as object), tx } as never)
-    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, ref.jobId))
-    return { ref }
-  })
+  const begun = await edge.db.transaction(
+    async (tx: Queries): Promise<{ first: Claim } | { ref: JobRef<unknown> }> => {
+      const first = key === null ? null : await takeKey(edge, tx, key, ending.fingerprint())
+      if (first !== null) return { first }
+      const ref = await entry.route.job!({ ...(input as object), tx } as never)
+      if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, ref.jobId))
+      return { ref }
+    },
+  )
   if ('first' in begun) return repeatJob(edge, exchange, key!, begun.first)
   const { jobId } = begun.ref
   edge.publisher.mark(jobId)
@@ -90,28 +92,39 @@ async function waitForJob(edge: Edge, exchange: Exchange, jobId: string): Promis
 
 async function repeatJob(edge: Edge, exchange: Exchange, key: KeyRef, first: Claim): Promise<void> {
   // The answer of a job whose first request died with its process is on the job.
-  const event = first.status === null && first.job_id !== null ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS) : null
+  const event =
+    first.status === null && first.job_id !== null
+      ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
+      : null
   const answer = event === null ? keptAnswer(first) : jobAnswer(event)
   if (event !== null) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
 
 function accepted(jobId: string): KeptAnswer {
-  return { status: 202, headers: [['location', `/api/v1/jobs/${jobId}`]], body: JSON.stringify({ job_id: jobId }) }
+  return {
+    status: 202,
+    headers: [['location', `/api/v1/jobs/${jobId}`]],
+    body: JSON.stringify({ job_id: jobId }),
+  }
 }
 
 /** What a job's end means to the one who waited for it. */
 function jobAnswer(event: JobEvent): KeptAnswer {
   const frame = JSON.parse(event.frame) as { result?: unknown; error?: { code: string; detail: string } }
   if (event.status === 'done') return { status: 200, headers: [], body: JSON.stringify(frame.result ?? null) }
-  const failure: Failure = event.status === 'cancelled' || frame.error === undefined ? fail('job.cancelled') : storedFailure(frame.error)
+  const failure: Failure =
+    event.status === 'cancelled' || frame.error === undefined
+      ? fail('job.cancelled')
+      : storedFailure(frame.error)
   return { status: failure.status, headers: [], body: failureBody(failure) }
 }
 
 function keyOf(exchange: Exchange, { route }: Entry): KeyRef | null {
   const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
   if (key === '') return null
-  if (key.length > 255) throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
+  if (key.length > 255)
+    throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
   return { scope: `${exchange.caller?.id ?? 0} ${route.method} ${exchange.request.path}`, key }
 }
 

@@ -34,7 +34,11 @@ export class Exchange {
   /** The head of an answer, with the headers that all have. */
   head(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
-    const all: Header[] = [...headers, ['x-request-id', this.requestId], ...corsHeaders(this.settings, this.request)]
+    const all: Header[] = [
+      ...headers,
+      ['x-request-id', this.requestId],
+      ...corsHeaders(this.settings, this.request),
+    ]
     if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
     return { status, headers: all }
   }
@@ -51,6 +55,14 @@ export class Exchange {
   kept(answer: KeptAnswer): Promise<void> | void {
     if (answer.status === 204) return this.empty(204, answer.headers)
     return this.json(answer.status, answer.headers, answer.body)
+  }
+
+  /** The client's address: behind a trusted proxy the first one that `X-Forwarded-For` names. */
+  get address(): string {
+    const forwarded = this.settings.trustProxy
+      ? this.request.header('x-forwarded-for').split(',', 1)[0]!.trim()
+      : ''
+    return forwarded === '' ? this.request.address : forwarded
   }
 
   /** Seconds since the request came. */

@@ -6,11 +6,18 @@ import type { SseFrame, SseStream, StreamSource } from './sse.ts'
  * A reader that can't keep up is sent the latest state when it can, and never a backlog.
  */
 
-// EventSource numbers are per connection; the largest batch that a reader is sent at once after it was slow.
-const frameOf = (event: JobEvent): SseFrame => ({ event: event.kind, id: String(event.seq), data: event.frame })
+const frameOf = (event: JobEvent): SseFrame => ({
+  event: event.kind,
+  id: String(event.seq),
+  data: event.frame,
+})
 
 /** Follows one job from its present `state`, or from the event after `lastSeen` for one who comes back. */
-export function followJob(hub: Hub, state: JobEvent, lastSeen: number | null): Exclude<StreamSource, 'ended'> {
+export function followJob(
+  hub: Hub,
+  state: JobEvent,
+  lastSeen: number | null,
+): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream) => {
       let cursor = lastSeen ?? state.seq
@@ -21,8 +28,8 @@ export function followJob(hub: Hub, state: JobEvent, lastSeen: number | null): E
         const last = events.findIndex(isTerminal)
         const news = last === -1 ? events : events.slice(0, last + 1)
         cursor = news[news.length - 1]!.seq
-        if (last !== -1) return finish(stream, stop, news)
-        if (!stream.send(news.map(frameOf))) stop()
+        if (last !== -1) finish(stream, stop, news)
+        else if (!stream.send(news.map(frameOf))) stop()
       }
 
       if (lastSeen === null) {
@@ -79,7 +86,8 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
           if (isTerminal(state)) sent.delete(state.jobId)
           else sent.set(state.jobId, state.seq)
         }
-        if (frames.length > 0) stream.send(frames.map((state) => ({ event: 'status', id, data: state.frame })))
+        if (frames.length > 0)
+          stream.send(frames.map((state) => ({ event: 'status', id, data: state.frame })))
       }
       const push = (states: readonly JobEvent[]): void => {
         for (const state of states) if (options.sees(state.ownerId)) pending.set(state.jobId, state)
@@ -88,17 +96,20 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
 
       const stop = hub.watchAll(push)
       stream.onWritable(flush)
-      options.now().then((lines) => {
-        for (const state of lines.map(parseLine)) {
-          const newer = pending.get(state.jobId)
-          if (newer === undefined || newer.seq < state.seq) pending.set(state.jobId, state)
-        }
-        ready = true
-        flush()
-      }, (error) => {
-        options.onError(error)
-        stream.end()
-      })
+      options.now().then(
+        (lines) => {
+          for (const state of lines.map(parseLine)) {
+            const newer = pending.get(state.jobId)
+            if (newer === undefined || newer.seq < state.seq) pending.set(state.jobId, state)
+          }
+          ready = true
+          flush()
+        },
+        (error) => {
+          options.onError(error)
+          stream.end()
+        },
+      )
       return stop
     },
   }

@@ -53,11 +53,13 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   const changed = new Set<string>()
   // Last state sent to the watchers of everything, by job: two notifications may find the same one.
   const sent = new Map<string, number>()
-  let reading: Promise<void> | null = null
+  let reading = false
   let watchers = 0
 
   const wake = (): void => {
-    reading ??= Promise.resolve().then(readAll)
+    if (reading) return
+    reading = true
+    queueMicrotask(readAll)
   }
 
   const readAll = async (): Promise<void> => {
@@ -70,7 +72,7 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
       // The next notification or poll reads again from the same cursors.
       onError(error)
     } finally {
-      reading = null
+      reading = false
     }
   }
 
@@ -159,7 +161,8 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
 
 function deliver(subscribers: Set<Subscriber> | undefined, events: readonly JobEvent[]): void {
   for (const subscriber of subscribers ?? []) {
-    const news = events[0]!.seq > subscriber.after ? events : events.filter(({ seq }) => seq > subscriber.after)
+    const news =
+      events[0]!.seq > subscriber.after ? events : events.filter(({ seq }) => seq > subscriber.after)
     if (news.length === 0) continue
     subscriber.after = news[news.length - 1]!.seq
     subscriber.push(news)
@@ -186,5 +189,12 @@ export function parseLine(line: string): JobEvent {
     from = tab + 1
   }
   const [jobId = '', seq = '', kind = '', status = '', owner = ''] = fields
-  return { jobId, seq: Number(seq), kind, status, ownerId: owner === '' ? null : Number(owner), frame: line.slice(from) }
+  return {
+    jobId,
+    seq: Number(seq),
+    kind,
+    status,
+    ownerId: owner === '' ? null : Number(owner),
+    frame: line.slice(from),
+  }
 }

@@ -33,7 +33,12 @@ export function fingerprintOf(...parts: readonly (string | Uint8Array)[]): Buffe
  * @returns the first request's row when there was one, null when this is the first.
  * @throws fail('idempotency.mismatch') when the first request was another one.
  */
-export async function takeKey(edge: Edge, tx: Queries, ref: KeyRef, fingerprint: Buffer): Promise<Claim | null> {
+export async function takeKey(
+  edge: Edge,
+  tx: Queries,
+  ref: KeyRef,
+  fingerprint: Buffer,
+): Promise<Claim | null> {
   const lock = edge.settings.requestWaitSeconds + LOCK_MARGIN_SECONDS
   const claim = await tx.one(claimKey(ref.scope, ref.key, fingerprint, lock))
   if (claim.fresh) return null
@@ -69,7 +74,12 @@ export async function once(
     return answer
   } catch (error) {
     const final = error instanceof Failure && error.status < 500
-    if (final) await keepAnswer(edge, ref, { status: error.status, headers: [], body: JSON.stringify({ detail: error.detail }) })
+    if (final)
+      await keepAnswer(edge, ref, {
+        status: error.status,
+        headers: [],
+        body: JSON.stringify({ detail: error.detail }),
+      })
     else await edge.db.run(releaseKey(ref.scope, ref.key))
     throw error
   }

@@ -12,7 +12,8 @@ export function invalid(part: Part, name: string, msg: string, type: string): Fa
 
 function refusal(problems: readonly InputProblem[]): Failure {
   const [first] = problems
-  const where = first === undefined ? 'input' : first.loc.length > 1 ? first.loc.slice(1).join('.') : first.loc[0]
+  const where =
+    first === undefined ? 'input' : first.loc.length > 1 ? first.loc.slice(1).join('.') : first.loc[0]
   return fail('request.invalid', { reason: `${where}: ${first?.msg ?? 'is not valid'}` }, { problems })
 }
 

@@ -71,7 +71,8 @@ function insert(root: Node, entry: Entry): void {
     const made: Node = { literals: new Map(), parameter: null, entries: null }
     if (segment.startsWith(':')) {
       node.parameter ??= { name: segment.slice(1), node: made }
-      if (node.parameter.name !== segment.slice(1)) throw new Error(`Two names for one place: ${entry.pattern}`)
+      if (node.parameter.name !== segment.slice(1))
+        throw new Error(`Two names for one place: ${entry.pattern}`)
       node = node.parameter.node
     } else {
       const known = node.literals.get(segment)

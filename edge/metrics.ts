@@ -30,8 +30,18 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
     registers: [registry],
   })
-  const jobs = new Gauge({ name: 'jobs', help: 'Live jobs by queue and state', labelNames: ['queue', 'status'] as const, registers: [registry] })
-  const age = new Gauge({ name: 'job_queue_oldest_seconds', help: 'Age of the oldest waiting job', labelNames: ['queue'] as const, registers: [registry] })
+  const jobs = new Gauge({
+    name: 'jobs',
+    help: 'Live jobs by queue and state',
+    labelNames: ['queue', 'status'] as const,
+    registers: [registry],
+  })
+  const age = new Gauge({
+    name: 'job_queue_oldest_seconds',
+    help: 'Age of the oldest waiting job',
+    labelNames: ['queue'] as const,
+    registers: [registry],
+  })
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
       name,

@@ -43,7 +43,11 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
 function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {
   const auth = route.auth ?? area.auth
   const schema = (type: z.ZodType, io: 'input' | 'output'): Json => toSchema(type, io, components)
-  const parameters = [...parametersOf(route.params, 'path', schema), ...parametersOf(route.query, 'query', schema), ...headersOf(route)]
+  const parameters = [
+    ...parametersOf(route.params, 'path', schema),
+    ...parametersOf(route.query, 'query', schema),
+    ...headersOf(route),
+  ]
   return {
     tags: [area.name],
     operationId: operationId(area, route),
@@ -51,18 +55,32 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
     ...(route.description === undefined ? {} : { description: route.description }),
     security: securityOf(auth, area, settings),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(route.body === undefined ? {} : { requestBody: { required: true, content: { [bodyMediaType(route)]: { schema: schema(route.body, 'input') } } } }),
+    ...(route.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { [bodyMediaType(route)]: { schema: schema(route.body, 'input') } },
+          },
+        }),
     responses: responsesOf(area, route, auth, schema),
   }
 }
 
-function responsesOf(area: Area, route: AnyRoute, auth: Auth, schema: (type: z.ZodType, io: 'input' | 'output') => Json): Json {
+function responsesOf(
+  area: Area,
+  route: AnyRoute,
+  auth: Auth,
+  schema: (type: z.ZodType, io: 'input' | 'output') => Json,
+): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': { schema: schema(type, 'output') } })
   const responses: Record<string, Json> = {
     [success]: {
       description: success === 204 ? 'Done; no body' : 'Success',
-      ...(route.produces !== undefined ? { content: { [route.produces]: { schema: { type: 'string' } } } } : {}),
+      ...(route.produces !== undefined
+        ? { content: { [route.produces]: { schema: { type: 'string' } } } }
+        : {}),
       ...(route.response !== undefined ? { content: json(route.response) } : {}),
     },
   }
@@ -70,7 +88,8 @@ function responsesOf(area: Area, route: AnyRoute, auth: Auth, schema: (type: z.Z
     const body = Number(status) < 300 && route.response !== undefined ? { content: json(route.response) } : {}
     responses[status] = { description, ...body }
   }
-  if (route.job !== undefined) responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
+  if (route.job !== undefined)
+    responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
   if (route.stream !== undefined) responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
   for (const [status, details] of errorsOf(area, route, auth)) {
     responses[status] ??= { description: details.join('; '), content: json(Problem) }
@@ -83,9 +102,13 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
   if (auth === 'moderator' || auth === 'admin') codes.add('auth.forbidden')
-  if (route.params !== undefined || route.query !== undefined || route.body !== undefined) codes.add('request.invalid')
-  if (route.body !== undefined) for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const) codes.add(code)
-  if (route.sideEffect) for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
+  if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
+    codes.add('request.invalid')
+  if (route.body !== undefined)
+    for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const)
+      codes.add(code)
+  if (route.sideEffect)
+    for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
   if (route.job !== undefined) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
   const byStatus = new Map<number, string[]>()
   for (const code of codes) {
@@ -108,9 +131,16 @@ function bodyMediaType(route: AnyRoute): string {
   return route.bodyType === 'multipart' ? 'multipart/form-data' : 'application/json'
 }
 
-function parametersOf(type: z.ZodType | undefined, where: 'path' | 'query', schema: (type: z.ZodType, io: 'input') => Json): Json[] {
+function parametersOf(
+  type: z.ZodType | undefined,
+  where: 'path' | 'query',
+  schema: (type: z.ZodType, io: 'input') => Json,
+): Json[] {
   if (type === undefined) return []
-  const { properties = {}, required = [] } = schema(type, 'input') as { properties?: Record<string, Json>; required?: string[] }
+  const { properties = {}, required = [] } = schema(type, 'input') as {
+    properties?: Record<string, Json>
+    required?: string[]
+  }
   return Object.entries(properties).map(([name, property]) => ({
     name,
     in: where,
@@ -120,22 +150,37 @@ function parametersOf(type: z.ZodType | undefined, where: 'path' | 'query', sche
 }
 
 function headersOf(route: AnyRoute): Json[] {
-  const header = (name: string, description: string): Json => ({ name, in: 'header', required: false, description, schema: { type: 'string' } })
+  const header = (name: string, description: string): Json => ({
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string' },
+  })
   return [
-    ...(route.sideEffect ? [header('Idempotency-Key', 'The same key and request within 24 hours gives the first answer again')] : []),
+    ...(route.sideEffect
+      ? [header('Idempotency-Key', 'The same key and request within 24 hours gives the first answer again')]
+      : []),
     ...(route.job ? [header('Prefer', '`respond-async` answers 202 with the job at once')] : []),
     ...(route.stream ? [header('Last-Event-ID', 'Goes on after this event')] : []),
   ]
 }
 
 function operationId(area: Area, route: AnyRoute): string {
-  const words = route.path.split('/').filter(Boolean).map((word) => word.replace(/^:/, 'by_').replace(/[^A-Za-z0-9]+/g, '_'))
+  const words = route.path
+    .split('/')
+    .filter(Boolean)
+    .map((word) => word.replace(/^:/, 'by_').replace(/[^A-Za-z0-9]+/g, '_'))
   return [route.method, area.name, ...words].join('_')
 }
 
 /** A schema as JSON Schema 2020-12; types with an id become components. */
 function toSchema(type: z.ZodType, io: 'input' | 'output', components: Record<string, Json>): Json {
-  const { $schema: _, $defs = {}, ...schema } = z.toJSONSchema(type, { io, unrepresentable: 'any' }) as Json & { $defs?: Record<string, Json> }
+  const {
+    $schema: _,
+    $defs = {},
+    ...schema
+  } = z.toJSONSchema(type, { io, unrepresentable: 'any' }) as Json & { $defs?: Record<string, Json> }
   for (const [name, definition] of Object.entries($defs)) components[name] ??= relinked(definition)
   const id = (schema as { id?: string }).id
   if (id === undefined) return relinked(schema)
@@ -145,6 +190,8 @@ function toSchema(type: z.ZodType, io: 'input' | 'output', components: Record<st
 }
 
 function relinked(schema: Json): Json {
-  const { id: _, ...rest } = JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json
+  const { id: _, ...rest } = JSON.parse(
+    JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'),
+  ) as Json
   return rest
 }

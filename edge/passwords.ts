@@ -14,7 +14,9 @@ export interface Passwords {
 const ARGON2ID = 2
 const PARAMETERS = { algorithm: ARGON2ID, memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
-export function createPasswords(concurrency = Math.max(1, Math.floor(availableParallelism() / 2))): Passwords {
+export function createPasswords(
+  concurrency = Math.max(1, Math.floor(availableParallelism() / 2)),
+): Passwords {
   const limited = limiter(concurrency)
   let decoy: Promise<string> | null = null
   return {

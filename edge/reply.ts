@@ -24,12 +24,19 @@ export async function sendJson(
   text: string,
 ): Promise<void> {
   const head = request.method === 'HEAD'
-  if (text.length < COMPRESS_FROM) return responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
+  if (text.length < COMPRESS_FROM)
+    return responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
   const encoding = acceptedEncoding(request.header('accept-encoding'))
   const vary: Header = ['vary', 'accept-encoding']
-  if (encoding === null) return responder.send({ status, headers: [JSON_TYPE, vary, ...headers], body: text, head })
+  if (encoding === null)
+    return responder.send({ status, headers: [JSON_TYPE, vary, ...headers], body: text, head })
   const body = encoding === 'br' ? await brotli(text, BROTLI) : await gunzippable(text, { level: 5 })
-  responder.send({ status, headers: [JSON_TYPE, vary, ['content-encoding', encoding], ...headers], body, head })
+  responder.send({
+    status,
+    headers: [JSON_TYPE, vary, ['content-encoding', encoding], ...headers],
+    body,
+    head,
+  })
 }
 
 /** The best coding that the client takes and we have (RFC 9110, section 12.5.3); null for none. */
@@ -37,8 +44,14 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   let best: { name: 'br' | 'gzip'; q: number } | null = null
   for (const item of header.split(',')) {
     const [coding = '', ...parameters] = item.trim().toLowerCase().split(';')
-    const q = Number(parameters.find((p) => p.trim().startsWith('q='))?.trim().slice(2) ?? 1)
-    const name = coding === 'br' || coding === '*' ? 'br' : coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : null
+    const q = Number(
+      parameters
+        .find((p) => p.trim().startsWith('q='))
+        ?.trim()
+        .slice(2) ?? 1,
+    )
+    const name =
+      coding === 'br' || coding === '*' ? 'br' : coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : null
     if (name === null || !(q > 0)) continue
     if (best === null || q > best.q || (q === best.q && name === 'br')) best = { name, q }
   }
@@ -47,7 +60,11 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
 
 /** The body of a failure: `{detail}`, with the problems of invalid input. */
 export function failureBody(failure: Failure): string {
-  return JSON.stringify(failure.problems === undefined ? { detail: failure.detail } : { detail: failure.detail, errors: failure.problems })
+  return JSON.stringify(
+    failure.problems === undefined
+      ? { detail: failure.detail }
+      : { detail: failure.detail, errors: failure.problems },
+  )
 }
 
 /** Headers that let a browser page of an allowed origin read the answer (https://fetch.spec.whatwg.org/#http-cors-protocol). */
@@ -67,7 +84,10 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
 export function preflightHeaders(allow: string): readonly Header[] {
   return [
     ['access-control-allow-methods', allow],
-    ['access-control-allow-headers', 'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id'],
+    [
+      'access-control-allow-headers',
+      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id',
+    ],
     ['access-control-max-age', '600'],
   ]
 }

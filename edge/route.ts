@@ -39,12 +39,20 @@ export class Answer<T> {
 
   withStatus(status: number): Answer<T> {
     const { headers, json, value } = this
-    return new Answer<T>({ status, headers, ...(json === undefined ? {} : { json }), ...(value === undefined ? {} : { value }) })
+    return new Answer<T>({
+      status,
+      headers,
+      ...(json === undefined ? {} : { json }),
+      ...(value === undefined ? {} : { value }),
+    })
   }
 }
 
 /** An answer from JSON text that PostgreSQL built. */
-export function json<T>(text: string, parts: { status?: number; headers?: readonly Header[] } = {}): Answer<T> {
+export function json<T>(
+  text: string,
+  parts: { status?: number; headers?: readonly Header[] } = {},
+): Answer<T> {
   return new Answer<T>({ ...parts, json: text })
 }
 
@@ -68,7 +76,13 @@ export interface Input<P, Q, B, C> {
   readonly requestId: string
 }
 
-interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType, A extends Auth> {
+interface Declaration<
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R extends z.ZodType,
+  A extends Auth,
+> {
   readonly method: Method
   /** Below the area's prefix; `:name` stands for one segment. */
   readonly path: string
@@ -108,11 +122,15 @@ interface Endings<P, Q, B, R, C> {
   raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
 }
 
-type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & { readonly [N in Exclude<keyof E, K>]?: never }
+type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
+  readonly [N in Exclude<keyof E, K>]?: never
+}
 type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
 
 /** A route with its types erased, as dispatch and the reference see it. */
-export interface AnyRoute extends Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth>, Partial<Endings<never, never, never, unknown, never>> {}
+export interface AnyRoute
+  extends Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth>,
+    Partial<Endings<never, never, never, unknown, never>> {}
 
 /**
  * Declares a route. The schemas type the handler: it is given their output and must answer the response's input;
@@ -124,7 +142,10 @@ export function route<
   B extends z.ZodType = z.ZodUndefined,
   R extends z.ZodType = z.ZodUndefined,
   const A extends Auth = 'user',
->(declaration: Declaration<P, Q, B, R, A> & OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>>>): AnyRoute {
+>(
+  declaration: Declaration<P, Q, B, R, A> &
+    OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>>>,
+): AnyRoute {
   // The one place where a route's types are erased: dispatch parses the input with the same schemas that typed it.
   return declaration as unknown as AnyRoute
 }

@@ -1,6 +1,6 @@
 import { upsertAdmin } from '../sql/accounts.ts'
 import { createLog } from '../tasks/log.ts'
-import { secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
 import type { Edge } from './context.ts'
 import { serveEdge } from './edge.ts'
 
@@ -16,12 +16,18 @@ export async function runEdge(): Promise<void> {
     process.exit(2)
   }
   const serving = await serveEdge(
-    { settings, databaseUrl: settings.databaseUrl, directUrl: settings.databaseUrlUnpooled!, secretKey: secretKeyOf(settings), log },
+    {
+      settings,
+      databaseUrl: settings.databaseUrl,
+      directUrl: settings.databaseUrlUnpooled!,
+      secretKey: secretKeyOf(settings),
+      log,
+    },
     { exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1' },
   )
   await ensureAdmin(serving.edge)
   const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
-  process.on('disconnect', () => stop('the parent process is gone'))
+  onParentGone(() => stop('the parent process is gone'))
   log.info({ port: serving.port }, 'The edge listens')
   process.send?.({ ready: true, port: serving.port })
 }
@@ -29,6 +35,8 @@ export async function runEdge(): Promise<void> {
 /** Creates or promotes the account that `ADMIN_EMAIL` names. */
 async function ensureAdmin({ settings, passwords, db, log }: Edge): Promise<void> {
   if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
-  const admin = await db.maybeOne(upsertAdmin(settings.adminEmail, await passwords.hash(settings.adminPassword)))
+  const admin = await db.maybeOne(
+    upsertAdmin(settings.adminEmail, await passwords.hash(settings.adminPassword)),
+  )
   if (admin !== null) log.info({ account: admin.id, created: admin.created }, 'The admin account is in place')
 }

@@ -30,7 +30,9 @@ export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
 export const Problem = z
   .object({
     detail: z.string(),
-    errors: z.array(z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })).optional(),
+    errors: z
+      .array(z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() }))
+      .optional(),
   })
   .meta({ id: 'Problem' })
 

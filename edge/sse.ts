@@ -27,7 +27,11 @@ export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
 /** All streams of a process: one timer keeps them alive, one call ends them. */
 export interface Streams {
-  open(responder: Responder, head: { status: number; headers: readonly (readonly [string, string])[] }, source: { open(stream: SseStream): () => void }): void
+  open(
+    responder: Responder,
+    head: { status: number; headers: readonly (readonly [string, string])[] },
+    source: { open(stream: SseStream): () => void },
+  ): void
   readonly count: number
   /** Ends every stream and asks its reader to come back at once, to another process. */
   close(): void

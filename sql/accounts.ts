@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Query, nothing, sql } from './db.ts'
+import { nothing, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Accounts, their sessions and refresh tokens. */

@@ -1,6 +1,6 @@
 import {
-  createPool,
   type CommonQueryMethods,
+  createPool,
   type DatabasePool,
   type Interceptor,
   type QuerySqlToken,

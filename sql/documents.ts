@@ -85,7 +85,9 @@ export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ 
 
 /** Bytes are sealed one upload of a digest at a time; the lock ends with the transaction. */
 export const lockDigest = (sha256: Buffer): Query<unknown> =>
-  sql.type(nothing)`select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
+  sql.type(
+    nothing,
+  )`select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
 
 export interface NewDocument {
   readonly ownerId: number | null
@@ -162,7 +164,11 @@ export const readPage: ReadStatement = {
 
 const PageImage = z.object({ image: z.instanceof(Uint8Array).nullable(), etag: z.string() })
 
-export const pageImage = (id: number, owner: number | null, page: number): Query<z.output<typeof PageImage>> =>
+export const pageImage = (
+  id: number,
+  owner: number | null,
+  page: number,
+): Query<z.output<typeof PageImage>> =>
   sql.prepared('page_image', PageImage)`
     select p.image, p.job_id || '-' || p.page_number as etag from document d join document_page p on p.document_id = d.id and p.page_number = ${page}
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`

@@ -29,7 +29,9 @@ export async function connect(options: ConnectOptions & { pipeline?: boolean }):
 }
 
 /** The pool that graphile-worker fetches through: its LISTEN holds one connection for good, so `size` is at least 3. */
-export function createQueuePool(options: ConnectOptions & { size: number; onError: (error: Error) => void }): QueuePool {
+export function createQueuePool(
+  options: ConnectOptions & { size: number; onError: (error: Error) => void },
+): QueuePool {
   const pool = new pg.Pool({ ...base(options), max: options.size, idleTimeoutMillis: 60_000 })
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', options.onError))

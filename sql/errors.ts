@@ -45,12 +45,19 @@ const table = {
   'document.missing': { status: 404, detail: 'Document not found' },
   'document.empty': { status: 400, detail: 'The file is empty' },
   'document.file_required': { status: 422, detail: 'The form needs a field "file" that holds a file' },
-  'document.protected': { status: 409, detail: 'The document is protected; clear its flag "protected" first' },
+  'document.protected': {
+    status: 409,
+    detail: 'The document is protected; clear its flag "protected" first',
+  },
   'document.bytes_missing': { status: 502, detail: 'The stored bytes of the document are gone' },
   'document.page_missing': { status: 404, detail: 'Page not found' },
   'document.image_missing': { status: 404, detail: 'The page has no image' },
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
-  'database.down': { status: 503, detail: 'The database cannot be reached; try again shortly', retry: 'later' },
+  'database.down': {
+    status: 503,
+    detail: 'The database cannot be reached; try again shortly',
+    retry: 'later',
+  },
   'service.stopping': { status: 503, detail: 'The service is restarting; try again shortly', retry: 'later' },
   internal: { status: 500, detail: 'Internal error (request {requestId})' },
 } as const satisfies Record<string, ErrorRow>
@@ -75,7 +82,11 @@ export class Failure extends Error {
   readonly detail: string
   readonly problems: readonly InputProblem[] | undefined
 
-  constructor(code: ErrorCode, detail: string, options?: { cause?: unknown; problems?: readonly InputProblem[] }) {
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    options?: { cause?: unknown; problems?: readonly InputProblem[] },
+  ) {
     super(detail, options?.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'Failure'
     this.code = code
@@ -132,17 +143,33 @@ export function mapDatabaseError(error: unknown): unknown {
       const mapped = constraints[constraint]
       if (mapped !== undefined) return fail(mapped, {}, { cause: error })
     }
-    if (OUTAGE_NAMES.has(e.name) || OUTAGE_TEXT.test(e.message)) return fail('database.down', {}, { cause: error })
+    if (OUTAGE_NAMES.has(e.name) || OUTAGE_TEXT.test(e.message))
+      return fail('database.down', {}, { cause: error })
     if (typeof code !== 'string') continue
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
-    if (code === '57014' || code === '53300' || code === '55P03') return fail('database.busy', {}, { cause: error })
+    if (code === '57014' || code === '53300' || code === '55P03')
+      return fail('database.busy', {}, { cause: error })
     if (OUTAGE.has(code) || code.startsWith('08')) return fail('database.down', {}, { cause: error })
   }
   return error
 }
 
 // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now (starting up), then libuv's errno.
-const OUTAGE = new Set(['57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT'])
-const OUTAGE_NAMES = new Set(['BackendTerminatedError', 'BackendTerminatedUnexpectedlyError', 'ConnectionError'])
+const OUTAGE = new Set([
+  '57P01',
+  '57P02',
+  '57P03',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+])
+const OUTAGE_NAMES = new Set([
+  'BackendTerminatedError',
+  'BackendTerminatedUnexpectedlyError',
+  'ConnectionError',
+])
 // What `pg` says without a code.
-const OUTAGE_TEXT = /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/
+const OUTAGE_TEXT =
+  /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

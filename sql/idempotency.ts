@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Query, nothing, sql } from './db.ts'
+import { nothing, type Query, sql } from './db.ts'
 
 /** The first answers to Idempotency-Keys. `scope` is the caller and the route, so that keys of others never meet. */
 
@@ -17,7 +17,12 @@ export type Claim = z.output<typeof Claim>
  * Takes a key for this request, or answers what became of the request that has it. A request that died without
  * an answer holds its key until `locked_until`.
  */
-export const claimKey = (scope: string, key: string, fingerprint: Buffer, lockSeconds: number): Query<Claim> =>
+export const claimKey = (
+  scope: string,
+  key: string,
+  fingerprint: Buffer,
+  lockSeconds: number,
+): Query<Claim> =>
   sql.type(Claim)`
     with taken as (
       insert into idempotency_key (scope, key, fingerprint, locked_until)
@@ -36,7 +41,9 @@ export const claimKey = (scope: string, key: string, fingerprint: Buffer, lockSe
 
 /** Ties a key to the job that answers for it, in the transaction that enqueues the job. */
 export const tieKeyToJob = (scope: string, key: string, jobId: string): Query<unknown> =>
-  sql.type(nothing)`update idempotency_key set job_id = ${jobId}::uuid where scope = ${scope} and key = ${key}`
+  sql.type(
+    nothing,
+  )`update idempotency_key set job_id = ${jobId}::uuid where scope = ${scope} and key = ${key}`
 
 export const storeAnswer = (
   scope: string,

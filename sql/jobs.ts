@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Query, nothing, sql } from './db.ts'
+import { nothing, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Statements of the job ledger; the invariants live in the functions of migration 000002. */
@@ -40,7 +40,11 @@ const Claimed = z.object({
 })
 export type Claimed = z.output<typeof Claimed>
 
-export const claimJobs = (lease: string, ids: readonly string[], deliveries: readonly number[]): Query<Claimed> =>
+export const claimJobs = (
+  lease: string,
+  ids: readonly string[],
+  deliveries: readonly number[],
+): Query<Claimed> =>
   sql.prepared('job_claim', Claimed)`
     select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
 
@@ -72,7 +76,10 @@ export interface FinishEntry {
 export const LOSS_LIMIT = 5
 
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
-  sql.prepared('job_finish', Id)`select id from job_finish(${JSON.stringify(entries)}::jsonb, ${LOSS_LIMIT}) as id`
+  sql.prepared(
+    'job_finish',
+    Id,
+  )`select id from job_finish(${JSON.stringify(entries)}::jsonb, ${LOSS_LIMIT}) as id`
 
 export const recoverJobs = (graceMs: number): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
@@ -189,7 +196,12 @@ export const readJobs: ReadStatement = {
 }
 
 // One line per event: job id, seq, kind, status, owner, frame; tabs between, since JSON text never holds a raw tab.
-const STATUS_FRAME = (status: string, label: string, current: string, total: string): string => `json_strip_nulls(json_build_object(
+const STATUS_FRAME = (
+  status: string,
+  label: string,
+  current: string,
+  total: string,
+): string => `json_strip_nulls(json_build_object(
   'job_id', job.id, 'status', ${status}, 'label', ${label},
   'progress', case when ${current} is not null or ${total} is not null
     then json_build_object('current', ${current}, 'total', ${total}) end,
@@ -204,12 +216,17 @@ const ROW_FRAME = STATUS_FRAME(ROW_STATUS, 'job.label', 'job.progress_current', 
 export const readEventsAfter: ReadStatement = {
   name: 'job_events_after',
   text: `
-    select ${LINE('e.seq', 'e.kind', `coalesce(e.data ->> 'status', '')`, `case when e.kind = 'status' then ${STATUS_FRAME(
-      `(e.data ->> 'status')`,
-      `(e.data ->> 'label')`,
-      `(e.data ->> 'current')::int`,
-      `(e.data ->> 'total')::int`,
-    )} else e.data end`)}
+    select ${LINE(
+      'e.seq',
+      'e.kind',
+      `coalesce(e.data ->> 'status', '')`,
+      `case when e.kind = 'status' then ${STATUS_FRAME(
+        `(e.data ->> 'status')`,
+        `(e.data ->> 'label')`,
+        `(e.data ->> 'current')::int`,
+        `(e.data ->> 'total')::int`,
+      )} else e.data end`,
+    )}
     from unnest($1::uuid[], $2::int[]) as wanted(id, after)
     join job on job.id = wanted.id join job_event e on e.job_id = wanted.id and e.seq > wanted.after
     order by e.job_id, e.seq`,

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { connect, type Client, type ConnectOptions } from './driver.ts'
+import { type Client, type ConnectOptions, connect } from './driver.ts'
 
 /**
  * The one LISTEN connection of a process. A notification is a hint: what it misses while the connection is
@@ -32,7 +32,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     const ended = new Promise<void>((resolve) => opened.once('end', resolve))
     opened.on('notification', ({ channel, payload }) => options.channels[channel]?.(payload ?? ''))
     try {
-      await opened.query(Object.keys(options.channels).map((name) => `listen ${name}`).join(';'))
+      await opened.query(
+        Object.keys(options.channels)
+          .map((name) => `listen ${name}`)
+          .join(';'),
+      )
       client = opened
       first.resolve()
       options.onReconnect()

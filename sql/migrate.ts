@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { Logger, runMigrations } from 'graphile-worker'
-import { connect, createQueuePool, type Client } from './driver.ts'
+import { type Client, connect, createQueuePool } from './driver.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 // Two starts at once: the second waits here, then finds nothing to do.

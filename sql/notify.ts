@@ -30,7 +30,9 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       const ids = dirty.size > MOST_IDS ? '*' : [...dirty].join(' ')
       dirty.clear()
       // A lost hint costs its readers one slow poll; the rows are already there.
-      await db.run(sql.prepared('notify', z.unknown())`select pg_notify(${JOB_EVENTS}, ${ids})`).catch(onError)
+      await db
+        .run(sql.prepared('notify', z.unknown())`select pg_notify(${JOB_EVENTS}, ${ids})`)
+        .catch(onError)
       await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS))
     }
     sending = null

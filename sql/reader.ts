@@ -1,4 +1,4 @@
-import { connect, type Client, type ConnectOptions } from './driver.ts'
+import { type Client, type ConnectOptions, connect } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
 
 /** A named statement whose answer is one text column: JSON that PostgreSQL built, or nothing. */
@@ -46,13 +46,19 @@ export async function createReader(options: ConnectOptions): Promise<Reader> {
   }
 
   const rows = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<string[][]> => {
-    const query = { name: statement.name, text: statement.text, values: values as unknown[], rowMode: 'array' as const, types: raw }
+    const query = {
+      name: statement.name,
+      text: statement.text,
+      values: values as unknown[],
+      rowMode: 'array' as const,
+      types: raw,
+    }
     let client = await open()
     try {
       return (await client.query<string[]>(query)).rows
     } catch (error) {
       // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
-      if (closed || 'severity' in (error as object) && !isShutdown(error)) throw error
+      if (closed || ('severity' in (error as object) && !isShutdown(error))) throw error
       if ((await current) === client) current = null
       client = await open()
       return (await client.query<string[]>(query)).rows

@@ -1,6 +1,6 @@
 import { extract } from './documents/extract.ts'
-import { noop } from './system/noop.ts'
 import { housekeeping } from './system/housekeeping.ts'
+import { noop } from './system/noop.ts'
 import type { AnyTask } from './task.ts'
 
 /** Every task, one line each. */

@@ -3,7 +3,21 @@ import pino from 'pino'
 export type Log = pino.Logger
 
 // Wherever these keys stand in a log line, their value is not for the log.
-const SECRETS = ['password', 'password_hash', 'token', 'access_token', 'refresh_token', 'authorization', 'cookie', 'secretKey', 'adminPassword', 'databaseUrl', 'databaseUrlUnpooled', 'DATABASE_URL', 'SECRET_KEY']
+const SECRETS = [
+  'password',
+  'password_hash',
+  'token',
+  'access_token',
+  'refresh_token',
+  'authorization',
+  'cookie',
+  'secretKey',
+  'adminPassword',
+  'databaseUrl',
+  'databaseUrlUnpooled',
+  'DATABASE_URL',
+  'SECRET_KEY',
+]
 
 /** The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. */
 export async function createLog(level: string, process_: string): Promise<Log> {

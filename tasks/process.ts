@@ -39,7 +39,11 @@ export function secretKeyOf(settings: Settings): string {
  * Stops in order on SIGTERM and SIGINT, at once on a second one. What nobody caught ends the process with status 1:
  * its state is unknown, and a process that starts anew heals.
  */
-export function stopOnSignals(log: Log, limitMs: number, stop: () => Promise<void>): (reason: string) => void {
+export function stopOnSignals(
+  log: Log,
+  limitMs: number,
+  stop: () => Promise<void>,
+): (reason: string) => void {
   let stopping = false
   const begin = (reason: string): void => {
     if (stopping) {
@@ -69,4 +73,18 @@ export function stopOnSignals(log: Log, limitMs: number, stop: () => Promise<voi
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
   return begin
+}
+
+/** Tells a child that it has a supervisor, whose death it might otherwise miss while it loads its modules. */
+export const SUPERVISED = 'MILLRACE_SUPERVISED'
+
+/**
+ * For children: calls back once when the supervising process is gone, however it died. Without one, in a process
+ * started by hand, never. Doesn't keep the process alive.
+ */
+export function onParentGone(callback: () => void): void {
+  if (process.env[SUPERVISED] === undefined) return
+  if (!process.connected) return void setImmediate(callback)
+  process.once('disconnect', callback)
+  process.channel?.unref()
 }

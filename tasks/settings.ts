@@ -11,7 +11,12 @@ const flag = (fallback: boolean) => z.stringbool().default(fallback)
 const list = (...values: readonly string[]) =>
   z
     .string()
-    .transform((text) => text.split(',').map((item) => item.trim()).filter(Boolean))
+    .transform((text) =>
+      text
+        .split(',')
+        .map((item) => item.trim())
+        .filter(Boolean),
+    )
     .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
       error: `must be a comma list of ${values.join(', ')}`,
     })
@@ -20,19 +25,34 @@ export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 const Environment = z.object({
-  PROJECT_NAME: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be lower-case letters, digits, - and _').default('millrace'),
+  PROJECT_NAME: z
+    .string()
+    .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be lower-case letters, digits, - and _')
+    .default('millrace'),
   NODE_ENV: z.enum(['development', 'production', 'test']).default('development'),
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: count(8000, 0, 65_535),
-  PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')).optional(),
+  PUBLIC_BASE_URL: z
+    .url({ protocol: /^https?$/ })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional(),
   WEB_CONCURRENCY: count(1, 1, 256),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).or(z.string().regex(/^postgres(ql)?:\/\//)).optional(),
-  DATABASE_URL_UNPOOLED: z.string().regex(/^postgres(ql)?:\/\//).optional(),
+  DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .or(z.string().regex(/^postgres(ql)?:\/\//))
+    .optional(),
+  DATABASE_URL_UNPOOLED: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//)
+    .optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
   OPEN_AREAS: list(...AREAS).optional(),
-  ADMIN_EMAIL: z.email().transform((email) => email.toLowerCase()).optional(),
+  ADMIN_EMAIL: z
+    .email()
+    .transform((email) => email.toLowerCase())
+    .optional(),
   ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
   REGISTRATION_ENABLED: flag(true),
   ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
@@ -107,7 +127,9 @@ export class SettingsError extends Error {
  * @throws SettingsError naming every problem at once.
  */
 export function parse(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  )
   const result = Environment.safeParse(given)
   if (!result.success) {
     throw new SettingsError(result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
@@ -121,7 +143,8 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     production,
     host: env.HOST,
     port: env.PORT,
-    publicBaseUrl: env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    publicBaseUrl:
+      env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
     webConcurrency: env.WEB_CONCURRENCY,
     databaseUrl: env.DATABASE_URL,
     databaseUrlUnpooled: env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL,
@@ -152,7 +175,8 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
 
 function crossChecks(env: z.output<typeof Environment>, production: boolean): string[] {
   const problems: string[] = []
-  if (production && env.SECRET_KEY === undefined) problems.push('SECRET_KEY: required in production (32 characters or more)')
+  if (production && env.SECRET_KEY === undefined)
+    problems.push('SECRET_KEY: required in production (32 characters or more)')
   if (production && env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')

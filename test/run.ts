@@ -40,8 +40,24 @@ function run(): Promise<number> {
   const chosen = files.length > 0 ? files : globSync('test/{sql,tasks,edge,workers,flow}/**/*.test.ts').sort()
   const child = spawn(
     process.execPath,
-    ['--disable-warning=ExperimentalWarning', '--import', 'tsx', '--test', '--test-timeout=120000', ...flags, ...chosen],
-    { stdio: 'inherit', env: { ...process.env, NODE_ENV: 'test', TEST_DATABASE_URL: database.urlFor('postgres'), TEST_TEMPLATE: TEMPLATE } },
+    [
+      '--disable-warning=ExperimentalWarning',
+      '--import',
+      'tsx',
+      '--test',
+      '--test-timeout=120000',
+      ...flags,
+      ...chosen,
+    ],
+    {
+      stdio: 'inherit',
+      env: {
+        ...process.env,
+        NODE_ENV: 'test',
+        TEST_DATABASE_URL: database.urlFor('postgres'),
+        TEST_TEMPLATE: TEMPLATE,
+      },
+    },
   )
   const stop = (signal: NodeJS.Signals): void => void child.kill(signal)
   process.on('SIGINT', stop).on('SIGTERM', stop)

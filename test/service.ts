@@ -18,12 +18,27 @@ export interface Child {
 const SECRET = 'a secret for tests, long enough to be one'
 
 /** Starts `edge/main.ts` or `workers/main.ts` as its own process; ended after the file. Call it at the top of the file, not in a hook. */
-export async function startProcess(kind: 'edge' | 'worker', url: string, env: Readonly<Record<string, string>> = {}): Promise<Child> {
-  const script = fileURLToPath(new URL(kind === 'edge' ? '../edge/main.ts' : '../workers/main.ts', import.meta.url))
+export async function startProcess(
+  kind: 'edge' | 'worker',
+  url: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Child> {
+  const script = fileURLToPath(
+    new URL(kind === 'edge' ? '../edge/main.ts' : '../workers/main.ts', import.meta.url),
+  )
   const log: string[] = []
   const child = fork(script, [], {
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    env: { ...process.env, DATABASE_URL: url, SECRET_KEY: SECRET, PORT: '0', LOG_LEVEL: 'info', NODE_ENV: 'test', UWS_HTTP_MAX_HEADERS_SIZE: '16384', ...env },
+    env: {
+      ...process.env,
+      DATABASE_URL: url,
+      SECRET_KEY: SECRET,
+      PORT: '0',
+      LOG_LEVEL: 'info',
+      NODE_ENV: 'test',
+      UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   child.stdout!.on('data', (data: Buffer) => log.push(...data.toString().split('\n').filter(Boolean)))
@@ -57,13 +72,20 @@ export class Client {
   }
 
   fetch(path: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
-    const headers = { ...(this.token === '' ? {} : { authorization: `Bearer ${this.token}` }), ...init.headers }
+    const headers = {
+      ...(this.token === '' ? {} : { authorization: `Bearer ${this.token}` }),
+      ...init.headers,
+    }
     return fetch(`${this.base}${path}`, { ...init, headers })
   }
 
   post(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
     if (body === undefined) return this.fetch(path, { method: 'POST', headers })
-    return this.fetch(path, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+    return this.fetch(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
   }
 
   /** Registers an account and signs in as it. */
@@ -71,7 +93,10 @@ export class Client {
     const response = await this.post('/api/v1/auth/register', { email, password })
     if (response.status !== 200) throw new Error(`register: ${response.status} ${await response.text()}`)
     const user = (await response.json()) as { id: number; role: string }
-    const token = await this.fetch('/api/v1/auth/token', { method: 'POST', body: new URLSearchParams({ username: email, password }) })
+    const token = await this.fetch('/api/v1/auth/token', {
+      method: 'POST',
+      body: new URLSearchParams({ username: email, password }),
+    })
     this.token = ((await token.json()) as { access_token: string }).access_token
     return user
   }
@@ -86,7 +111,10 @@ export class Client {
   /** Opens an event stream. Frames collect in `frames`; `ended` tells that the server ended it or that it broke. */
   async stream(path: string, headers: Record<string, string> = {}): Promise<Stream> {
     const abort = new AbortController()
-    const response = await this.fetch(path, { headers: { accept: 'text/event-stream', ...headers }, signal: abort.signal })
+    const response = await this.fetch(path, {
+      headers: { accept: 'text/event-stream', ...headers },
+      signal: abort.signal,
+    })
     return new Stream(response, abort)
   }
 }
@@ -114,7 +142,11 @@ export class Stream {
     this.abort.abort()
   }
 
-  until(what: string, condition: (frames: readonly Frame[]) => boolean, deadlineMs = 15_000): Promise<unknown> {
+  until(
+    what: string,
+    condition: (frames: readonly Frame[]) => boolean,
+    deadlineMs = 15_000,
+  ): Promise<unknown> {
     return until(what, () => condition(this.frames), deadlineMs)
   }
 
@@ -127,7 +159,9 @@ export class Stream {
   private async read(): Promise<void> {
     let text = ''
     try {
-      for await (const chunk of this.response.body!.pipeThrough(new TextDecoderStream() as never) as unknown as AsyncIterable<string>) {
+      for await (const chunk of this.response.body!.pipeThrough(
+        new TextDecoderStream() as never,
+      ) as unknown as AsyncIterable<string>) {
         text += chunk
         for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
           this.take(text.slice(0, end))
@@ -143,7 +177,9 @@ export class Stream {
   private take(block: string): void {
     const lines = block.split('\n')
     if (lines.some((line) => line.startsWith(':'))) this.comments++
-    const field = (name: string): string => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
-    if (field('data') !== '') this.frames.push({ event: field('event'), id: field('id'), data: JSON.parse(field('data')) })
+    const field = (name: string): string =>
+      lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
+    if (field('data') !== '')
+      this.frames.push({ event: field('event'), id: field('id'), data: JSON.parse(field('data')) })
   }
 }

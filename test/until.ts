@@ -9,7 +9,8 @@ export async function until<T>(
   const end = Date.now() + deadlineMs
   for (;;) {
     const value = await condition()
-    if (value !== null && value !== undefined && value !== false) return value as Exclude<T, null | undefined | false>
+    if (value !== null && value !== undefined && value !== false)
+      return value as Exclude<T, null | undefined | false>
     if (Date.now() > end) throw new Error(`Not within ${deadlineMs} ms: ${what}`)
     await delay(10)
   }

@@ -1,6 +1,6 @@
 import type { Claimed, FinishEntry, Heartbeat } from '../sql/jobs.ts'
-import type { Log } from '../tasks/log.ts'
 import { taskNamed } from '../tasks/index.ts'
+import type { Log } from '../tasks/log.ts'
 import type { Ledger } from './ledger.ts'
 import type { Pools } from './pools.ts'
 import type { AbortReason, Outcome } from './protocol.ts'
@@ -28,7 +28,10 @@ const RETRY_MOST_MS = 300_000
 
 export function createExecutor(options: { ledger: Ledger; pools: Pools; log: Log }): Executor {
   const { ledger, pools, log } = options
-  const running = new Map<string, { attempt: number; abort: (reason: AbortReason) => void; stall: NodeJS.Timeout | undefined }>()
+  const running = new Map<
+    string,
+    { attempt: number; abort: (reason: AbortReason) => void; stall: NodeJS.Timeout | undefined }
+  >()
   const claiming = new Set<string>()
   let unknown = new Map<string, number>()
 
@@ -37,7 +40,10 @@ export function createExecutor(options: { ledger: Ledger; pools: Pools; log: Log
     const seconds = task.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS
     const abort = (reason: AbortReason): void => pools.abort(job.id, job.attempt, reason)
     const timer = setTimeout(() => abort('timeout'), seconds * 1000)
-    const stall = task.stallSeconds === undefined ? undefined : setTimeout(() => abort('timeout'), task.stallSeconds * 1000)
+    const stall =
+      task.stallSeconds === undefined
+        ? undefined
+        : setTimeout(() => abort('timeout'), task.stallSeconds * 1000)
     running.set(job.id, { attempt: job.attempt, abort, stall })
     try {
       const outcome = await pools.run(task.queue, task.pool, {
@@ -50,7 +56,8 @@ export function createExecutor(options: { ledger: Ledger; pools: Pools; log: Log
       })
       const entry = finishEntry(job, outcome, seconds)
       if (entry !== null) await ledger.finish(entry)
-      if (entry?.outcome !== 'done') log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
+      if (entry?.outcome !== 'done')
+        log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
     } finally {
       clearTimeout(timer)
       clearTimeout(stall)
@@ -121,6 +128,8 @@ function finishEntry(job: Claimed, outcome: Outcome, timeoutSeconds: number): Fi
 function failed(job: Claimed, code: string, detail: string, retryable: boolean): FinishEntry {
   const { id, attempt, tries } = job
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
-  const delay_ms = Math.round(Math.min(RETRY_BASE_MS * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2))
+  const delay_ms = Math.round(
+    Math.min(RETRY_BASE_MS * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2),
+  )
   return { id, attempt, outcome: 'retry', delay_ms }
 }

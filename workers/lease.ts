@@ -39,7 +39,13 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const insert = (): Promise<number> =>
     db.run(
       insertLease(
-        { id, name: `${hostname()}/${process.pid}`, queues: options.queues, poolIds: options.poolIds(), threads: options.threads() },
+        {
+          id,
+          name: `${hostname()}/${process.pid}`,
+          queues: options.queues,
+          poolIds: options.poolIds(),
+          threads: options.threads(),
+        },
         TTL_MS,
       ),
     )
@@ -85,7 +91,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     close: async () => {
       stopped = true
       for (const loop of loops) clearInterval(loop)
-      await db.run(deleteLease(id)).catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
+      await db
+        .run(deleteLease(id))
+        .catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
     },
   }
 }

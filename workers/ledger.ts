@@ -125,12 +125,23 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
   }
 }
 
-async function finishBatch(options: LedgerOptions, batch: readonly Waiting<FinishEntry, boolean>[]): Promise<void> {
+async function finishBatch(
+  options: LedgerOptions,
+  batch: readonly Waiting<FinishEntry, boolean>[],
+): Promise<void> {
   const entries = batch.map(({ item }) => item)
   const store = async (some: readonly FinishEntry[]): Promise<Set<string>> =>
     new Set((await options.db.any(finishJobs(some))).map((row) => row.id))
   const ended = await isolated(options.log, entries, store, ({ id, attempt }) =>
-    store([{ id, attempt, outcome: 'failed', code: 'internal', detail: 'The result of the job could not be stored' }]),
+    store([
+      {
+        id,
+        attempt,
+        outcome: 'failed',
+        code: 'internal',
+        detail: 'The result of the job could not be stored',
+      },
+    ]),
   )
   for (const { item, resolve } of batch) {
     if (ended.has(item.id)) options.publisher.mark(item.id)

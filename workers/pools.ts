@@ -78,7 +78,14 @@ export function createPools(options: PoolsOptions): Pools {
       if (found === undefined) continue
       if (entry.kind === 'started') found.threadId = threadId
       else if (entry.kind === 'ended') end(found, entry.outcome)
-      else options.onEvent({ id: entry.id, attempt: entry.attempt, n: entry.n, kind: entry.event, data: entry.data })
+      else
+        options.onEvent({
+          id: entry.id,
+          attempt: entry.attempt,
+          n: entry.n,
+          kind: entry.event,
+          data: entry.data,
+        })
     }
   }
 
@@ -86,7 +93,9 @@ export function createPools(options: PoolsOptions): Pools {
     if (!running.delete(`${found.job.id}/${found.job.attempt}`)) return
     clearTimeout(found.abort?.kill)
     // Whatever the death of an aborted job looks like, the abort is why it ended.
-    found.settle(outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome)
+    found.settle(
+      outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome,
+    )
   }
 
   const dispatch = (): void => {
@@ -116,7 +125,13 @@ export function createPools(options: PoolsOptions): Pools {
     run: (queue, name, job) =>
       new Promise((settle) => {
         const waiting = poolOf(queue, name)
-        running.set(`${job.id}/${job.attempt}`, { job, settle, pool: waiting.pool, threadId: null, abort: null })
+        running.set(`${job.id}/${job.attempt}`, {
+          job,
+          settle,
+          pool: waiting.pool,
+          threadId: null,
+          abort: null,
+        })
         waiting.jobs.push(job)
         if (!scheduled) {
           scheduled = true
@@ -157,7 +172,10 @@ function killThread({ job, pool, threadId }: Running, log: Log): void {
 }
 
 function makePool({ settings, databaseUrl }: PoolsOptions, name: PoolName, channel: string): Piscina {
-  const threads = name === 'model' ? 1 : Math.min(settings.workerThreads, name === 'io' ? IO_THREADS : availableParallelism())
+  const threads =
+    name === 'model'
+      ? 1
+      : Math.min(settings.workerThreads, name === 'io' ? IO_THREADS : availableParallelism())
   return new Piscina({
     filename: new URL('./thread.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,

@@ -30,9 +30,21 @@ export interface ThreadReport {
 
 export type ThreadEntry =
   | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
-  | { readonly kind: 'event'; readonly id: string; readonly attempt: number; readonly n: number; readonly event: string; readonly data: unknown }
+  | {
+      readonly kind: 'event'
+      readonly id: string
+      readonly attempt: number
+      readonly n: number
+      readonly event: string
+      readonly data: unknown
+    }
   | { readonly kind: 'ended'; readonly id: string; readonly attempt: number; readonly outcome: Outcome }
-  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly data: object; readonly message: string }
+  | {
+      readonly kind: 'log'
+      readonly level: 'info' | 'warn' | 'error'
+      readonly data: object
+      readonly message: string
+    }
 
 /** Main -> threads, over a broadcast channel: piscina keeps each thread's own port to itself. */
 export interface AbortCommand {

@@ -1,5 +1,5 @@
 import { createLog } from '../tasks/log.ts'
-import { settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { onParentGone, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
 import { startWorker } from './worker.ts'
 
 const STOP_MS = 9_000
@@ -12,9 +12,14 @@ export async function runWorker(): Promise<void> {
     log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
     process.exit(2)
   }
-  const worker = await startWorker({ settings, databaseUrl: settings.databaseUrl, directUrl: settings.databaseUrlUnpooled!, log })
+  const worker = await startWorker({
+    settings,
+    databaseUrl: settings.databaseUrl,
+    directUrl: settings.databaseUrlUnpooled!,
+    log,
+  })
   const stop = stopOnSignals(log, STOP_MS, () => worker.stop())
-  process.on('disconnect', () => stop('the parent process is gone'))
+  onParentGone(() => stop('the parent process is gone'))
   log.info({ lease: worker.lease.id }, 'The worker fetches jobs')
   process.send?.({ ready: true, lease: worker.lease.id })
 }

@@ -57,7 +57,10 @@ export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
       }
       current = null
       if (!stopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
-      if (poolId !== null) await options.unlock(poolId).catch((error) => log.warn({ err: error, queue }, 'Could not free deliveries'))
+      if (poolId !== null)
+        await options
+          .unlock(poolId)
+          .catch((error) => log.warn({ err: error, queue }, 'Could not free deliveries'))
     }
   }
 
@@ -69,7 +72,9 @@ export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
     },
     stop: async () => {
       stopped = true
-      await current?.stop().catch((error) => log.warn({ err: error, queue }, 'A queue runner did not stop cleanly'))
+      await current
+        ?.stop()
+        .catch((error) => log.warn({ err: error, queue }, 'A queue runner did not stop cleanly'))
       await running
     },
   }
@@ -84,7 +89,12 @@ function startOnce(options: QueueRunnerOptions, onPool: (id: string) => void): P
     pgPool: options.pool,
     taskList: taskList(options),
     parsedCronItems: parseCronItems(
-      [...options.cron].map(([identifier, { match }]) => ({ task: `cron:${identifier}`, identifier, match, options: { backfillPeriod: 0 } })),
+      [...options.cron].map(([identifier, { match }]) => ({
+        task: `cron:${identifier}`,
+        identifier,
+        match,
+        options: { backfillPeriod: 0 },
+      })),
     ),
     events: events as never,
     noHandleSignals: true,

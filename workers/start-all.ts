@@ -42,7 +42,11 @@ async function openDatabase(settings: Settings, log: Log): Promise<EmbeddedDatab
   return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
 }
 
-async function startChildren(supervisor: Supervisor, settings: Settings, databaseUrl: string): Promise<number> {
+async function startChildren(
+  supervisor: Supervisor,
+  settings: Settings,
+  databaseUrl: string,
+): Promise<number> {
   const env = {
     DATABASE_URL: databaseUrl,
     SECRET_KEY: secretKeyOf(settings),
@@ -53,8 +57,10 @@ async function startChildren(supervisor: Supervisor, settings: Settings, databas
   const script = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
   const edges = Array.from({ length: settings.webConcurrency }, (_, n) => `edge-${n + 1}`)
   const workers = Array.from({ length: settings.workerProcesses }, (_, n) => `worker-${n + 1}`)
-  for (const name of workers) supervisor.start({ name, script: script('./main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
-  for (const name of edges) supervisor.start({ name, script: script('../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
+  for (const name of workers)
+    supervisor.start({ name, script: script('./main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
+  for (const name of edges)
+    supervisor.start({ name, script: script('../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
   const [first] = await Promise.all([...edges, ...workers].map((name) => supervisor.ready(name)))
   return (first as { port: number }).port
 }
@@ -62,5 +68,7 @@ async function startChildren(supervisor: Supervisor, settings: Settings, databas
 function announce(settings: Settings, port: number): void {
   const url = settings.port === port ? settings.publicBaseUrl : `http://${settings.host}:${port}`
   const open = settings.authLevel === 'none' ? 'everything' : [...settings.openAreas].join(', ') || 'nothing'
-  process.stdout.write(`Millrace listens on ${url} | reference: ${url}/docs | open without a credential: ${open}\n`)
+  process.stdout.write(
+    `Millrace listens on ${url} | reference: ${url}/docs | open without a credential: ${open}\n`,
+  )
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { SUPERVISED } from '../tasks/process.ts'
 
 /** One child process: a script that tells when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
@@ -46,9 +47,6 @@ interface Child {
   readiness: PromiseWithResolvers<unknown>
   isReady: boolean
 }
-
-/** Tells a child that it has a supervisor, whose death it might otherwise miss while it loads its modules. */
-const SUPERVISED = 'MILLRACE_SUPERVISED'
 
 /** How long to wait after the nth death in a row: nothing at first, then 250 ms doubling up to 10 s. */
 export function restartDelay(deaths: number): number {
@@ -179,15 +177,4 @@ function killGroup(child: ChildProcess | undefined): void {
   } catch {
     child.kill('SIGKILL')
   }
-}
-
-/**
- * For children: calls back once when the supervising process is gone, however it died. Without one, in a process
- * started by hand, never. Doesn't keep the process alive.
- */
-export function onParentGone(callback: () => void): void {
-  if (process.env[SUPERVISED] === undefined) return
-  if (!process.connected) return void setImmediate(callback)
-  process.once('disconnect', callback)
-  process.channel?.unref()
 }

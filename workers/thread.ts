@@ -5,7 +5,15 @@ import { Failure, fail } from '../sql/errors.ts'
 import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
 import { taskNamed } from '../tasks/index.ts'
-import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadEntry, ThreadJob, ThreadReport } from './protocol.ts'
+import type {
+  AbortCommand,
+  AbortReason,
+  Outcome,
+  ThreadData,
+  ThreadEntry,
+  ThreadJob,
+  ThreadReport,
+} from './protocol.ts'
 import { createProviders } from './providers/index.ts'
 
 /**
@@ -66,7 +74,12 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   logOf(job).error({ error: text }, 'A task failed')
   // A payload or result that is not the task's own shape stays so; anything else unknown may pass.
-  return { kind: 'failed', code: 'internal', detail: `Internal error (job ${job.id})`, retryable: !(error instanceof ZodError) }
+  return {
+    kind: 'failed',
+    code: 'internal',
+    detail: `Internal error (job ${job.id})`,
+    retryable: !(error instanceof ZodError),
+  }
 }
 
 function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
@@ -92,7 +105,12 @@ function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
 
 function logOf(job: ThreadJob): TaskLog {
   const write = (level: 'info' | 'warn' | 'error') => (data: object, message: string) =>
-    report({ kind: 'log', level, data: { jobId: job.id, task: job.name, requestId: job.requestId, ...data }, message })
+    report({
+      kind: 'log',
+      level,
+      data: { jobId: job.id, task: job.name, requestId: job.requestId, ...data },
+      message,
+    })
   return { info: write('info'), warn: write('warn'), error: write('error') }
 }
 

@@ -62,7 +62,9 @@ export async function startWorker({ settings, databaseUrl, directUrl, log }: Wor
     threads: () => pools.threads,
     onHeartbeat: (running) => executor.reconcile(running),
     onLost: () => executor.supersedeAll(),
-    onRecovered: (ids) => ids.forEach((id) => publisher.mark(id)),
+    onRecovered: (ids) => {
+      for (const id of ids) publisher.mark(id)
+    },
   })
   // A LISTEN holds one connection per runner for good; fetching and cron share the rest.
   const queuePool = createQueuePool({
@@ -113,7 +115,9 @@ function cronOf(queue: string, db: Database, settings: Settings) {
         {
           match,
           run: async () => {
-            await db.transaction((tx) => enqueue(tx, task, {} as never, { ownerId: null, maxTries: settings.workerMaxTries }))
+            await db.transaction((tx) =>
+              enqueue(tx, task, {} as never, { ownerId: null, maxTries: settings.workerMaxTries }),
+            )
           },
         },
       ]),

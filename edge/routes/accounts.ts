@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import { createHash, randomBytes } from 'node:crypto'
+import { z } from 'zod'
 import {
   anyAccount,
   credentials,
@@ -35,7 +35,9 @@ const User = z
   })
   .meta({ id: 'UserResponse' })
 
-const Token = z.strictObject({ access_token: z.string(), token_type: z.literal('bearer') }).meta({ id: 'TokenResponse' })
+const Token = z
+  .strictObject({ access_token: z.string(), token_type: z.literal('bearer') })
+  .meta({ id: 'TokenResponse' })
 const Detail = z.strictObject({ detail: z.string() }).meta({ id: 'Detail' })
 
 const NewUser = z
@@ -77,8 +79,11 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
         await tx.run(insertSession(sessionId, inserted.id, refresh.digest, edge.settings.refreshTokenSeconds))
         return inserted
       })
-      if (account.role === 'admin') edge.log.warn({ account: account.id }, 'The first account registered became admin')
-      return json(account.json, { headers: sessionCookies(edge, await edge.accounts.sign(account, sessionId), refresh.token) })
+      if (account.role === 'admin')
+        edge.log.warn({ account: account.id }, 'The first account registered became admin')
+      return json(account.json, {
+        headers: sessionCookies(edge, await edge.accounts.sign(account, sessionId), refresh.token),
+      })
     },
   }),
 
@@ -123,7 +128,8 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
     method: 'post',
     path: '/refresh',
     summary: 'Exchange the refresh cookie for a new session token',
-    description: 'Reads only the refresh cookie. A token that was exchanged before revokes its whole session.',
+    description:
+      'Reads only the refresh cookie. A token that was exchanged before revokes its whole session.',
     auth: 'public',
     cookieAuth: true,
     response: Token,
@@ -146,17 +152,25 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
     method: 'post',
     path: '/logout',
     summary: 'End the session',
-    description: 'Revokes the refresh token and clears both cookies. The access token stays good until it expires.',
+    description:
+      'Revokes the refresh token and clears both cookies. The access token stays good until it expires.',
     auth: 'public',
     cookieAuth: true,
     response: Detail,
     errors: ['auth.required', 'request.cross_site'],
     credentials: true,
     handle: async ({ request, caller, edge }) => {
-      const cookies = [cookie(sessionCookieName(edge), '', '/', 'Lax', 0), cookie(refreshCookieName(edge), '', REFRESH_PATH, 'Strict', 0)]
+      const cookies = [
+        cookie(sessionCookieName(edge), '', '/', 'Lax', 0),
+        cookie(refreshCookieName(edge), '', REFRESH_PATH, 'Strict', 0),
+      ]
       const headers = cookies.map((value): Header => ['set-cookie', secured(edge, value)])
       if (caller === null) {
-        return new Answer<{ detail: string }>({ status: 401, headers: [...headers, ['www-authenticate', 'Bearer']], value: { detail: 'Not authenticated' } })
+        return new Answer<{ detail: string }>({
+          status: 401,
+          headers: [...headers, ['www-authenticate', 'Bearer']],
+          value: { detail: 'Not authenticated' },
+        })
       }
       const presented = readCookie(request, refreshCookieName(edge))
       await edge.db.run(revokeSession(presented === null ? null : digestOf(presented), caller.sessionId))
@@ -166,7 +180,10 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
 ])
 
 /** Until there is an account, registrations wait for each other: only one of them is the first. */
-async function isFirstAccount(edge: Edge, tx: Parameters<Parameters<Edge['db']['transaction']>[0]>[0]): Promise<boolean> {
+async function isFirstAccount(
+  edge: Edge,
+  tx: Parameters<Parameters<Edge['db']['transaction']>[0]>[0],
+): Promise<boolean> {
   if (edge.settings.adminEmail !== undefined || (await tx.one(anyAccount())).any) return false
   await tx.run(lockFirstAccount())
   return !(await tx.one(anyAccount())).any
@@ -196,13 +213,28 @@ function signedIn(edge: Edge, accessToken: string, refreshToken: string): Answer
 function sessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
   const { accessTokenSeconds, refreshTokenSeconds } = edge.settings
   return [
-    ['set-cookie', secured(edge, cookie(sessionCookieName(edge), accessToken, '/', 'Lax', accessTokenSeconds))],
-    ['set-cookie', secured(edge, cookie(refreshCookieName(edge), refreshToken, REFRESH_PATH, 'Strict', refreshTokenSeconds))],
+    [
+      'set-cookie',
+      secured(edge, cookie(sessionCookieName(edge), accessToken, '/', 'Lax', accessTokenSeconds)),
+    ],
+    [
+      'set-cookie',
+      secured(
+        edge,
+        cookie(refreshCookieName(edge), refreshToken, REFRESH_PATH, 'Strict', refreshTokenSeconds),
+      ),
+    ],
   ]
 }
 
 /** A Set-Cookie value (RFC 6265, section 4.1); `seconds` 0 deletes the cookie. */
-function cookie(name: string, value: string, path: string, sameSite: 'Lax' | 'Strict', seconds: number): string {
+function cookie(
+  name: string,
+  value: string,
+  path: string,
+  sameSite: 'Lax' | 'Strict',
+  seconds: number,
+): string {
   return `${name}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}`
 }
 

@@ -1,9 +1,16 @@
 import { z } from 'zod'
-import { deleteBlob, insertDocument, lockDigest, type NewDocument, readDocument, sealBlob } from '../../sql/documents.ts'
+import {
+  deleteBlob,
+  insertDocument,
+  lockDigest,
+  type NewDocument,
+  readDocument,
+  sealBlob,
+} from '../../sql/documents.ts'
 import { fail } from '../../sql/errors.ts'
 import { sniffMediaType } from '../../tasks/documents/media.ts'
 import type { Caller } from '../auth.ts'
-import { type UploadedBlob, storeBlob } from '../blobs.ts'
+import { storeBlob, type UploadedBlob } from '../blobs.ts'
 import type { Edge } from '../context.ts'
 import { fingerprintOf, type KeptAnswer } from '../idempotency.ts'
 import { parsePart } from '../input.ts'
@@ -21,7 +28,12 @@ const Fields = z.object({
 })
 
 /** Streams a file into the store, then makes it a document; nothing is left of one that can't become one. */
-export async function upload({ caller, edge, request, once }: Input<unknown, unknown, unknown, Caller> & RawInput): Promise<Answer<unknown>> {
+export async function upload({
+  caller,
+  edge,
+  request,
+  once,
+}: Input<unknown, unknown, unknown, Caller> & RawInput): Promise<Answer<unknown>> {
   let blob: UploadedBlob | null = null
   let file = { fileName: '', mediaType: '' }
   try {
@@ -36,7 +48,11 @@ export async function upload({ caller, edge, request, once }: Input<unknown, unk
     const stored: UploadedBlob = blob
     if (stored.byteSize === 0) throw fail('document.empty')
     // An empty field of a form is one that was not filled in.
-    const given = parsePart(Fields, 'body', Object.fromEntries([...fields].filter(([, value]) => value !== ''))) as z.output<typeof Fields>
+    const given = parsePart(
+      Fields,
+      'body',
+      Object.fromEntries([...fields].filter(([, value]) => value !== '')),
+    ) as z.output<typeof Fields>
     const mediaType = await sniffMediaType(stored.head, file)
     const fingerprint = (): Buffer => fingerprintOf(request.path, stored.sha256, JSON.stringify(given))
     const kept = await once(fingerprint, () =>
@@ -72,16 +88,30 @@ async function becomeDocument(edge: Edge, blob: UploadedBlob, document: NewDocum
 }
 
 // What a browser shows without running anything in it. Everything else is offered for saving.
-const INLINE = new Set(['application/pdf', 'image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/tiff', 'text/plain'])
+const INLINE = new Set([
+  'application/pdf',
+  'image/png',
+  'image/jpeg',
+  'image/webp',
+  'image/gif',
+  'image/tiff',
+  'text/plain',
+])
 
 /** How stored bytes are announced: never sniffed, and inline only where that is safe. */
 export function contentHeaders(content: { media_type: string; title: string }): Header[] {
   const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
   const ascii = content.title.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   // RFC 6266, section 4.3, and RFC 8187 for what is not ASCII.
-  const extended = encodeURIComponent(content.title.toWellFormed()).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+  const extended = encodeURIComponent(content.title.toWellFormed()).replace(
+    /['()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
   return [
-    ['content-type', content.media_type.startsWith('text/') ? `${content.media_type}; charset=utf-8` : content.media_type],
+    [
+      'content-type',
+      content.media_type.startsWith('text/') ? `${content.media_type}; charset=utf-8` : content.media_type,
+    ],
     ['content-disposition', `${disposition}; filename="${ascii}"; filename*=UTF-8''${extended}`],
     ['x-content-type-options', 'nosniff'],
     ['content-security-policy', "default-src 'none'; sandbox"],

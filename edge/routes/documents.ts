@@ -80,13 +80,20 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     method: 'post',
     path: '',
     summary: 'Store a file',
-    description: 'Identical bytes are stored once per owner: the second upload answers 200 with the document that is there.',
+    description:
+      'Identical bytes are stored once per owner: the second upload answers 200 with the document that is there.',
     body: UploadForm,
     bodyType: 'multipart',
     response: Document,
     status: 201,
     alsoAnswers: { 200: 'The same bytes were stored before; the document they are' },
-    errors: ['document.empty', 'document.file_required', 'request.too_large', 'request.malformed', 'request.media_type'],
+    errors: [
+      'document.empty',
+      'document.file_required',
+      'request.too_large',
+      'request.malformed',
+      'request.media_type',
+    ],
     sideEffect: true,
     raw: upload,
   }),
@@ -107,7 +114,16 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     handle: async ({ query, caller, edge }) => {
       const { page, page_size, kind, tag, search, include_superseded } = query
       const offset = (page - 1) * page_size
-      const values = [caller.ownerId, kind ?? null, tag ?? null, search || null, include_superseded, offset, page_size, page]
+      const values = [
+        caller.ownerId,
+        kind ?? null,
+        tag ?? null,
+        search || null,
+        include_superseded,
+        offset,
+        page_size,
+        page,
+      ]
       return json((await edge.reader.text(readDocuments, values))!)
     },
   }),
@@ -119,34 +135,56 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     params: DocumentParams,
     response: Document,
     errors: ['document.missing'],
-    handle: async ({ params, caller, edge }) => found(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
+    handle: async ({ params, caller, edge }) =>
+      found(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
   }),
 
   route({
     method: 'get',
     path: '/:id/content',
     summary: 'The stored bytes',
-    description: 'Takes `Range`, `If-None-Match` and `If-Range`. Only types that a browser shows safely are served inline.',
+    description:
+      'Takes `Range`, `If-None-Match` and `If-Range`. Only types that a browser shows safely are served inline.',
     params: DocumentParams,
     produces: 'application/octet-stream',
-    alsoAnswers: { 206: 'The range asked for', 304: 'The client has these bytes', 416: 'The range lies outside the content' },
+    alsoAnswers: {
+      206: 'The range asked for',
+      304: 'The client has these bytes',
+      416: 'The range lies outside the content',
+    },
     errors: ['document.missing', 'document.bytes_missing'],
     raw: async ({ params, caller, edge, request, responder, head }) => {
       const content = await edge.db.maybeOne(documentContent(params.id, caller.ownerId))
       if (content === null) throw fail('document.missing')
       if (content.blob_id === null) throw fail('document.bytes_missing')
       const etag = `"${content.sha256}"`
-      const headers: Header[] = [['etag', etag], ['accept-ranges', 'bytes'], ['cache-control', 'private, no-cache'], ...contentHeaders(content)]
+      const headers: Header[] = [
+        ['etag', etag],
+        ['accept-ranges', 'bytes'],
+        ['cache-control', 'private, no-cache'],
+        ...contentHeaders(content),
+      ]
       if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
       const ifRange = request.header('if-range')
-      const range = ifRange !== '' && ifRange !== etag ? null : parseRange(request.header('range'), content.byte_size)
+      const range =
+        ifRange !== '' && ifRange !== etag ? null : parseRange(request.header('range'), content.byte_size)
       if (range === 'unsatisfiable') {
-        return new Answer({ status: 416, headers: [['content-range', `bytes */${content.byte_size}`]], value: { detail: 'The range lies outside the content' } })
+        return new Answer({
+          status: 416,
+          headers: [['content-range', `bytes */${content.byte_size}`]],
+          value: { detail: 'The range lies outside the content' },
+        })
       }
       const { from, length } = range ?? { from: 0, length: content.byte_size }
-      if (range !== null) headers.push(['content-range', `bytes ${from}-${from + length - 1}/${content.byte_size}`])
+      if (range !== null)
+        headers.push(['content-range', `bytes ${from}-${from + length - 1}/${content.byte_size}`])
       const answer = head(range === null ? 200 : 206, headers)
-      if (request.method === 'HEAD') responder.send({ ...answer, headers: [...answer.headers, ['content-length', String(length)]], head: true })
+      if (request.method === 'HEAD')
+        responder.send({
+          ...answer,
+          headers: [...answer.headers, ['content-length', String(length)]],
+          head: true,
+        })
       else await sendBlob(edge.db, content.blob_id, responder.body(answer, length), from, length)
       return undefined
     },
@@ -182,7 +220,11 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
       if (document === null) throw fail('document.missing')
       if (!document.has_bytes) throw fail('document.bytes_missing')
       const payload = { documentId: document.id, force: query.force }
-      return enqueue(tx, extract, payload, { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries })
+      return enqueue(tx, extract, payload, {
+        ownerId: caller.ownerId,
+        requestId,
+        maxTries: edge.settings.workerMaxTries,
+      })
     },
   }),
 
@@ -193,7 +235,8 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     params: DocumentParams,
     response: z.array(Page),
     errors: ['document.missing'],
-    handle: async ({ params, caller, edge }) => found(await edge.reader.text(readPages, [params.id, caller.ownerId])),
+    handle: async ({ params, caller, edge }) =>
+      found(await edge.reader.text(readPages, [params.id, caller.ownerId])),
   }),
 
   route({
@@ -223,9 +266,17 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
       if (page === null) throw fail('document.page_missing')
       if (page.image === null) throw fail('document.image_missing')
       const etag = `"${page.etag}"`
-      const headers: Header[] = [['etag', etag], ['cache-control', 'private, no-cache'], ['x-content-type-options', 'nosniff']]
+      const headers: Header[] = [
+        ['etag', etag],
+        ['cache-control', 'private, no-cache'],
+        ['x-content-type-options', 'nosniff'],
+      ]
       if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
-      responder.send({ ...head(200, [['content-type', 'image/png'], ...headers]), body: page.image, head: request.method === 'HEAD' })
+      responder.send({
+        ...head(200, [['content-type', 'image/png'], ...headers]),
+        body: page.image,
+        head: request.method === 'HEAD',
+      })
       return undefined
     },
   }),

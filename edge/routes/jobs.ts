@@ -39,10 +39,20 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
     method: 'get',
     path: '',
     summary: 'The jobs that the caller may see: running first, then waiting, then ended, newest first',
-    query: z.object({ limit: count({ min: 1, max: 1000, fallback: 100 }), status: z.enum(STATUSES).optional() }),
+    query: z.object({
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      status: z.enum(STATUSES).optional(),
+    }),
     response: z.array(Job),
     handle: async ({ query, caller, edge }) =>
-      json((await edge.reader.text(readJobs, [caller.ownerId, isAdmin(caller), query.limit, query.status ?? null])) ?? '[]'),
+      json(
+        (await edge.reader.text(readJobs, [
+          caller.ownerId,
+          isAdmin(caller),
+          query.limit,
+          query.status ?? null,
+        ])) ?? '[]',
+      ),
   }),
 
   route({
@@ -55,7 +65,12 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
       const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1] ?? null
       return followEverything(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
-        now: () => edge.reader.texts(readLiveStates, [caller.ownerId, isAdmin(caller), since === null ? null : Number(since)]),
+        now: () =>
+          edge.reader.texts(readLiveStates, [
+            caller.ownerId,
+            isAdmin(caller),
+            since === null ? null : Number(since),
+          ]),
         onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs could not begin'),
       })
     },
@@ -69,7 +84,9 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
     response: Job,
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
-      const text = isUuid(params.job_id) ? await edge.reader.text(readJob, [caller.ownerId, isAdmin(caller), params.job_id]) : null
+      const text = isUuid(params.job_id)
+        ? await edge.reader.text(readJob, [caller.ownerId, isAdmin(caller), params.job_id])
+        : null
       if (text === null) throw fail('job.missing')
       return json(text)
     },
@@ -79,14 +96,16 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
     method: 'delete',
     path: '/:job_id',
     summary: 'Cancel a job',
-    description: 'A waiting job ends at once; a running one is told to stop, and killed if it does not. An ended job stays as it is.',
+    description:
+      'A waiting job ends at once; a running one is told to stop, and killed if it does not. An ended job stays as it is.',
     params: JobParams,
     response: Job,
     status: 202,
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
       const visible = [caller.ownerId, isAdmin(caller), params.job_id]
-      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, visible)) === null) throw fail('job.missing')
+      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, visible)) === null)
+        throw fail('job.missing')
       await edge.db.one(cancelJob(params.job_id))
       edge.publisher.mark(params.job_id)
       const text = await edge.reader.text(readJob, visible)
@@ -109,7 +128,9 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
         : null
       if (line === null) throw fail('job.missing')
       const state = parseLine(line)
-      const lastSeen = /^\d{1,9}$/.test(request.header('last-event-id')) ? Number(request.header('last-event-id')) : null
+      const lastSeen = /^\d{1,9}$/.test(request.header('last-event-id'))
+        ? Number(request.header('last-event-id'))
+        : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
       return followJob(edge.hub, state, lastSeen)
     },
@@ -119,4 +140,3 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
 function isAdmin(caller: Caller): boolean {
   return caller.role === 'admin'
 }
-

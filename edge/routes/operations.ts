@@ -11,15 +11,23 @@ const PAGES = new URL('../pages/', import.meta.url)
 // The whole of what /docs serves: an allow-list, not a folder.
 const FILES: Readonly<Record<string, { file: URL; type: string }>> = {
   'swagger-ui.css': { file: SWAGGER, type: 'text/css; charset=utf-8' },
-  'swagger-ui-bundle.js': { file: new URL('swagger-ui-bundle.js', SWAGGER), type: 'text/javascript; charset=utf-8' },
+  'swagger-ui-bundle.js': {
+    file: new URL('swagger-ui-bundle.js', SWAGGER),
+    type: 'text/javascript; charset=utf-8',
+  },
   'docs.js': { file: new URL('docs.js', PAGES), type: 'text/javascript; charset=utf-8' },
 }
 
 // Swagger UI sets styles and draws its icons from data URLs; scripts come from here only.
-const CSP = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const Status = z.strictObject({ status: z.literal('ok') })
-const Readiness = z.strictObject({ status: z.enum(['ready', 'unavailable']), database: z.boolean(), migrated: z.boolean() })
+const Readiness = z.strictObject({
+  status: z.enum(['ready', 'unavailable']),
+  database: z.boolean(),
+  migrated: z.boolean(),
+})
 
 const MIGRATED = { name: 'migrated', text: 'select max(name) from migration' }
 
@@ -43,7 +51,11 @@ export function operations(areas: () => readonly Area[]): Area {
       handle: async ({ edge }) => {
         const latest = await readyState(edge)
         const ready = latest === 'migrated'
-        const value = { status: ready ? ('ready' as const) : ('unavailable' as const), database: latest !== 'down', migrated: ready }
+        const value = {
+          status: ready ? ('ready' as const) : ('unavailable' as const),
+          database: latest !== 'down',
+          migrated: ready,
+        }
         return new Answer({ status: ready ? 200 : 503, value })
       },
     }),
@@ -53,7 +65,10 @@ export function operations(areas: () => readonly Area[]): Area {
       summary: 'Measurements in the text format of Prometheus',
       produces: 'text/plain',
       raw: async ({ edge, responder, head }) => {
-        responder.send({ ...head(200, [['content-type', edge.metrics.contentType]]), body: await edge.metrics.text() })
+        responder.send({
+          ...head(200, [['content-type', edge.metrics.contentType]]),
+          body: await edge.metrics.text(),
+        })
         return undefined
       },
     }),
@@ -74,7 +89,13 @@ export function operations(areas: () => readonly Area[]): Area {
       produces: 'text/html',
       raw: async ({ responder, head }) => {
         const body = await readFile(new URL('docs.html', PAGES))
-        responder.send({ ...head(200, [['content-type', 'text/html; charset=utf-8'], ['content-security-policy', CSP]]), body })
+        responder.send({
+          ...head(200, [
+            ['content-type', 'text/html; charset=utf-8'],
+            ['content-security-policy', CSP],
+          ]),
+          body,
+        })
         return undefined
       },
     }),
@@ -88,8 +109,16 @@ export function operations(areas: () => readonly Area[]): Area {
       raw: async ({ params, request, responder, head }) => {
         const asset = Object.hasOwn(FILES, params.file) ? FILES[params.file] : undefined
         if (asset === undefined) throw fail('route.missing')
-        const headers = [['content-type', asset.type], ['cache-control', 'public, max-age=3600'], ['x-content-type-options', 'nosniff']] as const
-        responder.send({ ...head(200, headers), body: await readFile(asset.file), head: request.method === 'HEAD' })
+        const headers = [
+          ['content-type', asset.type],
+          ['cache-control', 'public, max-age=3600'],
+          ['x-content-type-options', 'nosniff'],
+        ] as const
+        responder.send({
+          ...head(200, headers),
+          body: await readFile(asset.file),
+          head: request.method === 'HEAD',
+        })
         return undefined
       },
     }),

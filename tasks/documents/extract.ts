@@ -44,7 +44,11 @@ export const extract = defineTask({
     try {
       await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
       const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
-      const done = new Set(known.filter((page) => page.mine || (!force && page.status === 'read')).map((page) => page.page_number))
+      const done = new Set(
+        known
+          .filter((page) => page.mine || (!force && page.status === 'read'))
+          .map((page) => page.page_number),
+      )
       const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
       for (let number = 1; number <= pages.pageCount; number++) {
         ctx.signal.throwIfAborted()
@@ -61,19 +65,31 @@ export const extract = defineTask({
 })
 
 function label(number: number, count: number, page: PageRow): string {
-  const how = page.status === 'unread' ? `unread: ${page.detail}` : page.method === 'vision' ? 'read by vision' : 'text layer'
+  const how =
+    page.status === 'unread'
+      ? `unread: ${page.detail}`
+      : page.method === 'vision'
+        ? 'read by vision'
+        : 'text layer'
   return `Page ${number} of ${count}: ${how}`
 }
 
 async function openGuarded(ctx: TaskContext, documentId: number): Promise<PageReader> {
-  if (await hasCutOffAttempts(ctx, documentId, 0)) return unreadDocument('Opening the document fails again and again')
+  if (await hasCutOffAttempts(ctx, documentId, 0))
+    return unreadDocument('Opening the document fails again and again')
   const { blob_id, byte_size, media_type } = await ctx.db.one(extractionSource(documentId))
   if (blob_id === null) throw fail('document.bytes_missing')
   return ctx.providers.openPages(await readBlob(ctx, blob_id, byte_size), media_type, ctx.signal)
 }
 
-async function readGuarded(ctx: TaskContext, documentId: number, number: number, pages: PageReader): Promise<PageRow> {
-  if (await hasCutOffAttempts(ctx, documentId, number)) return unread('Reading the page fails again and again')
+async function readGuarded(
+  ctx: TaskContext,
+  documentId: number,
+  number: number,
+  pages: PageReader,
+): Promise<PageRow> {
+  if (await hasCutOffAttempts(ctx, documentId, number))
+    return unread('Reading the page fails again and again')
   return pages.read(number)
 }
 

@@ -21,7 +21,8 @@ export const housekeeping = defineTask({
   run: async ({ db, settings, signal }) => {
     const all = async (query: () => Query<{ count: number }>): Promise<number> => {
       let total = 0
-      for (let count = BATCH; count === BATCH && !signal.aborted; total += count) ({ count } = await db.one(query()))
+      for (let count = BATCH; count === BATCH && !signal.aborted; total += count)
+        ({ count } = await db.one(query()))
       return total
     }
     await db.run(unlockOrphanedPools())

@@ -5,6 +5,7 @@ import { openPages } from './pages.ts'
 /** The real outside, as the settings want it. */
 export function createProviders(settings: Settings): Providers {
   return {
-    openPages: (bytes, mediaType, signal) => openPages(bytes, mediaType, { vision: settings.visionProvider, signal }),
+    openPages: (bytes, mediaType, signal) =>
+      openPages(bytes, mediaType, { vision: settings.visionProvider, signal }),
   }
 }
