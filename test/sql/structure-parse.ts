@@ -1,0 +1,31 @@
+/** Just enough of a parser for our own style: what a file imports, and its code without comments and texts. */
+
+export interface Import {
+  /** The module's name; '' when it is computed. */
+  readonly target: string
+  /** Types alone: nothing is loaded. */
+  readonly erased: boolean
+}
+
+const TOKENS =
+  /\/\*[\s\S]*?\*\/|\/\/[^\n]*|(?<=[=(,:?&|!{;[\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g
+
+/** Code without comments, regular expressions and the insides of texts. */
+export function plainCode(text: string): string {
+  return text.replace(TOKENS, (token) => (/^['"`]/.test(token) ? `${token[0]}${token[0]}` : ' '))
+}
+
+const STATIC = /^\s*(?:import|export)\b(\s+type\b)?[^'"`;=()]*?\bfrom\s*(['"])([^'"]+)\2/gm
+const SIDE_EFFECT = /^\s*import\s*(['"])([^'"]+)\1/gm
+const CALLS =
+  /\b(?:import|import\.meta\.resolve|createRequire\([^()]*(?:\([^()]*\))?[^()]*\)\.resolve)\(\s*(?:(['"])([^'"]+)\1|[^)])/g
+
+/** Everything a file imports: static, re-exported, dynamic, or resolved to a path. */
+export function importsOf(text: string): Import[] {
+  const code = text.replace(TOKENS, (token) => (/^\/[*/]/.test(token) ? ' ' : token))
+  return [
+    ...[...code.matchAll(STATIC)].map((match) => ({ target: match[3]!, erased: match[1] !== undefined })),
+    ...[...code.matchAll(SIDE_EFFECT)].map((match) => ({ target: match[2]!, erased: false })),
+    ...[...code.matchAll(CALLS)].map((match) => ({ target: match[2] ?? '', erased: false })),
+  ]
+}

