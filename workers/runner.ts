@@ -125,6 +125,7 @@ function taskList({ tasks, cron, deliver }: QueueRunnerOptions): TaskList {
 function queueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
     if (level === 'error') log.error({ queue, meta }, message)
-    else if (level === 'warning') log.warn({ queue }, message)
+    // Slots outnumber connections on purpose: our tasks do not use the queue's pool.
+    else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
   })
 }
