@@ -1,0 +1,506 @@
+create table account (
+  id integer not null generated always as identity,
+  email text not null,
+  password_hash text not null,
+  full_name text,
+  role text not null default 'user'::text,
+  is_active boolean not null default true,
+  is_verified boolean not null default false,
+  last_login timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  constraint account_pkey PRIMARY KEY (id),
+  constraint account_email_key UNIQUE (email),
+  constraint account_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320)))),
+  constraint account_full_name_check CHECK ((length(full_name) <= 200)),
+  constraint account_role_check CHECK ((role = ANY (ARRAY['user'::text, 'moderator'::text, 'admin'::text])))
+);
+
+create table blob (
+  id bigint not null generated always as identity,
+  sha256 bytea,
+  byte_size bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  constraint blob_pkey PRIMARY KEY (id),
+  constraint blob_sha256_key UNIQUE (sha256),
+  constraint blob_sha256_check CHECK ((length(sha256) = 32))
+);
+
+create table blob_chunk (
+  blob_id bigint not null,
+  ordinal integer not null,
+  bytes bytea not null storage external,
+  constraint blob_chunk_pkey PRIMARY KEY (blob_id, ordinal),
+  constraint blob_chunk_blob_id_fkey FOREIGN KEY (blob_id) REFERENCES blob(id) ON DELETE CASCADE
+);
+
+create table document (
+  id integer not null generated always as identity,
+  owner_id integer,
+  title text not null,
+  kind text not null default 'other'::text,
+  media_type text not null,
+  byte_size bigint not null,
+  sha256 bytea not null,
+  page_count integer,
+  document_date date,
+  received_at timestamp with time zone not null default now(),
+  source text not null default 'upload'::text,
+  channel text,
+  note text,
+  protected boolean not null default false,
+  supersedes_id integer,
+  tags text[] not null default '{}'::text[],
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  deleted_at timestamp with time zone,
+  constraint document_pkey PRIMARY KEY (id),
+  constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id),
+  constraint document_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 32))),
+  constraint document_sha256_check CHECK ((length(sha256) = 32)),
+  constraint document_title_check CHECK (((length(title) >= 1) AND (length(title) <= 300)))
+);
+
+create table document_page (
+  document_id integer not null,
+  page_number integer not null,
+  status text not null,
+  method text not null,
+  model text,
+  detail text,
+  text text not null default ''::text,
+  image bytea storage external,
+  width integer,
+  height integer,
+  job_id uuid not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint document_page_pkey PRIMARY KEY (document_id, page_number),
+  constraint document_page_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE,
+  constraint document_page_image_check CHECK ((((image IS NULL) = (width IS NULL)) AND ((image IS NULL) = (height IS NULL)))),
+  constraint document_page_method_check CHECK ((method = ANY (ARRAY['text_layer'::text, 'vision'::text, 'none'::text]))),
+  constraint document_page_model_check CHECK (((method = 'vision'::text) = (model IS NOT NULL))),
+  constraint document_page_page_number_check CHECK ((page_number > 0)),
+  constraint document_page_reason_check CHECK (((status = 'read'::text) OR (detail IS NOT NULL))),
+  constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
+);
+
+create table document_page_try (
+  document_id integer not null,
+  page_number integer not null,
+  job_id uuid not null,
+  tries integer not null default 1,
+  constraint document_page_try_pkey PRIMARY KEY (document_id, page_number),
+  constraint document_page_try_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE
+);
+
+create table idempotency_key (
+  scope text not null,
+  key text not null,
+  fingerprint bytea not null,
+  job_id uuid,
+  status smallint,
+  headers jsonb,
+  body text,
+  locked_until timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint idempotency_key_pkey PRIMARY KEY (scope, key),
+  constraint idempotency_key_answer_check CHECK (((status IS NULL) = (body IS NULL)))
+);
+
+create table job (
+  id uuid not null,
+  ordinal bigint not null generated always as identity,
+  name text not null,
+  queue text not null,
+  owner_id integer,
+  actor text,
+  payload jsonb not null,
+  status text not null,
+  label text not null default ''::text,
+  progress_current integer,
+  progress_total integer,
+  seq integer not null default 0,
+  attempt integer not null default 0,
+  tries integer not null default 0,
+  losses integer not null default 0,
+  reported integer not null default 0,
+  max_tries integer not null,
+  delivery integer not null default 0,
+  lease_id uuid,
+  priority smallint not null default 0,
+  run_at timestamp with time zone not null default now(),
+  cancel_requested_at timestamp with time zone,
+  result jsonb,
+  error_code text,
+  error_detail text,
+  request_id text,
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  constraint job_pkey PRIMARY KEY (id),
+  constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
+  constraint job_finished_check CHECK (((status = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
+  constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
+  constraint job_mailbox_check CHECK (((status <> 'queued'::text) OR (actor IS NOT NULL))),
+  constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
+  constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+) with (fillfactor=85);
+
+create table job_event (
+  job_id uuid not null,
+  seq integer not null,
+  kind text not null,
+  data jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  constraint job_event_pkey PRIMARY KEY (job_id, seq)
+);
+
+create table migration (
+  name text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint migration_pkey PRIMARY KEY (name)
+);
+
+create table refresh_token (
+  digest bytea not null,
+  session_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  rotated_at timestamp with time zone,
+  constraint refresh_token_pkey PRIMARY KEY (digest),
+  constraint refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE,
+  constraint refresh_token_digest_check CHECK ((length(digest) = 32))
+);
+
+create table session (
+  id uuid not null,
+  account_id integer not null,
+  created_at timestamp with time zone not null default now(),
+  revoked_at timestamp with time zone,
+  constraint session_pkey PRIMARY KEY (id),
+  constraint session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE
+);
+
+create table worker_lease (
+  id uuid not null,
+  name text not null,
+  queues text[] not null,
+  pool_ids text[] not null default '{}'::text[],
+  threads integer not null default 0,
+  started_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint worker_lease_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
+
+CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC) WHERE (deleted_at IS NULL);
+
+CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
+
+CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
+
+CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
+
+CREATE UNIQUE INDEX job_actor_live_key ON public.job USING btree (actor) WHERE ((actor IS NOT NULL) AND (status = ANY (ARRAY['sent'::text, 'running'::text])));
+
+CREATE INDEX job_actor_mailbox_idx ON public.job USING btree (actor, ordinal) WHERE (status = 'queued'::text);
+
+CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+
+CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, id);
+
+CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
+
+CREATE INDEX job_waiting_idx ON public.job USING btree (queue, id) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
+
+CREATE INDEX refresh_token_expires_at_idx ON public.refresh_token USING btree (expires_at);
+
+CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token USING btree (session_id) WHERE (rotated_at IS NULL);
+
+CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (session_id);
+
+CREATE INDEX session_account_id_idx ON public.session USING btree (account_id);
+
+CREATE OR REPLACE FUNCTION public.actor_lock_key(actor text)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended(('millrace.actor:'::text || actor), (0)::bigint);
+
+CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text);
+
+CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  found_actor text;
+  cancelled_actor text;
+begin
+  select actor into found_actor from job where id = job_cancel.job_id;
+  if not found then return false; end if;
+  if found_actor is not null then
+    perform pg_advisory_xact_lock(actor_lock_key(found_actor));
+  end if;
+  with moved as (
+    update job set
+      status = case when status = 'running' then status else 'cancelled' end,
+      cancel_requested_at = coalesce(cancel_requested_at, now()),
+      finished_at = case when status = 'running' then null else now() end,
+      delivery = delivery + case when status = 'running' then 0 else 1 end,
+      seq = seq + case when status = 'running' then 0 else 1 end
+    where id = job_cancel.job_id and status in ('queued', 'sent', 'running')
+    returning *
+  ), event as (
+    insert into job_event (job_id, seq, kind, data)
+    select id, seq, 'status', jsonb_build_object('status', 'cancelled', 'label', label,
+      'current', progress_current, 'total', progress_total) from moved where status = 'cancelled'
+  )
+  select actor into cancelled_actor from moved where status = 'cancelled';
+  if cancelled_actor is not null then
+    perform job_send(job_send_heads(array[cancelled_actor]));
+  end if;
+  return true;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, ids uuid[], deliveries integer[])
+ RETURNS TABLE(id uuid, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ LANGUAGE sql
+AS $function$
+  with claimed as (
+    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0,
+      tries = job.tries + case when job.status = 'sent' then 1 else 0 end,
+      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
+    from unnest(ids, deliveries) as wanted(id, delivery)
+    where job.id = wanted.id and job.delivery = wanted.delivery
+      and (job.status = 'sent' or (job.status = 'running' and job.lease_id = lease))
+    returning job.*
+  ), event as (
+    insert into job_event (job_id, seq, kind, data)
+    select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
+      'current', claimed.progress_current, 'total', claimed.progress_total) from claimed
+  )
+  select id, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
+ RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  spec record;
+  live uuid;
+  dying boolean;
+  send uuid[] := '{}';
+begin
+  -- Always in key order, here and in job_finish, so that two transactions never wait for each other.
+  perform pg_advisory_xact_lock(key) from (
+    select distinct actor_lock_key(s ->> 'actor') as key from jsonb_array_elements(specs) s
+    where s ->> 'actor' is not null order by 1) locks;
+
+  insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, priority, run_at, request_id)
+  select s.id, s.name, s.queue, s.owner_id, s.payload, 'sent', s.max_tries, 1, s.priority, coalesce(s.run_at, now()), s.request_id
+  from jsonb_to_recordset(specs) as s(id uuid, name text, queue text, owner_id integer, actor text, payload jsonb,
+    max_tries integer, priority smallint, run_at timestamptz, request_id text)
+  where s.actor is null;
+
+  for spec in
+    select e.value as s, e.ordinality as n from jsonb_array_elements(specs) with ordinality e
+    where e.value ->> 'actor' is not null order by e.ordinality
+  loop
+    select id, cancel_requested_at is not null into live, dying
+    from job where actor = spec.s ->> 'actor' and status in ('sent', 'running');
+    if live is not null and not dying and spec.s ->> 'when_busy' = 'join' then
+      spec_ordinal := spec.n; job_id := live; joined := true;
+      return next;
+      continue;
+    end if;
+    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, priority, run_at, request_id)
+    values ((spec.s ->> 'id')::uuid, spec.s ->> 'name', spec.s ->> 'queue', (spec.s ->> 'owner_id')::integer,
+      spec.s ->> 'actor', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
+      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end, (spec.s ->> 'priority')::smallint,
+      coalesce((spec.s ->> 'run_at')::timestamptz, now()), spec.s ->> 'request_id');
+    spec_ordinal := spec.n; job_id := (spec.s ->> 'id')::uuid; joined := false;
+    return next;
+  end loop;
+
+  select coalesce(array_agg((s ->> 'id')::uuid), '{}') into send from jsonb_array_elements(specs) s;
+  perform job_send(send);
+
+  return query select e.ordinality, (e.value ->> 'id')::uuid, false
+    from jsonb_array_elements(specs) with ordinality e where e.value ->> 'actor' is null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, loss_limit integer)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  ended uuid[];
+  resend uuid[];
+  idle text[];
+begin
+  perform pg_advisory_xact_lock(key) from (
+    select distinct actor_lock_key(job.actor) as key
+    from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id
+    where job.actor is not null order by 1) locks;
+
+  with entry as (
+    select * from jsonb_to_recordset(entries)
+      as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
+  ), judged as (
+    select e.*, case
+      when e.outcome in ('retry', 'release', 'lost') and job.cancel_requested_at is not null then 'cancelled'
+      when e.outcome = 'lost' and job.losses + 1 >= loss_limit then 'failed'
+      when e.outcome in ('retry', 'release', 'lost') then 'sent'
+      else e.outcome end as next_status
+    from entry e join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running'
+  ), moved as (
+    update job set
+      status = j.next_status, lease_id = null, seq = job.seq + 1,
+      result = case when j.next_status = 'done' then j.result end,
+      error_code = case when j.next_status = 'failed' then coalesce(j.code, 'job.lost') end,
+      error_detail = case when j.next_status = 'failed' then coalesce(j.detail, 'The job was given up after '
+        || (job.losses + 1) || ' attempts were cut short') end,
+      finished_at = case when j.next_status in ('done', 'failed', 'cancelled') then now() end,
+      delivery = job.delivery + 1,
+      tries = case when j.outcome in ('release', 'lost') then job.tries - 1 else job.tries end,
+      losses = case when j.outcome = 'lost' then job.losses + 1 else job.losses end,
+      run_at = case when j.next_status = 'sent' then now() + make_interval(secs => coalesce(j.delay_ms, 0) / 1000.0) else job.run_at end
+    from judged j where job.id = j.id and job.attempt = j.attempt and job.status = 'running'
+    returning job.*
+  ), event as (
+    insert into job_event (job_id, seq, kind, data)
+    select moved.id, moved.seq, 'status', jsonb_build_object(
+      'status', case when moved.status = 'sent' then 'queued' else moved.status end, 'label', moved.label,
+      'current', moved.progress_current, 'total', moved.progress_total) from moved
+  )
+  select coalesce(array_agg(id), '{}'),
+    coalesce(array_agg(id) filter (where status = 'sent'), '{}'),
+    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}')
+  into ended, resend, idle from moved;
+
+  if cardinality(idle) > 0 then
+    resend := resend || job_send_heads(idle);
+  end if;
+  perform job_send(resend);
+  return query select unnest(ended);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+AS $function$
+  with entry as (
+    select job.id, e.attempt, e.n, e.kind, e.data, row_number() over (partition by job.id order by e.n) as ordinal
+    from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer, kind text, data jsonb)
+    join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running' and e.n > job.reported
+  ), latest as (
+    select id, max(attempt) as attempt, max(n) as n, count(*)::integer as events,
+      (array_agg(data order by n desc) filter (where kind = 'status'))[1] as data
+    from entry group by id
+  ), moved as (
+    update job set seq = job.seq + latest.events, losses = 0, reported = latest.n,
+      label = case when latest.data is null then job.label else coalesce(latest.data ->> 'label', '') end,
+      progress_current = case when latest.data is null then job.progress_current else (latest.data ->> 'current')::integer end,
+      progress_total = case when latest.data is null then job.progress_total else (latest.data ->> 'total')::integer end
+    from latest
+    where job.id = latest.id and job.attempt = latest.attempt and job.status = 'running' and latest.n > job.reported
+    returning job.id, job.seq - latest.events as base
+  ), event as (
+    insert into job_event (job_id, seq, kind, data)
+    select moved.id, moved.base + entry.ordinal, entry.kind, entry.data from moved join entry on entry.id = moved.id
+  )
+  select id from moved
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_recover(grace interval, loss_limit integer)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  dead_pools text[];
+  lost jsonb;
+begin
+  if now() - pg_postmaster_start_time() < grace then return; end if;
+  if not exists (select from worker_lease where expires_at < now())
+     and not exists (select from job where status = 'running'
+       and not exists (select from worker_lease where worker_lease.id = job.lease_id)) then
+    return;
+  end if;
+  with dead as (delete from worker_lease where expires_at < now() returning pool_ids)
+  select coalesce(array_agg(pool), '{}') into dead_pools from dead, unnest(pool_ids) pool;
+  if cardinality(dead_pools) > 0 then
+    perform graphile_worker.force_unlock_workers(dead_pools);
+  end if;
+  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'lost')) into lost
+  from job where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id);
+  if lost is not null then
+    return query select job_finish(lost, loss_limit);
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.job_send(ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if cardinality(ids) = 0 then return; end if;
+  perform graphile_worker.add_jobs(array_agg((
+    job.name, json_build_object('id', job.id, 'delivery', job.delivery), null, job.run_at, 32000, null,
+    job.priority, null)::graphile_worker.job_spec order by job.ordinal))
+  from job where job.id = any(ids) and job.status = 'sent';
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.job_send_heads(actors text[])
+ RETURNS uuid[]
+ LANGUAGE sql
+AS $function$
+  with head as (
+    select h.id from unnest(actors) as a(actor)
+    cross join lateral (
+      select id from job where job.actor = a.actor and status = 'queued' order by ordinal limit 1) h
+    where not exists (select from job live where live.actor = a.actor and live.status in ('sent', 'running'))
+  ), sent as (
+    update job set status = 'sent', delivery = delivery + 1 from head where job.id = head.id returning job.id
+  )
+  select coalesce(array_agg(id), '{}') from sent
+$function$;
+
+CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
+ RETURNS TABLE(account_id integer, session_id uuid, role text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  family session;
+  token refresh_token;
+begin
+  select s.* into family from session s join refresh_token t on t.session_id = s.id
+  where t.digest = presented for update of s;
+  if not found or family.revoked_at is not null then return; end if;
+  -- Read under the family's lock, so that of two exchanges at once the second sees the first.
+  select * into token from refresh_token where digest = presented;
+  if token.rotated_at is not null then
+    update session set revoked_at = now() where id = family.id;
+    return;
+  end if;
+  if token.expires_at <= now()
+     or not exists (select from account where id = family.account_id and is_active) then
+    return;
+  end if;
+  update refresh_token set rotated_at = now() where digest = presented;
+  insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, now() + lifetime);
+  return query select a.id, family.id, a.role from account a where a.id = family.account_id;
+end $function$;

@@ -1,0 +1,19 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dumpSchema } from '../sql/dump.ts'
+import { startEmbedded } from '../sql/embedded.ts'
+import { migrate } from '../sql/migrate.ts'
+
+/** `npm run schema`: writes what the migrations make to `sql/schema.sql`. */
+
+const dataDir = mkdtempSync(join(tmpdir(), `millrace-schema-${randomBytes(3).toString('hex')}-`))
+const database = await startEmbedded({ dataDir, ephemeral: true })
+try {
+  await migrate(database.url)
+  writeFileSync(new URL('../sql/schema.sql', import.meta.url), await dumpSchema(database.url))
+} finally {
+  await database.stop()
+  rmSync(dataDir, { recursive: true, force: true })
+}
