@@ -21,7 +21,11 @@ function refusal(problems: readonly InputProblem[]): Failure {
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
   const result = schema.safeParse(value)
-  if (result.success) return result.data
+  if (result.success) {
+    const problems = [...nulProblems(result.data, [part])]
+    if (problems.length > 0) throw refusal(problems)
+    return result.data
+  }
   throw refusal(
     result.error.issues.map((issue) => ({
       loc: [part, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
@@ -29,6 +33,20 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
       type: issue.code,
     })),
   )
+}
+
+// No schema of a route is deeper, and a body nested a million times must not exhaust the stack.
+const DEEPEST = 32
+
+/** Texts with the character NUL: JSON can carry it, PostgreSQL can't store it. */
+function* nulProblems(value: unknown, loc: InputProblem['loc']): Generator<InputProblem> {
+  if (typeof value === 'string' && value.includes('\0')) {
+    yield { loc, msg: 'must not hold the character NUL', type: 'invalid_format' }
+  } else if (typeof value === 'object' && value !== null && loc.length <= DEEPEST) {
+    for (const [key, item] of Object.entries(value)) {
+      yield* nulProblems(item, [...loc, Array.isArray(value) ? Number(key) : key])
+    }
+  }
 }
 
 /** Reads and checks a body. Answers its bytes too, which an Idempotency-Key is about. */
