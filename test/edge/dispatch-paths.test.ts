@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { createMatcher } from '../../edge/match.ts'
+import { area, route } from '../../edge/route.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+
+const ok = () => ({ ok: true })
+const Ok = z.object({ ok: z.boolean() })
+const things = area('things', '/things', { auth: 'public' }, [
+  route({ method: 'get', path: '', summary: 'all', response: Ok, handle: ok }),
+  route({ method: 'post', path: '', summary: 'make', response: Ok, status: 201, handle: ok }),
+  route({
+    method: 'get',
+    path: '/special',
+    summary: 'literal',
+    response: z.string(),
+    handle: () => 'literal',
+  }),
+  route({
+    method: 'get',
+    path: '/:name',
+    summary: 'one',
+    params: z.object({ name: z.string() }),
+    response: z.string(),
+    handle: ({ params }) => params.name,
+  }),
+  route({
+    method: 'delete',
+    path: '/:name',
+    summary: 'remove',
+    params: z.object({ name: z.string() }),
+    handle: () => undefined,
+  }),
+])
+const ALLOWED = 'https://app.example.com'
+const { api, url } = await edgeAndDatabase({
+  areas: [things],
+  env: { CORS_ORIGINS: `${ALLOWED},https://b.example` },
+})
+const noCors = await startEdge(url, { areas: [things] })
+
+test('an unknown path is 404 with a detail and a request id', async () => {
+  for (const path of ['/nothing', '/', '/things/a/b', '/Things', '//things']) {
+    const answer = await api.get(path)
+    assert.equal(answer.status, 404, path)
+    assert.deepEqual(answer.json, { detail: 'No such path' })
+    assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
+    assert.match(answer.headers['x-request-id'] as string, /^[\w-]{8,}$/)
+  }
+})
+
+test('an empty segment is no parameter', async () => {
+  assert.equal((await api.get('/things/')).status, 404)
+})
+
+test('a wrong method is 405 and names the right ones', async () => {
+  const answer = await api.call('PUT', '/things', { json: {} })
+  assert.equal(answer.status, 405)
+  assert.equal(answer.headers.allow, 'GET, POST, HEAD, OPTIONS')
+  assert.deepEqual(answer.json, { detail: 'This path answers only to GET, POST, HEAD, OPTIONS' })
+})
+
+test('HEAD of a path without GET is 405', async () => {
+  const deleteOnly = area('d', '/d', { auth: 'public' }, [
+    route({ method: 'delete', path: '', summary: 'd', handle: () => undefined }),
+  ])
+  const other = await startEdge(url, { areas: [deleteOnly] })
+  const answer = await other.call('HEAD', '/d')
+  assert.deepEqual([answer.status, answer.headers.allow, answer.bytes.length], [405, 'DELETE, OPTIONS', 0])
+})
+
+test('a method that nobody knows is 405', async () => {
+  const text = await api.raw('FROBNICATE /things HTTP/1.1\r\nHost: x\r\n\r\n')
+  assert.match(text, /^HTTP\/1\.1 405 /)
+  assert.match(text, /\r\nallow: GET, POST, HEAD, OPTIONS\r\n/)
+})
+
+test('OPTIONS answers 204 with the methods of the path, and 404 without one', async () => {
+  const answer = await noCors.call('OPTIONS', '/things/x')
+  assert.deepEqual(
+    [answer.status, answer.headers.allow, answer.bytes.length],
+    [204, 'GET, DELETE, HEAD, OPTIONS', 0],
+  )
+  assert.equal(answer.headers['access-control-allow-origin'], undefined)
+  assert.equal((await noCors.call('OPTIONS', '/nothing')).status, 404)
+})
+
+test('a literal segment wins over a parameter', async () => {
+  assert.equal((await api.get('/things/special')).json, 'literal')
+  assert.equal((await api.get('/things/other')).json, 'other')
+})
+
+test('a parameter is percent-decoded, and broken encoding is 400', async () => {
+  assert.equal((await api.get('/things/caf%C3%A9%2F%20x')).json, 'café/ x')
+  for (const path of ['/things/%zz', '/things/%', '/things/%C3', '/things/%ff']) {
+    const answer = await api.get(path)
+    assert.equal(answer.status, 400, path)
+    assert.deepEqual(answer.json, {
+      detail: 'The request could not be read: the path is not valid percent-encoding',
+    })
+  }
+})
+
+test('a page of an allowed origin may read the answer, with credentials', async () => {
+  const answer = await api.get('/things', { headers: { origin: ALLOWED } })
+  assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
+  assert.equal(answer.headers['access-control-allow-credentials'], 'true')
+  assert.match(answer.headers['access-control-expose-headers'] as string, /x-request-id/)
+  assert.match(answer.headers.vary as string, /origin/)
+})
+
+test('a page of another origin may not read the answer, and caches are told', async () => {
+  for (const origin of [
+    'https://evil.example',
+    `${ALLOWED}.evil.example`,
+    'null',
+    'http://app.example.com',
+    '',
+  ]) {
+    const answer = await api.get('/things', { headers: origin === '' ? {} : { origin } })
+    assert.equal(answer.status, 200)
+    const cors = Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))
+    assert.deepEqual(cors, [], origin)
+    assert.match(answer.headers.vary as string, /origin/)
+  }
+})
+
+test('refusals can be read by allowed pages too', async () => {
+  for (const path of ['/nothing', '/things/%zz']) {
+    const answer = await api.get(path, { headers: { origin: ALLOWED } })
+    assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
+  }
+})
+
+test('a preflight of an allowed origin is told methods, headers and how long', async () => {
+  const headers = { origin: ALLOWED, 'access-control-request-method': 'POST' }
+  const answer = await api.call('OPTIONS', '/things', { headers })
+  assert.equal(answer.status, 204)
+  assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
+  assert.equal(answer.headers['access-control-allow-credentials'], 'true')
+  assert.equal(answer.headers['access-control-allow-methods'], 'GET, POST, HEAD, OPTIONS')
+  const allowed = (answer.headers['access-control-allow-headers'] as string).split(', ')
+  for (const name of ['authorization', 'content-type', 'idempotency-key', 'last-event-id', 'prefer']) {
+    assert.ok(allowed.includes(name), name)
+  }
+  assert.match(answer.headers['access-control-max-age'] as string, /^\d+$/)
+})
+
+test('a preflight of another origin is not allowed', async () => {
+  const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
+  const answer = await api.call('OPTIONS', '/things', { headers })
+  assert.equal(answer.headers['access-control-allow-origin'], undefined)
+  assert.equal(answer.headers['access-control-allow-credentials'], undefined)
+})
+
+test('HEAD has the headers of GET and no body', async () => {
+  const get = await api.get('/things')
+  const text = await api.raw(
+    'HEAD /things HTTP/1.1\r\nHost: x\r\n\r\nGET /things/next HTTP/1.1\r\nHost: x\r\n\r\n',
+  )
+  const [head = '', next = ''] = text.split('\r\n\r\n', 2)
+  assert.match(head, /^HTTP\/1\.1 200 OK\r\n/)
+  assert.match(head.toLowerCase(), new RegExp(`\r\ncontent-length: ${get.bytes.length}(\r\n|$)`))
+  assert.match(head, /content-type: application\/json/)
+  assert.match(next, /^HTTP\/1\.1 200 OK/, 'what follows the head is the next answer')
+})
+
+test('every answer has a request id of its own', async () => {
+  const ids = await Promise.all(
+    Array.from({ length: 20 }, async () => (await api.get('/things')).headers['x-request-id']),
+  )
+  assert.equal(new Set(ids).size, 20)
+  for (const id of ids) assert.match(id as string, /^[A-Za-z0-9._:-]{1,64}$/)
+})
+
+test('a sane request id of the client is kept', async () => {
+  for (const id of ['a', 'trace-1:2.3_4', 'x'.repeat(64)]) {
+    assert.equal((await api.get('/things', { headers: { 'x-request-id': id } })).headers['x-request-id'], id)
+  }
+})
+
+test('any other request id is replaced', async () => {
+  for (const id of ['', 'x'.repeat(65), 'a b', '"quoted"', 'a\tb', '<script>', 'ü', 'a,b', '{}']) {
+    const answer = await api.get('/things', { headers: { 'x-request-id': id } })
+    assert.equal(answer.status, 200)
+    assert.notEqual(answer.headers['x-request-id'], id)
+    assert.match(answer.headers['x-request-id'] as string, /^[A-Za-z0-9._:-]{8,64}$/)
+  }
+})
+
+test('two routes for one place do not start', () => {
+  const get = route({ method: 'get', path: '/x', summary: 'x', response: z.string(), handle: () => '' })
+  const twice = [area('one', '/a', { auth: 'public' }, [get]), area('two', '/a', { auth: 'public' }, [get])]
+  assert.throws(() => createMatcher(twice), /Two routes for GET \/a\/x/)
+})
+
+test('two names for one parameter do not start', () => {
+  const of = (path: string, method: 'get' | 'delete') =>
+    route({ method, path, summary: 'x', response: z.string(), handle: () => '' })
+  const both = [area('one', '', { auth: 'public' }, [of('/:id', 'get'), of('/:name', 'delete')])]
+  assert.throws(() => createMatcher(both), /Two names for one place/)
+})

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto'
+import http from 'node:http'
+import net from 'node:net'
+import { after } from 'node:test'
+import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
+import type { Area } from '../../edge/route.ts'
+import { createLog, type Log } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { type TestDatabase, testDatabase } from '../database.ts'
+
+/** An edge in this process and a client that shows exactly what came back. */
+
+export const SECRET = 'a secret for tests, long enough to be one'
+export const PASSWORD = 'correct horse'
+const agent = new http.Agent({ keepAlive: true })
+const stops: (() => Promise<void>)[] = []
+// Registered before any test database is, so that the edges are gone when theirs is dropped.
+after(async () => {
+  agent.destroy()
+  for (const stop of stops.reverse()) await stop()
+})
+
+export interface CallOptions {
+  readonly headers?: http.OutgoingHttpHeaders
+  readonly json?: unknown
+  readonly form?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+  /** A bearer token. */
+  readonly token?: string
+}
+
+/** An answer as it came: nothing decoded, nothing followed. */
+export class Answered {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly bytes: Buffer
+
+  constructor(message: http.IncomingMessage, bytes: Buffer) {
+    this.status = message.statusCode!
+    this.headers = message.headers
+    this.bytes = bytes
+  }
+
+  get text(): string {
+    return this.bytes.toString()
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into what came, and fail when it is not there
+  get json(): any {
+    return JSON.parse(this.text)
+  }
+
+  get cookies(): readonly string[] {
+    return this.headers['set-cookie'] ?? []
+  }
+
+  /** The value of a cookie that the answer sets. */
+  cookie(name: string): string {
+    const found = this.cookies.find((cookie) => cookie.startsWith(`${name}=`))
+    if (found === undefined) throw new Error(`No cookie ${name} in ${JSON.stringify(this.cookies)}`)
+    return found.slice(name.length + 1, found.indexOf(';'))
+  }
+}
+
+export interface Account {
+  readonly id: number
+  readonly role: string
+  readonly email: string
+  readonly token: string
+  readonly refresh: string
+}
+
+/** A running edge and calls to it. */
+export class Api {
+  readonly serving: ServingEdge
+  readonly port: number
+
+  constructor(serving: ServingEdge) {
+    this.serving = serving
+    this.port = serving.port
+  }
+
+  call(method: string, path: string, options: CallOptions = {}): Promise<Answered> {
+    const headers: http.OutgoingHttpHeaders = { ...options.headers }
+    if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
+    let { body } = options
+    if (options.json !== undefined) {
+      headers['content-type'] ??= 'application/json'
+      body = JSON.stringify(options.json)
+    } else if (options.form !== undefined) {
+      headers['content-type'] ??= 'application/x-www-form-urlencoded'
+      body = new URLSearchParams(options.form).toString()
+    }
+    return new Promise((resolve, reject) => {
+      const request = http.request({ host: '127.0.0.1', port: this.port, method, path, headers, agent })
+      request.on('error', reject).on('response', (message) => {
+        const chunks: Buffer[] = []
+        message.on('error', reject).on('data', (chunk: Buffer) => chunks.push(chunk))
+        message.on('end', () => resolve(new Answered(message, Buffer.concat(chunks))))
+      })
+      request.end(body)
+    })
+  }
+
+  get(path: string, options?: CallOptions): Promise<Answered> {
+    return this.call('GET', path, options)
+  }
+
+  post(path: string, options?: CallOptions): Promise<Answered> {
+    return this.call('POST', path, options)
+  }
+
+  /** Registers an account; its cookies are its credentials. */
+  async register(email: string, more: Readonly<Record<string, unknown>> = {}): Promise<Account> {
+    const answer = await this.post('/api/v1/auth/register', {
+      json: { email, password: PASSWORD, ...more },
+    })
+    if (answer.status !== 200) throw new Error(`register: ${answer.status} ${answer.text}`)
+    const [token, refresh] = [answer.cookie('millrace_session'), answer.cookie('millrace_refresh')]
+    return { ...answer.json, token, refresh }
+  }
+
+  async upload(token: string, bytes: string | Uint8Array, options: UploadOptions = {}): Promise<Answered> {
+    const { body, type } = multipart(bytes, options)
+    return this.post('/api/v1/documents', {
+      token,
+      body,
+      headers: { 'content-type': type, ...options.headers },
+    })
+  }
+
+  /** Sends text over a socket of its own and answers all that comes until the server closes, or is silent for `quietMs`. */
+  raw(text: string, quietMs = 60): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = net.connect(this.port, '127.0.0.1', () => socket.write(text))
+      let received = ''
+      let quiet: NodeJS.Timeout | undefined
+      const done = (): void => {
+        socket.destroy()
+        resolve(received)
+      }
+      socket.setEncoding('latin1').on('error', reject).on('close', done)
+      socket.on('data', (data) => {
+        received += data
+        clearTimeout(quiet)
+        quiet = setTimeout(done, quietMs)
+      })
+    })
+  }
+}
+
+export interface UploadOptions {
+  readonly name?: string
+  readonly type?: string
+  readonly fields?: Readonly<Record<string, string>>
+  readonly headers?: http.OutgoingHttpHeaders
+}
+
+/** A form with fields, then the file. */
+export function multipart(
+  bytes: string | Uint8Array,
+  options: UploadOptions = {},
+): { body: Buffer; type: string } {
+  const { name = 'file.txt', type = 'application/octet-stream', fields = {} } = options
+  const boundary = `----${randomUUID()}`
+  const parts = Object.entries(fields).map(
+    ([key, value]) => `--${boundary}\r\ncontent-disposition: form-data; name="${key}"\r\n\r\n${value}\r\n`,
+  )
+  const file = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${name}"\r\ncontent-type: ${type}\r\n\r\n`
+  const body = Buffer.concat([
+    Buffer.from(parts.join('') + file),
+    Buffer.from(bytes),
+    Buffer.from(`\r\n--${boundary}--\r\n`),
+  ])
+  return { body, type: `multipart/form-data; boundary=${boundary}` }
+}
+
+/** What a test may change about an edge. */
+export interface EdgeOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly areas?: readonly Area[]
+  readonly log?: Log
+}
+
+const silent = await createLog('silent', 'edge')
+
+/** Serves an edge on a free port; stopped after the file. Call it at the top of the file, not in a hook. */
+export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
+  const settings = parse({ NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...options.env })
+  const serving = await serveEdge(
+    {
+      settings,
+      databaseUrl: url,
+      directUrl: url,
+      secretKey: SECRET,
+      log: options.log ?? silent,
+      ...(options.areas === undefined ? {} : { areas: options.areas }),
+    },
+    { exclusive: true },
+  )
+  stops.push(() => serving.stop())
+  return new Api(serving)
+}
+
+/** A database and an edge on it. */
+export async function edgeAndDatabase(options: EdgeOptions = {}): Promise<{ api: Api } & TestDatabase> {
+  const database = await testDatabase()
+  return { api: await startEdge(database.url, options), ...database }
+}
+
+/** A way to PostgreSQL that can be cut: `url` leads through it. */
+export interface Line {
+  readonly url: string
+  cut(): Promise<void>
+  restore(): Promise<void>
+}
+
+/** Puts a proxy before the database's socket. */
+export async function cuttableLine(url: string): Promise<Line> {
+  const [, user, folder, port0, name] = /^postgresql:\/\/([^@]+)@([^:]+):(\d+)\/(.+)$/.exec(url)!
+  const file = `${decodeURIComponent(folder!)}/.s.PGSQL.${port0}`
+  const open = new Set<net.Socket>()
+  const server = net.createServer((socket) => {
+    const upstream = net.connect(file)
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      open.add(one)
+      one
+        .on('error', () => {})
+        .on('close', () => {
+          open.delete(one)
+          other.destroy()
+        })
+    }
+    socket.pipe(upstream).pipe(socket)
+  })
+  let port = 0
+  const restore = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.listen(port, '127.0.0.1', () => {
+        port = (server.address() as net.AddressInfo).port
+        resolve()
+      })
+    })
+  const cut = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve())
+      for (const socket of open) socket.destroy()
+    })
+  await restore()
+  stops.push(cut)
+  return { url: `postgresql://${user}@127.0.0.1:${port}/${name}`, cut, restore }
+}

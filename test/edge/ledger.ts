@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto'
+import { uuidv7 } from '../../sql/ids.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** Does to the job ledger what workers do, one step at a time. */
+export interface Ledger {
+  /** Adds a job; answers its id. */
+  add(ownerId: number | null, more?: Readonly<Record<string, unknown>>): Promise<string>
+  /** Takes a job as a worker does; answers the number of the attempt. */
+  claim(id: string): Promise<number>
+  /** Reports progress; entries are counted on by themselves. */
+  progress(id: string, label: string, current?: number, total?: number): Promise<void>
+  /** Stores many labels at once. */
+  progressMany(id: string, labels: readonly string[]): Promise<void>
+  finish(id: string, outcome: string, more?: Readonly<Record<string, unknown>>): Promise<void>
+  /** Tells listeners; each of the steps above does so for its job unless `quiet`. */
+  notify(payload: string): Promise<void>
+  /** Adds, takes and ends a job. */
+  ended(ownerId: number | null, outcome?: string, more?: Readonly<Record<string, unknown>>): Promise<string>
+  quiet: boolean
+}
+
+export function ledgerOf({ query }: TestDatabase): Ledger {
+  const attempts = new Map<string, { attempt: number; n: number }>()
+  const changed = async (id: string): Promise<void> => {
+    if (!ledger.quiet) await ledger.notify(id)
+  }
+  const report = async (id: string, entries: readonly Readonly<Record<string, unknown>>[]): Promise<void> => {
+    const running = attempts.get(id)!
+    const rows = entries.map((data) => ({
+      id,
+      attempt: running.attempt,
+      n: ++running.n,
+      kind: 'status',
+      data: { status: 'running', ...data },
+    }))
+    await query('select job_progress($1::jsonb)', [JSON.stringify(rows)])
+    await changed(id)
+  }
+  const ledger: Ledger = {
+    quiet: false,
+    add: async (ownerId, more = {}) => {
+      const id = uuidv7()
+      const spec = { id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, actor: null }
+      const rest = {
+        when_busy: 'wait',
+        payload: {},
+        max_tries: 3,
+        priority: 0,
+        run_at: null,
+        request_id: null,
+      }
+      await query('select job_enqueue($1::jsonb)', [JSON.stringify([{ ...spec, ...rest, ...more }])])
+      await changed(id)
+      return id
+    },
+    claim: async (id) => {
+      const [job] = await query('select delivery from job where id = $1', [id])
+      const [claimed] = await query('select * from job_claim($1, array[$2::uuid], array[$3::int])', [
+        randomUUID(),
+        id,
+        job!.delivery,
+      ])
+      const attempt = claimed!.attempt as number
+      attempts.set(id, { attempt, n: 0 })
+      await changed(id)
+      return attempt
+    },
+    progress: (id, label, current, total) => report(id, [{ label, current, total }]),
+    progressMany: (id, labels) =>
+      report(
+        id,
+        labels.map((label) => ({ label })),
+      ),
+    finish: async (id, outcome, more = {}) => {
+      const entry = { id, attempt: attempts.get(id)!.attempt, outcome, ...more }
+      await query('select job_finish($1::jsonb, 5)', [JSON.stringify([entry])])
+      await changed(id)
+    },
+    notify: async (payload) => {
+      await query(`select pg_notify('job_events', $1)`, [payload])
+    },
+    ended: async (ownerId, outcome = 'done', more = { result: { read: 1, unread: 0, skipped: 0 } }) => {
+      const id = await ledger.add(ownerId)
+      await ledger.claim(id)
+      await ledger.finish(id, outcome, more)
+      return id
+    },
+  }
+  return ledger
+}
