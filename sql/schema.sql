@@ -79,7 +79,7 @@ create table document_page (
   constraint document_page_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE,
   constraint document_page_image_check CHECK ((((image IS NULL) = (width IS NULL)) AND ((image IS NULL) = (height IS NULL)))),
   constraint document_page_method_check CHECK ((method = ANY (ARRAY['text_layer'::text, 'vision'::text, 'none'::text]))),
-  constraint document_page_model_check CHECK (((method = 'vision'::text) = (model IS NOT NULL))),
+  constraint document_page_model_check CHECK (((model IS NULL) OR (method = 'vision'::text))),
   constraint document_page_page_number_check CHECK ((page_number > 0)),
   constraint document_page_reason_check CHECK (((status = 'read'::text) OR (detail IS NOT NULL))),
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))

@@ -1,6 +1,6 @@
 import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { ZodError } from 'zod'
-import { createDatabase } from '../sql/db.ts'
+import { createDatabase, nothing, sql } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
@@ -29,6 +29,9 @@ const db = createDatabase({
   validateRows: settings.checked,
 })
 const providers = createProviders(settings)
+// A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
+// commit nor go away, gives it up within this time and not after the minute that other transactions have.
+const FENCE_LIMIT = sql.type(nothing)`set local idle_in_transaction_session_timeout = '2s'`
 const aborts = new Map<string, AbortController>()
 const outbox: ThreadEntry[] = []
 
@@ -71,8 +74,7 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
     if (error.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
     return { kind: 'failed', code: error.code, detail: error.detail, retryable: error.retryable }
   }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  logOf(job).error({ error: text }, 'A task failed')
+  logOf(job).error({ error: describe(error) }, 'A task failed')
   // A payload or result that is not the task's own shape stays so; anything else unknown may pass.
   return {
     kind: 'failed',
@@ -80,6 +82,14 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
     detail: `Internal error (job ${job.id})`,
     retryable: !(error instanceof ZodError),
   }
+}
+
+/** An error and what caused it, as text: an error object does not survive the way to the main thread whole. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const constraint = 'constraint' in error ? ` (constraint ${error.constraint})` : ''
+  const cause = error.cause === undefined ? '' : `\ncaused by ${describe(error.cause)}`
+  return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
 function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
@@ -97,6 +107,7 @@ function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
     progress: (label, current, total) => emit('status', { status: 'running', label, current, total }),
     fenced: (work) =>
       db.transaction(async (tx) => {
+        await tx.run(FENCE_LIMIT)
         if ((await tx.maybeOne(fenceJob(job.id, job.attempt))) === null) throw fail('job.superseded')
         return work(tx)
       }),

@@ -74,7 +74,7 @@ create table document_page (
   constraint document_page_status_check check (status in ('read', 'unread')),
   constraint document_page_method_check check (method in ('text_layer', 'vision', 'none')),
   constraint document_page_reason_check check (status = 'read' or detail is not null),
-  constraint document_page_model_check check ((method = 'vision') = (model is not null)),
+  constraint document_page_model_check check (model is null or method = 'vision'),
   constraint document_page_image_check check ((image is null) = (width is null) and (image is null) = (height is null))
 );
 alter table document_page alter column image set storage external;

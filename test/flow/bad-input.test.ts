@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { createCanvas } from '@napi-rs/canvas'
+import { testDatabase } from '../database.ts'
+import { deepPdf, encryptedPdf, hugePagePdf, truncatedPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+const { url, query } = await testDatabase()
+const [edge, worker] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+const client = new Client(edge.ready.port!)
+await client.register('careless@example.com')
+
+const LIMIT = 100 * 1024 * 1024
+const MOST_RSS = 600 * 1024 * 1024
+
+interface PageRow {
+  readonly status: string
+  readonly method: string
+  readonly detail: string | null
+}
+
+/** Uploads bytes, extracts, and answers the pages. */
+async function pagesOf(bytes: Uint8Array, name: string): Promise<readonly PageRow[]> {
+  const uploaded = await client.upload(bytes, name)
+  assert.equal(uploaded.status, 201)
+  const { id } = (await uploaded.json()) as { id: number }
+  const extracted = await client.post(`/api/v1/documents/${id}/extract`)
+  assert.equal(extracted.status, 200, await extracted.clone().text())
+  return (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as PageRow[]
+}
+
+/** One unread page with a reason that says something, and nothing of our insides. */
+function assertUnread(pages: readonly PageRow[], reason: RegExp): void {
+  assert.equal(pages.length, 1)
+  assert.equal(pages[0]!.status, 'unread')
+  assert.equal(pages[0]!.method, 'none')
+  assert.match(pages[0]!.detail!, reason)
+  assert.doesNotMatch(pages[0]!.detail!, /Error|node_modules|undefined/)
+}
+
+const peakRss = (pid: number): number =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
+
+test('a truncated PDF becomes pages or one unread page with a reason', async () => {
+  const pages = await pagesOf(await truncatedPdf(), 'truncated.pdf')
+  assert.ok(pages.length >= 1)
+  for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
+})
+
+test('an encrypted PDF is one unread page that says so', async () => {
+  assertUnread(await pagesOf(encryptedPdf(), 'secret.pdf'), /password/i)
+})
+
+test('a PNG named .pdf is read as the picture that it is', async () => {
+  const canvas = createCanvas(200, 100)
+  const context = canvas.getContext('2d')
+  context.fillStyle = 'white'
+  context.fillRect(0, 0, 200, 100)
+  const png = canvas.toBuffer('image/png')
+  const uploaded = (await (await client.upload(png, 'picture.pdf')).json()) as {
+    id: number
+    media_type: string
+  }
+  assert.equal(uploaded.media_type, 'image/png')
+  assert.equal((await client.post(`/api/v1/documents/${uploaded.id}/extract`)).status, 200)
+})
+
+test('a page of 100,000 x 100,000 points costs neither the memory nor the worker', async () => {
+  assertUnread(await pagesOf(await hugePagePdf(), 'huge.pdf'), /large|size/i)
+})
+
+for (const kind of ['arrays', 'content', 'tree'] as const) {
+  test(`a PDF with deeply nested ${kind} ends with a page, read or not`, async () => {
+    const pages = await pagesOf(deepPdf(kind), `deep-${kind}.pdf`)
+    assert.ok(pages.length >= 1)
+    for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
+  })
+}
+
+test('an empty file is refused', async () => {
+  const response = await client.upload(new Uint8Array(), 'empty.pdf')
+  assert.equal(response.status, 400)
+  assert.deepEqual(await response.json(), { detail: 'The file is empty' })
+})
+
+test('100 MiB pass and one byte more is refused', async () => {
+  const whole = Buffer.alloc(LIMIT, 'x')
+  assert.equal((await client.upload(whole, 'whole.txt')).status, 201)
+  const response = await client.upload(Buffer.alloc(LIMIT + 1, 'y'), 'more.txt')
+  assert.equal(response.status, 413)
+  assert.match(((await response.json()) as { detail: string }).detail, /104857600 bytes/)
+})
+
+test('a broken boundary is refused', async () => {
+  const response = await client.fetch('/api/v1/documents', {
+    method: 'POST',
+    headers: { 'content-type': 'multipart/form-data; boundary=one' },
+    body: '--two\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello\r\n--two--\r\n',
+  })
+  assert.equal(response.status, 400)
+})
+
+test('a client that vanishes in the middle of its upload leaves nothing', async () => {
+  const socket = connect(edge.ready.port!, '127.0.0.1')
+  const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="gone.bin"\r\n\r\n'
+  socket.write(
+    `POST /api/v1/documents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${client.token}\r\n` +
+      `content-type: multipart/form-data; boundary=b\r\ncontent-length: 50000000\r\n\r\n${head}`,
+  )
+  socket.write(Buffer.alloc(2_000_000, 'z'))
+  await until(
+    'its bytes arrive',
+    async () => (await query('select id from blob where sha256 is null')).length === 1,
+  )
+  socket.destroy()
+  await until(
+    'its bytes are removed',
+    async () => (await query('select id from blob where sha256 is null')).length === 0,
+  )
+})
+
+test('nothing crashed, nothing is left behind, and memory stayed in bounds', async () => {
+  assert.equal(edge.process.exitCode, null)
+  assert.equal(worker.process.exitCode, null)
+  const [blobs] = await query('select count(*)::int as n from blob where sha256 is null')
+  const [chunks] = await query(
+    'select count(*)::int as n from blob_chunk where blob_id not in (select id from blob)',
+  )
+  const [jobs] = await query(
+    "select count(*)::int as n from job where status in ('queued', 'sent', 'running')",
+  )
+  assert.deepEqual([blobs!.n, chunks!.n, jobs!.n], [0, 0, 0])
+  for (const { pid } of [edge.process, worker.process]) {
+    assert.ok(peakRss(pid!) < MOST_RSS, `process ${pid} took ${Math.round(peakRss(pid!) / 2 ** 20)} MiB`)
+  }
+})
