@@ -74,7 +74,7 @@ test('a page of 100,000 x 100,000 points costs neither the memory nor the worker
 
 for (const kind of ['arrays', 'content', 'tree'] as const) {
   test(`a PDF with deeply nested ${kind} ends with a page, read or not`, async () => {
-    const pages = await pagesOf(deepPdf(kind), `deep-${kind}.pdf`)
+    const pages = await pagesOf(deepPdf(kind, 20_000), `deep-${kind}.pdf`)
     assert.ok(pages.length >= 1)
     for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
   })
