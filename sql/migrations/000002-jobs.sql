@@ -188,6 +188,10 @@ create function job_progress(entries jsonb) returns setof uuid language sql as $
     select moved.id, moved.base + entry.ordinal, entry.kind, entry.data from moved join entry on entry.id = moved.id
   )
   select id from moved
+  union
+  -- Said before, and the answer lost with its connection: the attempt is no less the running one.
+  select job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
+  join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running' and e.n <= job.reported
 $$;
 
 -- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes: done, failed,
