@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { cancelJob, claimJobs, fenceJob, storeProgress } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from './ledger-help.ts'
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+const lease = await ledger.lease()
+const other = await ledger.lease()
+
+describe('job_claim', () => {
+  test('takes the job for the lease, and answers all that running it needs', async () => {
+    const job = spec({ payload: { page: 3 }, max_tries: 7, actor: 'a1', request_id: 'r1' })
+    await ledger.enqueue(job)
+    const claimed = await ledger.claim(job.id, lease)
+    assert.deepEqual(claimed, {
+      id: job.id,
+      name: 'test.task',
+      payload: { page: 3 },
+      attempt: 1,
+      tries: 1,
+      max_tries: 7,
+      owner_id: null,
+      actor: 'a1',
+      request_id: 'r1',
+    })
+    const row = await ledger.row(job.id)
+    assert.equal(row.status, 'running')
+    assert.equal(row.lease_id, lease)
+    assert.ok(row.started_at !== null)
+    assert.deepEqual(await ledger.events(job.id), [
+      { seq: 1, kind: 'status', data: { status: 'running', label: '', current: null, total: null } },
+    ])
+  })
+
+  test('a stale delivery starts nothing', async () => {
+    const job = spec()
+    await ledger.enqueue(job)
+    assert.equal(await ledger.claim(job.id, lease, 0), null)
+    assert.equal(await ledger.claim(job.id, lease, 2), null)
+    const first = (await ledger.claim(job.id, lease, 1))!
+    await ledger.finish({ id: job.id, attempt: first.attempt, outcome: 'release' })
+    assert.equal(await ledger.claim(job.id, lease, 1), null)
+    assert.equal((await ledger.claim(job.id, lease, 2))?.attempt, 2)
+  })
+
+  test('what is queued, cancelled, ended or missing is not claimed', async () => {
+    const [head, queued, cancelled] = [spec({ actor: 'b1' }), spec({ actor: 'b1' }), spec()]
+    await ledger.enqueue(head, queued, cancelled)
+    await db.one(cancelJob(cancelled.id))
+    for (const delivery of [0, 1, 2]) {
+      assert.equal(await ledger.claim(queued.id, lease, delivery), null)
+      assert.equal(await ledger.claim(cancelled.id, lease, delivery), null)
+    }
+    const ended = await ledger.running({}, lease)
+    await ledger.finish({ ...ended, outcome: 'done' })
+    for (const delivery of [1, 2]) assert.equal(await ledger.claim(ended.id, lease, delivery), null)
+    assert.equal(await ledger.claim(randomUUID(), lease, 1), null)
+  })
+
+  test('the lease that has the job repeats a lost claim, as a new attempt and no new try; another lease can not', async () => {
+    const job = spec()
+    await ledger.enqueue(job)
+    await ledger.claim(job.id, lease, 1)
+    assert.equal(await ledger.claim(job.id, other, 1), null)
+    const again = await ledger.claim(job.id, lease, 1)
+    assert.deepEqual([again?.attempt, again?.tries], [2, 1])
+    assert.deepEqual(await ledger.progress(job.id, 1, { n: 1, data: { label: 'stale' } }), [])
+    assert.deepEqual(await ledger.finish({ id: job.id, attempt: 1, outcome: 'done' }), [])
+    assert.deepEqual(await ledger.finish({ id: job.id, attempt: 2, outcome: 'done' }), [job.id])
+    await ledger.assertSound(job.id)
+  })
+
+  test('of many claims of one delivery by as many leases exactly one wins', async () => {
+    const job = spec()
+    await ledger.enqueue(job)
+    const leases = await Promise.all(Array.from({ length: 20 }, () => ledger.lease()))
+    const claims = await Promise.all(leases.map((id) => ledger.claim(job.id, id, 1)))
+    assert.equal(claims.filter((claim) => claim !== null).length, 1)
+    assert.equal((await ledger.row(job.id)).attempt, 1)
+  })
+
+  test('many in one call: the current ones are taken, each with its own delivery', async () => {
+    const jobs = Array.from({ length: 30 }, () => spec())
+    await ledger.enqueue(...jobs)
+    const ids = jobs.map((job) => job.id)
+    const claimed = await db.any(
+      claimJobs(
+        lease,
+        ids,
+        ids.map((_, i) => (i % 3 === 0 ? 9 : 1)),
+      ),
+    )
+    assert.deepEqual(claimed.map((row) => row.id).sort(), ids.filter((_, i) => i % 3 !== 0).sort())
+  })
+})
+
+describe('job_progress', () => {
+  test('moves the row, and keeps the order of several events of one job in one call', async () => {
+    const { id, attempt } = await ledger.running({}, lease)
+    const stored = await ledger.progress(
+      id,
+      attempt,
+      { n: 1, data: { status: 'running', label: 'one', current: 1, total: 3 } },
+      { n: 2, kind: 'note', data: { text: 'aside' } },
+      { n: 3, data: { status: 'running', label: 'two', current: 2, total: 3 } },
+      { n: 4, kind: 'note', data: ['any', null, 'JSON'] },
+    )
+    assert.deepEqual(stored, [id])
+    const row = await ledger.row(id)
+    assert.deepEqual([row.label, row.progress_current, row.progress_total, row.seq], ['two', 2, 3, 5])
+    const events = (await ledger.events(id)).slice(1)
+    assert.deepEqual(
+      events.map((event) => event.seq),
+      [2, 3, 4, 5],
+    )
+    assert.deepEqual(
+      events.map((event) => event.data.label ?? event.data),
+      ['one', { text: 'aside' }, 'two', ['any', null, 'JSON']],
+    )
+  })
+
+  test('events of many jobs in one call stay with their jobs', async () => {
+    const jobs = await Promise.all(Array.from({ length: 10 }, () => ledger.running({}, lease)))
+    const entries = [1, 2, 3].flatMap((n) =>
+      jobs.map(({ id, attempt }) => ({ id, attempt, n, kind: 'note', data: { n, id } })),
+    )
+    const stored = await db.any(storeProgress(entries))
+    assert.deepEqual(stored.map((row) => row.id).sort(), jobs.map((job) => job.id).sort())
+    for (const { id } of jobs) {
+      assert.deepEqual(
+        (await ledger.events(id)).slice(1).map((event) => event.data),
+        [1, 2, 3].map((n) => ({ n, id })),
+      )
+      await ledger.assertSound(id)
+    }
+  })
+
+  test('without a status event label and progress stay; with one that has none they are empty', async () => {
+    const { id, attempt } = await ledger.running({}, lease)
+    await ledger.progress(id, attempt, { n: 1, data: { label: 'here', current: 1, total: 2 } })
+    await ledger.progress(id, attempt, { n: 2, kind: 'note', data: {} })
+    assert.deepEqual([(await ledger.row(id)).label, (await ledger.row(id)).progress_total], ['here', 2])
+    await ledger.progress(id, attempt, { n: 3, data: {} })
+    assert.deepEqual([(await ledger.row(id)).label, (await ledger.row(id)).progress_total], ['', null])
+  })
+
+  test('a repeated call stores nothing twice, and still says that the attempt is the running one', async () => {
+    const { id, attempt } = await ledger.running({}, lease)
+    const steps = [1, 2].map((n) => ({ n, kind: 'note', data: { n } }))
+    assert.deepEqual(await ledger.progress(id, attempt, ...steps), [id])
+    assert.deepEqual(await ledger.progress(id, attempt, ...steps), [id])
+    assert.deepEqual(await ledger.progress(id, attempt, ...steps, { n: 3, kind: 'note', data: { n: 3 } }), [
+      id,
+    ])
+    assert.deepEqual(
+      (await ledger.events(id)).slice(1).map((event) => event.data),
+      [{ n: 1 }, { n: 2 }, { n: 3 }],
+    )
+    await ledger.finish({ id, attempt, outcome: 'done' })
+    assert.deepEqual(await ledger.progress(id, attempt, ...steps), [])
+  })
+
+  test('the same call from many connections at once is stored once', async () => {
+    const { id, attempt } = await ledger.running({}, lease)
+    const steps = [1, 2, 3].map((n) => ({ n, kind: 'note', data: { n } }))
+    await Promise.all(Array.from({ length: 8 }, () => ledger.progress(id, attempt, ...steps)))
+    assert.deepEqual(
+      (await ledger.events(id)).slice(1).map((event) => event.data),
+      [{ n: 1 }, { n: 2 }, { n: 3 }],
+    )
+    await ledger.assertSound(id)
+  })
+
+  test('an attempt that has been taken over writes nothing; the next one counts from 1 again', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.progress(job.id, 1, { n: 5, data: { label: 'old', current: 5, total: 9 } })
+    await ledger.finish({ ...job, outcome: 'release' })
+    assert.deepEqual(await ledger.progress(job.id, 1, { n: 6, data: { label: 'nobody runs it' } }), [])
+    await ledger.claim(job.id, other)
+    assert.deepEqual(await ledger.progress(job.id, 1, { n: 6, data: { label: 'stale' } }), [])
+    assert.equal((await ledger.row(job.id)).label, 'old')
+    assert.deepEqual(
+      await ledger.progress(job.id, 2, { n: 1, data: { label: 'new', current: 1, total: 9 } }),
+      [job.id],
+    )
+    assert.equal((await ledger.row(job.id)).label, 'new')
+    await ledger.assertSound(job.id)
+  })
+
+  test('progress forgets losses', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.finish({ ...job, outcome: 'lost' })
+    await ledger.claim(job.id, lease)
+    assert.equal((await ledger.row(job.id)).losses, 1)
+    await ledger.progress(job.id, 2, { n: 1, kind: 'note', data: {} })
+    assert.equal((await ledger.row(job.id)).losses, 0)
+  })
+
+  test('a fence holds for the running attempt alone, and a take-over waits for its transaction', async () => {
+    const job = await ledger.running({}, lease)
+    assert.equal(await db.maybeOne(fenceJob(job.id, job.attempt + 1)), null)
+    const lost = JSON.stringify([{ id: job.id, attempt: job.attempt, outcome: 'lost' }])
+    let ended = false
+    const { finishing } = await db.transaction(async (tx) => {
+      assert.deepEqual(await tx.maybeOne(fenceJob(job.id, job.attempt)), { id: job.id })
+      const finishing = query('select job_finish($1, 5)', [lost]).then(() => {
+        ended = true
+      })
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      assert.equal(ended, false)
+      return { finishing }
+    })
+    await finishing
+    assert.equal(await db.maybeOne(fenceJob(job.id, job.attempt)), null)
+  })
+})
