@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import type { TestDatabase } from '../database.ts'
+import { textPdf } from '../pdfs.ts'
+import { type Child, type Client, type Frame, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** What the crash tests share: documents under way, a record of who wrote what, and the shape of a whole stream. */
+
+type Ask = TestDatabase['query']
+
+/** One committed write of a page (`number` is the page) or an event (`number` is its seq). */
+export interface Write {
+  readonly what: 'page' | 'event'
+  readonly job_id: string
+  readonly number: number
+  readonly attempt: number
+  /** Name of the connection that wrote: `<worker>-cpu-thread`, `<worker>-worker` or `millrace-edge`. */
+  readonly writer: string
+  /** When, in ms on the database's clock. */
+  readonly at: number
+}
+
+/** Has the database note every write of a page or event from now on; `pageMs` makes each page take that long. */
+export async function witness(query: Ask, pageMs = 0): Promise<void> {
+  await query(`
+    create table witnessed (ordinal bigint generated always as identity, what text, job_id uuid, number integer,
+      attempt integer, writer text, at timestamptz default clock_timestamp());
+    create function witness_page() returns trigger language plpgsql as $$ begin
+      perform pg_sleep(${pageMs / 1000});
+      insert into witnessed (what, job_id, number, attempt, writer)
+      select 'page', new.job_id, new.page_number, attempt, current_setting('application_name') from job where id = new.job_id;
+      return new;
+    end $$;
+    create function witness_event() returns trigger language plpgsql as $$ begin
+      insert into witnessed (what, job_id, number, attempt, writer)
+      select 'event', new.job_id, new.seq, attempt, current_setting('application_name') from job where id = new.job_id;
+      return new;
+    end $$;
+    create trigger witness_page after insert or update on document_page for each row execute function witness_page();
+    create trigger witness_event after insert or update on job_event for each row execute function witness_event()`)
+}
+
+export async function writes(query: Ask, what: Write['what'], jobId: string): Promise<Write[]> {
+  const rows = await query(
+    `select what, job_id, number, attempt, writer, extract(epoch from at)::float8 * 1000 as at
+    from witnessed where what = $1 and job_id = $2 order by ordinal`,
+    [what, jobId],
+  )
+  return rows as unknown as Write[]
+}
+
+/** Milliseconds on the database's clock. */
+export async function clock(query: Ask): Promise<number> {
+  const [row] = await query('select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
+  return row!.ms as number
+}
+
+/** A worker whose connections carry its name. */
+export function startWorker(url: string, name: string): Promise<Child> {
+  return startProcess('worker', url, { PROJECT_NAME: name })
+}
+
+export async function uploadText(client: Client, pages: number, title: string): Promise<number> {
+  const bytes = await textPdf(pages, { line: () => title })
+  const uploaded = await client.upload(bytes, `${title}.pdf`)
+  assert.equal(uploaded.status, 201)
+  return ((await uploaded.json()) as { id: number }).id
+}
+
+/** Starts to read a document; the id of its job. */
+export async function extract(client: Client, documentId: number, query = ''): Promise<string> {
+  const started = await client.post(`/api/v1/documents/${documentId}/extract?background=true${query}`)
+  assert.equal(started.status, 202)
+  return ((await started.json()) as { job_id: string }).job_id
+}
+
+/** Waits until at least `count` pages of the job are stored, by `attempt` if given. */
+export function pagesStored(query: Ask, jobId: string, count: number, attempt?: number): Promise<unknown> {
+  return until(
+    `${count} pages are stored`,
+    async () => {
+      const pages = await writes(query, 'page', jobId)
+      return pages.filter((page) => attempt === undefined || page.attempt === attempt).length >= count
+    },
+    20_000,
+  )
+}
+
+export interface JobRow {
+  readonly status: string
+  readonly attempt: number
+  readonly tries: number
+  readonly losses: number
+  readonly result: unknown
+}
+
+export async function jobRow(query: Ask, jobId: string): Promise<JobRow> {
+  const [row] = await query('select status, attempt, tries, losses, result from job where id = $1', [jobId])
+  return row as unknown as JobRow
+}
+
+/** Waits for the job's end, whatever it is. */
+export function jobEnded(query: Ask, jobId: string, deadlineMs = 25_000): Promise<JobRow> {
+  const ended = async (): Promise<JobRow | null> => {
+    const row = await jobRow(query, jobId)
+    return ['done', 'failed', 'cancelled'].includes(row.status) ? row : null
+  }
+  return until(`the job ${jobId} ends`, ended, deadlineMs) as Promise<JobRow>
+}
+
+/** Of these workers, the one that runs the job and another one. */
+export async function holderOf(
+  query: Ask,
+  jobId: string,
+  workers: readonly Child[],
+): Promise<[holder: Child, other: Child]> {
+  const [row] = await query('select lease_id from job where id = $1', [jobId])
+  const holder = workers.find(({ ready }) => ready.lease === row?.lease_id)
+  const other = workers.find((worker) => worker !== holder)
+  assert.ok(holder && other, 'one of the workers runs the job')
+  return [holder, other]
+}
+
+/** When the given attempt of the job began, in ms on the database's clock. */
+export function attemptBegan(query: Ask, jobId: string, attempt: number): Promise<number> {
+  return until(`attempt ${attempt} begins`, async () => {
+    const [row] = await query(
+      `select extract(epoch from min(at))::float8 * 1000 as at from witnessed
+      where what = 'event' and job_id = $1 and attempt = $2 and writer like '%-worker'`,
+      [jobId, attempt],
+    )
+    return row?.at as number | null
+  })
+}
+
+const TERMINAL = ['done', 'failed', 'cancelled']
+
+/** Frames come in order, none twice, and exactly one is terminal: the last. Answers that one's data. */
+export function assertWhole(frames: readonly Frame[]): Frame['data'] {
+  const ids = frames.map((frame) => Number(frame.id))
+  assert.deepEqual(
+    ids,
+    [...new Set(ids)].sort((a, b) => a - b),
+    'frames come in order and none twice',
+  )
+  const terminal = frames.filter(
+    (frame) => frame.event === 'status' && TERMINAL.includes(frame.data.status ?? ''),
+  )
+  assert.equal(terminal.length, 1, 'exactly one terminal frame')
+  assert.equal(terminal[0], frames.at(-1), 'the terminal frame is the last')
+  return terminal[0]!.data
+}
+
+/** Besides, they leave out nothing that the ledger holds after the first of them, which is the state at the start. */
+export async function assertGapless(query: Ask, jobId: string, frames: readonly Frame[]): Promise<void> {
+  const [first, ...rest] = frames.map((frame) => Number(frame.id))
+  const rows = await query('select seq from job_event where job_id = $1 and seq > $2 order by seq', [
+    jobId,
+    first,
+  ])
+  const stored = rows.map(({ seq }) => seq)
+  assert.deepEqual(rest, stored, 'no frame is missing')
+}
+
+/** Each page was written once, and all of them are there. */
+export async function assertPagesOnce(query: Ask, jobId: string, count: number): Promise<readonly Write[]> {
+  const pages = await writes(query, 'page', jobId)
+  const expected = Array.from({ length: count }, (_, i) => i + 1)
+  assert.deepEqual(
+    pages.map(({ number }) => number),
+    expected,
+    'every page is written once, in order',
+  )
+  return pages
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import * as crash from './crash.ts'
+
+// The promise of the job ledger: a job whose worker was killed runs again within this time.
+const RECOVERY_MS = 3000
+const PAGES = 50
+
+const { url, query } = await testDatabase()
+await crash.witness(query)
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('another worker goes on where a killed one was', async (t) => {
+  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+  const id = await crash.uploadText(client, PAGES, 'one of two')
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  await crash.pagesStored(query, jobId, 10)
+
+  const [holder, other] = await crash.holderOf(query, jobId, workers)
+  const killedAt = await crash.clock(query)
+  await holder.kill()
+  const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
+  t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
+  assert.ok(recoveryMs <= RECOVERY_MS, `runs again after ${recoveryMs} ms`)
+
+  await assertFinished(id, jobId, await stream.finished())
+  await other.kill()
+})
+
+test('a worker that starts after the only one was killed goes on at once', async (t) => {
+  const only = await crash.startWorker(url, 'only')
+  const id = await crash.uploadText(client, PAGES, 'the only one')
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  await crash.pagesStored(query, jobId, 10)
+
+  const killedAt = await crash.clock(query)
+  await only.kill()
+  const next = await crash.startWorker(url, 'next')
+  const recoveryMs = (await crash.attemptBegan(query, jobId, 2)) - killedAt
+  t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
+  assert.ok(recoveryMs <= RECOVERY_MS, `runs again after ${recoveryMs} ms`)
+
+  await assertFinished(id, jobId, await stream.finished())
+  await next.kill()
+})
+
+async function assertFinished(
+  id: number,
+  jobId: string,
+  frames: Parameters<typeof crash.assertWhole>[0],
+): Promise<void> {
+  const end = crash.assertWhole(frames)
+  assert.deepEqual(end.result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertGapless(query, jobId, frames)
+  const written = await crash.assertPagesOnce(query, jobId, PAGES)
+  assert.deepEqual([...new Set(written.map(({ attempt }) => attempt))], [1, 2])
+  assert.deepEqual(await crash.jobRow(query, jobId), {
+    status: 'done',
+    attempt: 2,
+    tries: 1,
+    losses: 0,
+    result: end.result,
+  })
+  const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string }[]
+  assert.equal(pages.filter((page) => page.status === 'read').length, PAGES)
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+const PAGES = 20
+const FROZEN_MS = 10_000
+
+const { url, query } = await testDatabase()
+await crash.witness(query)
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('a worker that was frozen finds its job taken over, changes nothing, and works on', async (t) => {
+  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+  const id = await crash.uploadText(client, PAGES, 'frozen')
+  // So that the heir is at work still when the frozen one wakes up.
+  const gate = await closeGate(id, 15)
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  await crash.pagesStored(query, jobId, 5)
+
+  const [zombie, heir] = await crash.holderOf(query, jobId, workers)
+  const frozenAt = await crash.clock(query)
+  zombie.process.kill('SIGSTOP')
+  const takenOverAt = await crash.attemptBegan(query, jobId, 2)
+  t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
+  await until('the freeze is over', async () => (await crash.clock(query)) - frozenAt > FROZEN_MS, 15_000)
+  await until('page 15 waits at the gate', () => transactionIs('active'))
+  zombie.process.kill('SIGCONT')
+  await newLease(zombie)
+  await gate.open()
+
+  const frames = await stream.finished()
+  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertGapless(query, jobId, frames)
+  await assertNothingAfter(jobId, zombie, workers, takenOverAt)
+
+  await heir.kill('SIGTERM')
+  const next = await crash.extract(client, await crash.uploadText(client, 3, 'for the zombie'))
+  assert.equal((await crash.jobEnded(query, next)).status, 'done')
+  const pages = await crash.writes(query, 'page', next)
+  assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${nameOf(zombie, workers)}-cpu-thread`])
+  await zombie.kill()
+})
+
+test('a worker that was frozen between writing a page and its commit holds nobody up', async (t) => {
+  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+  const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
+  const gate = await closeGate(id, 5)
+  const jobId = await crash.extract(client, id)
+  await until('page 5 waits at the gate', () => transactionIs('active'))
+
+  const [zombie] = await crash.holderOf(query, jobId, workers)
+  const frozenAt = await crash.clock(query)
+  zombie.process.kill('SIGSTOP')
+  await gate.open()
+  await until('the transaction stays open', () => transactionIs('idle in transaction'))
+  const takenOverAt = await crash.attemptBegan(query, jobId, 2)
+  t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  zombie.process.kill('SIGCONT')
+  await newLease(zombie)
+  await assertNothingAfter(jobId, zombie, workers, takenOverAt)
+  await Promise.all(workers.map((worker) => worker.kill()))
+})
+
+function nameOf(worker: Child, workers: readonly Child[]): string {
+  return workers[0] === worker ? 'first' : 'second'
+}
+
+/** The process has found out that it was judged dead, and has begun anew. */
+async function newLease({ ready, process }: Child): Promise<void> {
+  await until('the frozen worker holds a lease again', async () => {
+    const leases = await query('select id from worker_lease where name like $1 and expires_at > now()', [
+      `%/${process.pid}`,
+    ])
+    return leases.length === 1 && leases[0]!.id !== ready.lease
+  })
+}
+
+async function assertNothingAfter(
+  jobId: string,
+  zombie: Child,
+  workers: readonly Child[],
+  takenOverAt: number,
+): Promise<void> {
+  const all = [...(await crash.writes(query, 'page', jobId)), ...(await crash.writes(query, 'event', jobId))]
+  const late = all.filter(
+    ({ writer, at }) => at >= takenOverAt && writer.startsWith(`${nameOf(zombie, workers)}-`),
+  )
+  assert.deepEqual(late, [])
+  assert.equal((await crash.jobRow(query, jobId)).attempt, 2)
+  await crash.assertPagesOnce(query, jobId, PAGES)
+}
+
+const GATE = 7001
+
+/** Makes the transaction that writes this page wait inside until the gate is opened. */
+async function closeGate(documentId: number, page: number): Promise<{ open(): Promise<void> }> {
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  await holder.query(`
+    select pg_advisory_lock(${GATE});
+    create or replace function gate() returns trigger language plpgsql as $$ begin
+      perform pg_advisory_xact_lock_shared(${GATE});
+      return new;
+    end $$;
+    create or replace trigger gate after insert on document_page for each row
+      when (new.document_id = ${documentId} and new.page_number = ${page}) execute function gate()`)
+  return { open: () => holder.end() }
+}
+
+/** Whether the transaction that passes the gate is there in this state. */
+async function transactionIs(state: 'active' | 'idle in transaction'): Promise<boolean> {
+  const rows = await query(
+    `select from pg_stat_activity where application_name like '%-cpu-thread' and datname = current_database() and state = $1
+    and (state <> 'active' or wait_event = 'advisory')`,
+    [state],
+  )
+  return rows.length > 0
+}
