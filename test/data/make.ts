@@ -1,0 +1,14 @@
+/** Writes the files of this folder; the same code gives the same bytes. `node --import tsx test/data/make.ts` */
+import { writeFile } from 'node:fs/promises'
+import { mixedPdf } from '../pdfs.ts'
+
+const titles = [
+  'Annual report of the harbour office',
+  'Letters received in the first quarter',
+  'Statement of the northern branch, as signed',
+  'Supplies for the coming winter',
+]
+
+/** Four pages, the third of them a scan. */
+const sample = await mixedPdf(4, [3], { line: n => titles[n - 1]!, sentences: 20 })
+await writeFile(new URL('sample.pdf', import.meta.url), sample)

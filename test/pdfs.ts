@@ -1,0 +1,243 @@
+/** PDFs for tests, built in memory; the same arguments give the same bytes. */
+import { createHash } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
+
+const A4: [number, number] = [595.28, 841.89]
+
+/** Sentences without rare words, each of its own number, so that a lost or doubled one shows. */
+export function sentences(count: number, from = 1): string[] {
+  const subjects = ['The harbour office', 'A careful reader', 'The second committee', 'Our northern branch']
+  const verbs = ['received', 'answered', 'recorded', 'delivered', 'examined']
+  const objects = ['a letter about the winter supplies', 'the annual report', 'several orders from the coast']
+  return Array.from({ length: count }, (_, i) => {
+    const n = from + i
+    const pick = (list: string[]) => list[n % list.length]!
+    return `${pick(subjects)} ${pick(verbs)} ${pick(objects)} on day ${n}.`
+  })
+}
+
+/** What `textPdf` and `scanPdf` take: words of one's own for page `n`, and the sentences on each page. */
+export interface PdfOptions {
+  readonly line?: ((pageNumber: number) => string) | undefined
+  readonly sentences?: number | undefined
+}
+
+/** The lines of a page of `textPdf` and `scanPdf`: `Page N of M`, then sentences. */
+export function pageLines(pageNumber: number, pages: number, options: PdfOptions = {}): string[] {
+  const count = options.sentences ?? 5
+  const own = options.line ? [options.line(pageNumber)] : []
+  return [`Page ${pageNumber} of ${pages}`, ...own, ...sentences(count, (pageNumber - 1) * count + 1)]
+}
+
+/** A4 pages with a text layer: `Page N of M` and some sentences on each. */
+export function textPdf(pages: number, options: PdfOptions = {}): Promise<Uint8Array> {
+  return mixedPdf(pages, [], options)
+}
+
+/** A4 pages that are one picture each (JPEG at 200 dpi) of the lines that `textPdf` writes. */
+export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array> {
+  return mixedPdf(
+    pages,
+    Array.from({ length: pages }, (_, i) => i + 1),
+    options,
+  )
+}
+
+/** Text pages of which those numbered in `scans` are pictures instead. */
+export async function mixedPdf(
+  pages: number,
+  scans: readonly number[],
+  options: PdfOptions = {},
+): Promise<Uint8Array> {
+  return pagesPdf(
+    Array.from({ length: pages }, (_, i) => {
+      const lines = pageLines(i + 1, pages, options)
+      if (!scans.includes(i + 1)) return { content: textContent(lines) }
+      return { content: `${A4[0]} 0 0 ${A4[1]} 0 0 cm /Im Do`, image: scanImage(lines) }
+    }),
+  )
+}
+
+/** An A4 page without anything on it. */
+export async function blankPdf(): Promise<Uint8Array> {
+  return pagesPdf([{ content: '' }])
+}
+
+/** One page of 100,000 x 100,000 points, with a text layer if `text` is given. */
+export async function hugePagePdf(text?: string): Promise<Uint8Array> {
+  const content = text ? `BT /F1 24 Tf 100 100 Td (${text}) Tj ET` : '0 0 90000 90000 re f'
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100000 100000] /Contents 4 0 R' +
+      ` /Resources << ${FONT} >> >>`,
+    stream(content),
+  ])
+}
+
+/** An object of `depth` arrays, one in the other, where the pages should be, or a page tree that deep. */
+export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 200_000): Uint8Array {
+  const nest = '['.repeat(depth) + ']'.repeat(depth)
+  const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R >>'
+  const catalog = '<< /Type /Catalog /Pages 2 0 R >>'
+  if (kind === 'arrays') return rawPdf([catalog, `<< /Type /Pages /Kids ${nest} /Count 1 >>`])
+  if (kind === 'content') {
+    return rawPdf([catalog, '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', page, stream(`${nest} TJ`)])
+  }
+  const tree = Array.from({ length: depth }, (_, i) => `<< /Type /Pages /Kids [${i + 3} 0 R] /Count 1 >>`)
+  return rawPdf([catalog, ...tree, page])
+}
+
+/** The first `share` of a text PDF: cross-reference table and catalogue are lost. */
+export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
+  const bytes = await textPdf(4)
+  return bytes.slice(0, Math.floor(bytes.length * share))
+}
+
+/** A one-page PDF with `text`, under RC4 with 40-bit keys; it needs `password` to open, '' opens as it is. */
+export function encryptedPdf(password = 'secret', text = 'Only for those who know'): Uint8Array {
+  const id = md5(Buffer.from('identifier'))
+  const permissions = -4
+  const owner = rc4(md5(padded('owner')).subarray(0, 5), padded(password))
+  const flags = Buffer.alloc(4)
+  flags.writeInt32LE(permissions)
+  const key = md5(Buffer.concat([padded(password), owner, flags, id])).subarray(0, 5)
+  const user = rc4(key, PADDING)
+  const content = Buffer.from(`BT /F1 18 Tf 50 100 Td (${text}) Tj ET`)
+  const objectKey = md5(Buffer.concat([key, Buffer.from([4, 0, 0, 0, 0])])).subarray(0, 10)
+  const hex = (bytes: Buffer) => `<${bytes.toString('hex')}>`
+  return rawPdf(
+    [
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << ${FONT} >> >>`,
+      stream(rc4(objectKey, content)),
+      `<< /Filter /Standard /V 1 /R 2 /O ${hex(owner)} /U ${hex(user)} /P ${permissions} >>`,
+    ],
+    `/Encrypt 5 0 R /ID [${hex(id)} ${hex(id)}]`,
+  )
+}
+
+/** A PDF of these objects, numbered from 1, the catalogue first. */
+export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''): Uint8Array {
+  const parts: Uint8Array[] = [Buffer.from('%PDF-1.4\n')]
+  const offsets: number[] = []
+  let length = parts[0]!.length
+  const add = (part: Uint8Array) => {
+    parts.push(part)
+    length += part.length
+  }
+  for (const [i, object] of objects.entries()) {
+    offsets.push(length)
+    add(
+      Buffer.concat([
+        Buffer.from(`${i + 1} 0 obj\n`),
+        Buffer.from(object as string),
+        Buffer.from('\nendobj\n'),
+      ]),
+    )
+  }
+  const start = length
+  const rows = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('')
+  add(Buffer.from(`xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${rows}`))
+  add(
+    Buffer.from(
+      `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R ${trailer} >>\nstartxref\n${start}\n%%EOF\n`,
+    ),
+  )
+  return new Uint8Array(Buffer.concat(parts))
+}
+
+/** A stream object for `rawPdf`. */
+export function stream(content: string | Uint8Array, dictionary = ''): Uint8Array {
+  const bytes = Buffer.from(content as string)
+  const head = Buffer.from(`<< /Length ${bytes.length} ${dictionary} >>\nstream\n`)
+  return Buffer.concat([head, bytes, Buffer.from('\nendstream')])
+}
+
+/** A JPEG file and its size in pixels. */
+export interface Jpeg {
+  readonly bytes: Uint8Array
+  readonly width: number
+  readonly height: number
+}
+
+/** A picture of these lines on A4, black on white, 11 points, as JPEG. */
+export function scanImage(lines: readonly string[], dpi = 200, quality = 60): Jpeg {
+  const scale = dpi / 72
+  const canvas = createCanvas(Math.round(A4[0] * scale), Math.round(A4[1] * scale))
+  const context = canvas.getContext('2d')
+  useFont()
+  context.fillStyle = '#fff'
+  context.fillRect(0, 0, canvas.width, canvas.height)
+  context.fillStyle = '#222'
+  context.font = `${11 * scale}px ScanSans`
+  for (const [i, line] of lines.entries()) context.fillText(line, 60 * scale, (80 + 18 * i) * scale)
+  const { width, height } = canvas
+  const bytes = new Uint8Array(canvas.toBuffer('image/jpeg', quality))
+  // The pixels are outside the heap: the collector would leave gigabytes of them.
+  canvas.width = 0
+  return { bytes, width, height }
+}
+
+function useFont(): void {
+  if (GlobalFonts.has('ScanSans')) return
+  const home = import.meta.resolve('pdfjs-dist/package.json')
+  GlobalFonts.registerFromPath(
+    fileURLToPath(new URL('standard_fonts/LiberationSans-Regular.ttf', home)),
+    'ScanSans',
+  )
+}
+
+const FONT = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>'
+
+function textContent(lines: readonly string[]): string {
+  const shown = lines.map((line) => `(${line.replace(/[()\\]/g, '\\$&')}) Tj T*`)
+  return `BT /F1 11 Tf 18 TL 60 770 Td ${shown.join('\n')} ET`
+}
+
+// Three objects a page after catalogue and tree: page, content, and the picture, which may be an empty one.
+function pagesPdf(pages: readonly { content: string; image?: Jpeg }[]): Uint8Array {
+  const kids = pages.map((_, i) => `${3 + 3 * i} 0 R`).join(' ')
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    `<< /Type /Pages /Kids [${kids}] /Count ${pages.length} >>`,
+    ...pages.flatMap(({ content, image }, i) => [
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${A4.join(' ')}] /Contents ${4 + 3 * i} 0 R` +
+        ` /Resources << ${FONT} /XObject << /Im ${5 + 3 * i} 0 R >> >> >>`,
+      stream(content),
+      image ? stream(image.bytes, imageDictionary(image)) : 'null',
+    ]),
+  ])
+}
+
+function imageDictionary({ width, height }: Jpeg): string {
+  const size = `/Width ${width} /Height ${height} /BitsPerComponent 8`
+  return `/Type /XObject /Subtype /Image ${size} /ColorSpace /DeviceRGB /Filter /DCTDecode`
+}
+
+// ISO 32000-1, 7.6.3: the standard security handler, revision 2
+const PADDING = Buffer.from('28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a', 'hex')
+
+const padded = (password: string) => Buffer.concat([Buffer.from(password, 'latin1'), PADDING]).subarray(0, 32)
+
+const md5 = (bytes: Uint8Array) => createHash('md5').update(bytes).digest()
+
+// OpenSSL 3 no longer has it.
+function rc4(key: Uint8Array, bytes: Uint8Array): Buffer {
+  const box = Uint8Array.from({ length: 256 }, (_, i) => i)
+  const swap = (i: number, j: number) => ([box[i], box[j]] = [box[j]!, box[i]!])
+  for (let i = 0, j = 0; i < 256; i++) {
+    j = (j + box[i]! + key[i % key.length]!) & 255
+    swap(i, j)
+  }
+  let i = 0
+  let j = 0
+  return Buffer.from(bytes).map((byte) => {
+    i = (i + 1) & 255
+    j = (j + box[i]!) & 255
+    swap(i, j)
+    return byte ^ box[(box[i]! + box[j]!) & 255]!
+  }) as Buffer
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { createCanvas } from '@napi-rs/canvas'
+import { type MediaHint, sniffMediaType } from '../../workers/providers/media.ts'
+import { textPdf } from '../pdfs.ts'
+
+const sniff = (head: string | Uint8Array, hint: MediaHint = {}) =>
+  sniffMediaType(typeof head === 'string' ? Buffer.from(head) : head, hint)
+
+const lie: MediaHint = { fileName: 'notes.md', mediaType: 'text/markdown' }
+
+test('bytes decide, whatever the client says', async () => {
+  const canvas = createCanvas(20, 20)
+  assert.equal(await sniff(await textPdf(1), lie), 'application/pdf')
+  assert.equal(await sniff(canvas.toBuffer('image/png'), lie), 'image/png')
+  assert.equal(await sniff(canvas.toBuffer('image/jpeg'), lie), 'image/jpeg')
+  assert.equal(await sniff(canvas.toBuffer('image/webp'), lie), 'image/webp')
+  assert.equal(await sniff(canvas.toBuffer('image/gif'), lie), 'image/gif')
+  assert.equal(await sniff(Buffer.from('49492a00080000000000', 'hex'), lie), 'image/tiff')
+  assert.equal(await sniff(Buffer.from('504b0304140000000800', 'hex'), lie), 'application/zip')
+})
+
+test('a client cannot make a text into something else', async () => {
+  const hint = { fileName: 'page.html', mediaType: 'text/html' }
+  assert.equal(await sniff('<html><script>alert(1)</script></html>', hint), 'text/plain')
+  assert.equal(await sniff('hello', { fileName: 'a.pdf', mediaType: 'application/pdf' }), 'text/plain')
+})
+
+test('Markdown by name or type', async () => {
+  assert.equal(await sniff('# Title', { fileName: 'README.MD' }), 'text/markdown')
+  assert.equal(await sniff('# Title', { mediaType: 'text/markdown; charset=utf-8' }), 'text/markdown')
+  assert.equal(await sniff('# Title', { fileName: 'title.txt' }), 'text/plain')
+  assert.equal(await sniff('# Title'), 'text/plain')
+})
+
+test('text in other encodings', async () => {
+  assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le')), 'text/plain')
+  assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le').swap16(), lie), 'text/markdown')
+  const western = Buffer.from('Grüße aus Köln', 'latin1')
+  assert.equal(await sniff(western, { fileName: 'brief.txt' }), 'text/plain')
+  assert.equal(await sniff(western), 'application/octet-stream')
+})
+
+test('a character cut in half at the end of the head is no harm', async () => {
+  const bytes = Buffer.from('日本語'.repeat(10_000))
+  assert.equal(await sniff(bytes.subarray(0, 65_536)), 'text/plain')
+})
+
+test('NUL and broken bytes are not text', async () => {
+  assert.equal(await sniff('a\0b', lie), 'application/octet-stream')
+  assert.equal(await sniff(Buffer.from([0xc3, 0x28, 0x01, 0x02]), lie), 'application/octet-stream')
+})
+
+test('words that begin like a binary format stay words', async () => {
+  for (const text of [
+    'BMW builds cars in Munich',
+    'MZ was a maker of motorcycles',
+    'ID3 tags belong to music',
+  ]) {
+    assert.equal(await sniff(text), 'text/plain')
+  }
+})
+
+test('a PDF behind junk is a PDF, a text about PDF is not', async () => {
+  const pdf = Buffer.concat([Buffer.from('\r\n\0junk from a gateway\r\n'), await textPdf(1)])
+  assert.equal(await sniff(pdf), 'application/pdf')
+  assert.equal(await sniff('Files begin with %PDF-1.4, as everybody knows.'), 'text/plain')
+})
+
+test('the sample of the demo', async () => {
+  const bytes = await readFile(new URL('../data/sample.pdf', import.meta.url))
+  assert.equal(await sniff(bytes.subarray(0, 65_536)), 'application/pdf')
+})

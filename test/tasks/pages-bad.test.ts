@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { closeVision, openPages, type PageResult } from '../../workers/providers/pages.ts'
+import { deepPdf, hugePagePdf, rawPdf, stream, textPdf, truncatedPdf } from '../pdfs.ts'
+
+const strays: unknown[] = []
+const note = (error: unknown) => void strays.push(error)
+
+before(() => process.on('unhandledRejection', note))
+
+after(async () => {
+  await closeVision()
+  process.off('unhandledRejection', note)
+  assert.deepEqual(strays, [])
+})
+
+async function readAll(bytes: Uint8Array, mediaType = 'application/pdf'): Promise<PageResult[]> {
+  const reader = await openPages(bytes, mediaType, { vision: 'tesseract' })
+  const pages: PageResult[] = []
+  for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
+  await reader.close()
+  return pages
+}
+
+/** One unread page without text and image, whose reason is a sentence and no exception. */
+async function assertUnread(bytes: Uint8Array, detail: RegExp, mediaType?: string): Promise<void> {
+  const pages = await readAll(bytes, mediaType)
+  assert.equal(pages.length, 1)
+  const { detail: reason, ...rest } = pages[0]!
+  assert.deepEqual(rest, { status: 'unread', method: 'none', model: null, text: '', image: null })
+  assert.match(reason!, detail)
+  assert.doesNotMatch(reason!, /error|exception|undefined|stack/i)
+}
+
+const damaged = /^The document is damaged or is not a PDF$/
+
+test('what is no PDF', async () => {
+  await assertUnread(new Uint8Array(), damaged)
+  await assertUnread(Buffer.from('hello'), damaged)
+  await assertUnread(Buffer.from('%PDF-1.7\n%%EOF'), damaged)
+  await assertUnread(Buffer.alloc(1_000_000, '%PDF-1.4 1 0 obj << '), damaged)
+  await assertUnread(rawPdf(['<< /Type /Catalog >>']), damaged)
+  await assertUnread(
+    rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']),
+    /./,
+  )
+})
+
+test('types that nobody reads', async () => {
+  await assertUnread(
+    Buffer.from('PK'),
+    /^Documents of type application\/zip cannot be read$/,
+    'application/zip',
+  )
+})
+
+test('truncated documents', async () => {
+  for (const share of [0.01, 0.3, 0.5, 0.9]) await assertUnread(await truncatedPdf(share), damaged)
+})
+
+test('a broken cross-reference table is mended', async () => {
+  const bytes = Buffer.from(await textPdf(3))
+  bytes.fill('\n', bytes.indexOf('xref\n'), bytes.indexOf('trailer'))
+  const pages = await readAll(new Uint8Array(bytes))
+  assert.deepEqual(
+    pages.map((page) => page.text.slice(0, 11)),
+    ['Page 1 of 3', 'Page 2 of 3', 'Page 3 of 3'],
+  )
+})
+
+test('a damaged page leaves the others alone', async () => {
+  const bytes = Buffer.from(await textPdf(3))
+  const second = bytes.indexOf('6 0 obj')
+  bytes.fill('x', second, bytes.indexOf('7 0 obj'))
+  const pages = await readAll(new Uint8Array(bytes))
+  assert.deepEqual(
+    pages.map((page) => page.status),
+    ['read', 'unread', 'read'],
+  )
+  assert.equal(pages[1]!.detail, 'The page is damaged')
+})
+
+test('a page whose content is lost is not taken for a blank one', async () => {
+  const bytes = Buffer.from(await textPdf(2))
+  bytes.fill('x', bytes.indexOf('7 0 obj'), bytes.indexOf('8 0 obj'))
+  const [first, second] = await readAll(new Uint8Array(bytes))
+  assert.equal(first!.status, 'read')
+  assert.equal(second!.status, 'unread')
+})
+
+test('a page count that lies', async () => {
+  const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] >>'
+  const lie = (count: string) =>
+    rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', `<< /Type /Pages /Kids [3 0 R] /Count ${count} >>`, page])
+  for (const count of ['1000000000', '-5', '0', '(x)']) assert.equal((await readAll(lie(count))).length, 1)
+})
+
+test('a page tree that bites its tail', async () => {
+  const tree = '<< /Type /Pages /Kids [2 0 R] /Count 1 >>'
+  const pages = await readAll(rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', tree]))
+  assert.equal(pages[0]!.status, 'unread')
+})
+
+test('deeply nested objects', async () => {
+  await assertUnread(deepPdf('arrays'), damaged)
+  for (const kind of ['content', 'tree'] as const) assert.equal((await readAll(deepPdf(kind))).length, 1)
+})
+
+test('a page of 35 metres is not drawn; its words are read all the same', async () => {
+  const before = process.memoryUsage().rss
+  await assertUnread(await hugePagePdf(), /^The page is too large to be drawn and has no text layer$/)
+  const [page] = await readAll(await hugePagePdf('Words on a huge page'))
+  assert.deepEqual([page!.status, page!.text, page!.image], ['read', 'Words on a huge page', null])
+  assert.ok(process.memoryUsage().rss - before < 200e6)
+})
+
+test('a large page is drawn smaller, within 40 megapixels', async () => {
+  const poster = rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9000 4500] /Contents 4 0 R >>',
+    stream('0 0 9000 4500 re f'),
+  ])
+  const reader = await openPages(poster, 'application/pdf', { vision: 'none' })
+  const { image } = await reader.read(1)
+  assert.ok(image!.width * image!.height <= 40_000_000 && image!.width * image!.height > 39_000_000)
+  assert.ok(Math.abs(image!.width / image!.height - 2) < 0.001)
+  await reader.close()
+})
+
+test('images that are broken, lie about themselves or are bombs', async () => {
+  const png = Buffer.from('89504e470d0a1a0a0000000d494844520000ffff0000ffff08060000000000000000', 'hex')
+  await assertUnread(png, /^The image is too large to be decoded \(65535 x 65535 pixels\)$/, 'image/png')
+  const small = Buffer.from(png)
+  small.writeUInt32BE(10, 16)
+  small.writeUInt32BE(10, 20)
+  await assertUnread(small, /^The image is damaged$/, 'image/png')
+  const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"></svg>')
+  for (const type of ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/tiff']) {
+    await assertUnread(new Uint8Array(), /^The image is damaged$/, type)
+    await assertUnread(svg, /^The image is damaged$/, type)
+  }
+})

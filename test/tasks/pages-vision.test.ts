@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { afterEach, test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import { decodeImage, scaled, toGrey, Unreadable } from '../../workers/providers/images.ts'
+import { closeVision, openPages } from '../../workers/providers/pages.ts'
+import { recognize } from '../../workers/providers/vision.ts'
+import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
+
+afterEach(closeVision)
+
+const threads: Worker[] = []
+subscribe('worker_threads', (message) => threads.push((message as { worker: Worker }).worker))
+
+const words = (text: string) => text.split(/\s+/).filter(Boolean)
+
+async function page(lines: readonly string[]) {
+  return toGrey(await scaled(await decodeImage(scanImage(lines, 200).bytes), 1))
+}
+
+test('the model reads at least 95 % of the words of a scan', async () => {
+  const reader = await openPages(await scanPdf(2, { sentences: 20 }), 'application/pdf', {
+    vision: 'tesseract',
+  })
+  for (let n = 1; n <= 2; n++) {
+    const { status, method, model, detail, text, image } = await reader.read(n)
+    assert.deepEqual([status, method, model, detail], ['read', 'vision', 'tesseract/eng', null])
+    const got = new Set(words(text))
+    const expected = words(pageLines(n, 2, { sentences: 20 }).join(' '))
+    const found = expected.filter((word) => got.has(word)).length
+    assert.ok(found / expected.length >= 0.95, `${found} of ${expected.length} words`)
+    assert.deepEqual([image!.width, image!.height], [1240, 1754])
+  }
+  await reader.close()
+})
+
+test('one engine serves a thread, and a fresh one follows closeVision', async () => {
+  const before = threads.length
+  const grey = await page(['Hello there'])
+  assert.match((await recognize(grey)).text, /Hello there/)
+  assert.match((await recognize(grey)).text, /Hello there/)
+  assert.equal(threads.length, before + 1)
+  await closeVision()
+  await closeVision()
+  assert.match((await recognize(grey)).text, /Hello there/)
+  assert.equal(threads.length, before + 2)
+})
+
+test('an engine is replaced after 100 pages', async () => {
+  const before = threads.length
+  const grey = await page(['Hi'])
+  const small = { width: 400, height: 300, data: new Uint8Array(400 * 300) }
+  for (let y = 0; y < 300; y++)
+    small.data.set(grey.data.subarray((y + 120) * grey.width, (y + 120) * grey.width + 400), y * 400)
+  for (let i = 0; i < 101; i++) await recognize(small)
+  assert.equal(threads.length, before + 2)
+})
+
+test('an engine that takes too long is replaced', async () => {
+  const grey = await page(pageLines(1, 1, { sentences: 30 }))
+  await recognize(await page(['Warm']))
+  const late = recognize(grey, { timeoutMs: 1 })
+  await assert.rejects(late, new Unreadable('The vision provider took too long over this page'))
+  assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
+})
+
+test('an engine that dies or throws costs one page and never the process', async () => {
+  const grey = await page(pageLines(1, 1, { sentences: 30 }))
+  const deaths: ((thread: Worker) => unknown)[] = [
+    (thread) => thread.terminate(),
+    (thread) => thread.emit('error', new Error('out of memory')),
+  ]
+  for (const kill of deaths) {
+    await recognize(await page(['Warm']))
+    const reading = recognize(grey)
+    setImmediate(() => kill(threads.at(-1)!))
+    await assert.rejects(reading, new Unreadable('The page could not be read by the vision provider'))
+    assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
+  }
+})
+
+test('an engine that dies while it starts is an error of ours, not of the page', async () => {
+  const die = (message: unknown) => {
+    const { worker } = message as { worker: Worker }
+    setImmediate(() => worker.emit('error', new Error('no memory')))
+  }
+  const grey = await page(['Hello'])
+  subscribe('worker_threads', die)
+  try {
+    await assert.rejects(recognize(grey), /^Error: The vision engine did not start$/)
+  } finally {
+    unsubscribe('worker_threads', die)
+  }
+  assert.match((await recognize(grey)).text, /Hello/)
+})
+
+test('an abort ends a page under way', async () => {
+  const grey = await page(pageLines(1, 1, { sentences: 30 }))
+  await recognize(await page(['Warm']))
+  const abort = new AbortController()
+  const reading = recognize(grey, { signal: abort.signal })
+  setImmediate(() => abort.abort(new Error('cancelled')))
+  await assert.rejects(reading, /cancelled/)
+  assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
+})

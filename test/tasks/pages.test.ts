@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { closeVision, openPages, type PageResult } from '../../workers/providers/pages.ts'
+import { textFromItems } from '../../workers/providers/pdf.ts'
+import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
+
+after(closeVision)
+
+const onePage = (content: string | Uint8Array, resources: string, ...more: (string | Uint8Array)[]) =>
+  rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources << ${resources} >> >>`,
+    stream(content),
+    ...more,
+  ])
+
+async function readAll(
+  bytes: Uint8Array,
+  mediaType = 'application/pdf',
+  vision: 'tesseract' | 'none' = 'none',
+): Promise<PageResult[]> {
+  const reader = await openPages(bytes, mediaType, { vision })
+  try {
+    const pages: PageResult[] = []
+    for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
+    return pages
+  } finally {
+    await reader.close()
+  }
+}
+
+const readOne = async (...args: Parameters<typeof readAll>) => (await readAll(...args))[0]!
+
+test('the text layer of every page, line by line, with a page image', async () => {
+  const pages = await readAll(await textPdf(3))
+  assert.equal(pages.length, 3)
+  for (const [i, page] of pages.entries()) {
+    assert.equal(page.text, pageLines(i + 1, 3).join('\n'))
+    assert.deepEqual([page.status, page.method, page.model, page.detail], ['read', 'text_layer', null, null])
+  }
+})
+
+test('a page image is a PNG at 150 dpi that owns its bytes', async () => {
+  const { image } = await readOne(await textPdf(1))
+  assert.ok(image)
+  assert.ok(Math.abs(image.width - 1240) <= 1 && Math.abs(image.height - 1754) <= 1)
+  const header = Buffer.from(image.png.buffer, 0, 24)
+  assert.equal(header.toString('latin1', 1, 4), 'PNG')
+  assert.deepEqual([header.readUInt32BE(16), header.readUInt32BE(20)], [image.width, image.height])
+  assert.equal(image.png.byteLength, image.png.buffer.byteLength)
+})
+
+test('base-14 text is drawn although the font is not embedded', async () => {
+  const full = await readOne(await textPdf(1, { sentences: 30 }))
+  const blank = await readOne(await blankPdf())
+  assert.ok(full.image!.png.length > 3 * blank.image!.png.length)
+})
+
+test('Chinese and Japanese in predefined encodings come out of their CMaps', async () => {
+  const font = (name: string, ordering: string, base: string) =>
+    `<< /Type /Font /Subtype /Type0 /BaseFont /${base} /Encoding /${name} /DescendantFonts [<< /Type /Font` +
+    ` /Subtype /CIDFontType0 /BaseFont /${base} /CIDSystemInfo << /Registry (Adobe) /Ordering (${ordering})` +
+    ' /Supplement 2 >> /DW 1000 >>] >>'
+  const text = 'BT /C 20 Tf 20 150 Td <4e2d65876587672c> Tj ET BT /J 20 Tf 20 100 Td <93fa967b8cea> Tj ET'
+  const fonts = `/Font << /C ${font('UniGB-UCS2-H', 'GB1', 'STSong-Light')} /J ${font('90ms-RKSJ-H', 'Japan1', 'Ryumin-Light')} >>`
+  assert.match((await readOne(onePage(text, fonts))).text, /^中文文本\n+日本語$/)
+})
+
+test('codings that pdfjs reads with WebAssembly are found on the disk', async () => {
+  // CCITT group 4: a black first row of 64 pixels, 63 rows like the one above, end of block
+  const rows = `001001101010000001111${'0000110111'}${'11'.repeat(63)}000000000001000000000001`
+  const bytes = rows.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, '0'), 2))
+  const image = stream(
+    Uint8Array.from(bytes),
+    '/Type /XObject /Subtype /Image /Width 64 /Height 64 /BitsPerComponent 1 /ColorSpace /DeviceGray' +
+      ' /Filter /CCITTFaxDecode /DecodeParms << /K -1 /Columns 64 /Rows 64 >>',
+  )
+  const bytesOf = () => onePage('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
+  const page = await readOne(bytesOf(), 'application/pdf', 'tesseract')
+  // Not blank: a black square, in which there are no words.
+  assert.equal(page.detail, 'No words were found in the image of the page')
+})
+
+test('a scanned page without a vision provider is unread, with the reason and the image', async () => {
+  const [first, second] = await readAll(await mixedPdf(2, [2]))
+  assert.equal(first!.method, 'text_layer')
+  assert.deepEqual([second!.status, second!.method, second!.text], ['unread', 'none', ''])
+  assert.match(second!.detail!, /no text layer, and no vision provider/)
+  assert.equal(second!.image!.width, 1240)
+})
+
+test('a blank page counts as read, a page that lost its picture does not', async () => {
+  const blank = await readOne(await blankPdf(), 'application/pdf', 'tesseract')
+  assert.deepEqual([blank.status, blank.method, blank.model, blank.text], ['read', 'vision', null, ''])
+  const picture = (size: number) =>
+    onePage(
+      '200 0 0 200 0 0 cm /Im Do',
+      '/XObject << /Im 5 0 R >>',
+      stream(
+        'these bytes are no JPEG',
+        `/Type /XObject /Subtype /Image /Width ${size} /Height ${size} /BitsPerComponent 8` +
+          ' /ColorSpace /DeviceRGB /Filter /DCTDecode',
+      ),
+    )
+  for (const size of [100, 50_000]) {
+    const lost = await readOne(picture(size), 'application/pdf', 'tesseract')
+    assert.equal(lost.detail, 'The content of the page is damaged or too large to be drawn')
+    assert.ok(lost.image)
+  }
+})
+
+test('an encrypted document opens under the empty password only', async () => {
+  assert.equal((await readOne(encryptedPdf('', 'Open to all'))).text, 'Open to all')
+  const locked = await readOne(encryptedPdf('secret'))
+  assert.deepEqual(locked, {
+    status: 'unread',
+    method: 'none',
+    model: null,
+    detail: 'The document is encrypted and needs a password',
+    text: '',
+    image: null,
+  })
+})
+
+test('pages can be read in any order and again; others are a mistake of the caller', async () => {
+  const reader = await openPages(await textPdf(3), 'application/pdf', { vision: 'none' })
+  assert.match((await reader.read(3)).text, /^Page 3 of 3/)
+  assert.match((await reader.read(1)).text, /^Page 1 of 3/)
+  assert.match((await reader.read(3)).text, /^Page 3 of 3/)
+  for (const wrong of [0, 4, 1.5, Number.NaN]) await assert.rejects(reader.read(wrong), RangeError)
+  await reader.close()
+})
+
+test('an aborted signal ends the reading between pages', async () => {
+  const abort = new AbortController()
+  const reader = await openPages(await textPdf(2), 'application/pdf', {
+    vision: 'none',
+    signal: abort.signal,
+  })
+  await reader.read(1)
+  abort.abort(new Error('cancelled'))
+  await assert.rejects(reader.read(2), /cancelled/)
+  await reader.close()
+  await assert.rejects(openPages(new Uint8Array(), 'text/plain', { vision: 'none', signal: abort.signal }))
+})
+
+test('items become lines, words, cells and paragraphs', () => {
+  const item = (str: string, x: number, y: number, hasEOL = false) => ({
+    str,
+    dir: 'ltr',
+    transform: [10, 0, 0, 10, x, y],
+    width: str.length * 5,
+    height: 10,
+    hasEOL,
+  })
+  const text = textFromItems([
+    item('Two', 0, 700),
+    item('words', 18, 700, true),
+    item('a hyphen-', 0, 688, true),
+    item('ated word', 0, 676),
+    item('2', 46, 680, true),
+    item('', 0, 676, true),
+    item('Name', 0, 640),
+    item(' ', 20, 640),
+    item('Price', 120, 640, true),
+    item('next column', 300, 700),
+  ])
+  assert.equal(text, 'Two words\na hyphen-\nated word2\n\nName\tPrice\n\nnext column')
+})
+
+test('text files: encodings, line ends, characters that PostgreSQL refuses', async () => {
+  const read = async (bytes: Uint8Array, type = 'text/plain') => (await readOne(bytes, type)).text
+  assert.equal(await read(Buffer.from('\ufeffGrüße\r\nzwei\rdrei\n')), 'Grüße\nzwei\ndrei\n')
+  assert.equal(await read(Buffer.from('\ufeffnaïve 日本', 'utf16le')), 'naïve 日本')
+  assert.equal(await read(Buffer.from('\ufeffnaïve', 'utf16le').swap16()), 'naïve')
+  assert.equal(await read(Buffer.from([0x93, 0x47, 0x72, 0xfc, 0x94, 0x80])), '“Grü”€')
+  assert.equal(await read(Buffer.from('a\0b')), 'ab')
+  assert.equal(await read(Buffer.from('\ufeffa\ud800b', 'utf16le')), 'a\ufffdb')
+  assert.equal(await read(Buffer.from('# Title'), 'text/markdown'), '# Title')
+  const page = await readOne(Buffer.from(''), 'text/plain')
+  assert.deepEqual([page.status, page.method, page.text, page.image], ['read', 'text_layer', '', null])
+})
+
+test('a very long text is cut, and says so', async () => {
+  const page = await readOne(Buffer.from(`${'x'.repeat(1_999_999)}😀${'y'.repeat(9_000_000)}`), 'text/plain')
+  assert.equal(page.status, 'read')
+  assert.equal(page.text, 'x'.repeat(1_999_999))
+  assert.equal(page.detail, 'Only the first 2000000 characters were kept')
+})

@@ -1,0 +1,272 @@
+/** Pixels: decoding, scaling, PNG, grey levels. The only importer of `@napi-rs/canvas`. */
+import type { Canvas, Image } from '@napi-rs/canvas'
+
+export type { Canvas } from '@napi-rs/canvas'
+
+/** Something in the document that no retry cures. The message is a plain sentence for the page's `detail`. */
+export class Unreadable extends Error {
+  override name = 'Unreadable'
+}
+
+/** One byte a pixel, row after row, 0 black to 255 white. */
+export interface Grey {
+  readonly data: Uint8Array
+  readonly width: number
+  readonly height: number
+}
+
+/** A page image as it is stored; `png` owns its memory, so it may be transferred to another thread. */
+export interface PageImage {
+  readonly png: Uint8Array<ArrayBuffer>
+  readonly width: number
+  readonly height: number
+}
+
+/** A picture that can be drawn at a chosen size. */
+export type Picture = Canvas | Image
+
+/** Largest canvas, in pixels: 160 MB of RGBA. An A0 sheet at 150 dpi has 35 million. */
+export const CANVAS_PIXELS = 40_000_000
+
+/** Longest side of a canvas, in pixels: Skia draws nothing beyond 16 bits. */
+export const CANVAS_SIDE = 32_767
+
+/** Largest picture that is decoded, in pixels: 256 MB of RGBA, a 50-megapixel camera passes. */
+export const SOURCE_PIXELS = 64_000_000
+
+const library = () => import('@napi-rs/canvas')
+
+/** A blank canvas, painted white. Throws `Unreadable` beyond `CANVAS_PIXELS`: Skia would try to allocate it. */
+export async function whiteCanvas(width: number, height: number): Promise<Canvas> {
+  const canvas = newCanvas((await library()).createCanvas, width, height)
+  const context = canvas.getContext('2d')
+  context.fillStyle = '#fff'
+  context.fillRect(0, 0, width, height)
+  return canvas
+}
+
+function newCanvas(create: (width: number, height: number) => Canvas, width: number, height: number): Canvas {
+  const tooLarge = width * height > CANVAS_PIXELS || Math.max(width, height) > CANVAS_SIDE
+  if (tooLarge) throw new Unreadable('The page is too large to be drawn')
+  return create(width, height)
+}
+
+/** Gives the pixels back at once; they are outside the heap, so the collector is in no hurry. */
+export function release(canvas: Canvas): void {
+  canvas.width = 0
+  canvas.height = 0
+}
+
+/** The class pdfjs makes its canvases with (its `CanvasFactory` option), kept to the limits of this file. */
+export async function canvasFactory() {
+  const { createCanvas } = await library()
+  return class {
+    create(width: number, height: number) {
+      const canvas = newCanvas(createCanvas, Math.ceil(width), Math.ceil(height))
+      return { canvas, context: canvas.getContext('2d') }
+    }
+    reset(made: { canvas: Canvas }, width: number, height: number) {
+      if (width * height > CANVAS_PIXELS) throw new Unreadable('The page is too large to be drawn')
+      made.canvas.width = width
+      made.canvas.height = height
+    }
+    destroy(made: { canvas: Canvas | null; context: unknown }) {
+      if (made.canvas) release(made.canvas)
+      made.canvas = null
+      made.context = null
+    }
+    getNoAlphaContext(canvas: Canvas) {
+      return canvas.getContext('2d', { alpha: false })
+    }
+  }
+}
+
+/**
+ * Decodes PNG, JPEG (turned upright by its EXIF tag), WebP and GIF (first frame).
+ * The size is read from the header first, so a bomb costs nothing. Throws `Unreadable`.
+ */
+export async function decodeImage(bytes: Uint8Array): Promise<Image> {
+  const { loadImage } = await library()
+  const size = imageSize(bytes)
+  if (!size || size.width < 1 || size.height < 1) throw new Unreadable('The image is damaged')
+  if (size.width * size.height > SOURCE_PIXELS) {
+    throw new Unreadable(`The image is too large to be decoded (${size.width} x ${size.height} pixels)`)
+  }
+  try {
+    return await loadImage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  } catch {
+    throw new Unreadable('The image is damaged')
+  }
+}
+
+/** The picture on white at `scale`, e.g. 0.5 for half the width. */
+export async function scaled(picture: Picture, scale: number): Promise<Canvas> {
+  const width = Math.max(1, Math.round(picture.width * scale))
+  const height = Math.max(1, Math.round(picture.height * scale))
+  const canvas = await whiteCanvas(width, height)
+  const context = canvas.getContext('2d')
+  context.imageSmoothingQuality = 'high'
+  context.drawImage(picture, 0, 0, width, height)
+  return canvas
+}
+
+/** Encodes off the calling thread: 60 ms for an A4 page at 150 dpi. */
+export async function toPng(canvas: Canvas): Promise<PageImage> {
+  const { width, height } = canvas
+  return { png: new Uint8Array(await canvas.encode('png')), width, height }
+}
+
+/** Grey levels by the Rec. 601 weights, in strips so that no second full copy of the RGBA exists. */
+export function toGrey(canvas: Canvas): Grey {
+  const { width, height } = canvas
+  const context = canvas.getContext('2d')
+  const data = new Uint8Array(width * height)
+  const rows = 256
+  let at = 0
+  for (let top = 0; top < height; top += rows) {
+    const rgba = context.getImageData(0, top, width, Math.min(rows, height - top)).data
+    for (let i = 0; i < rgba.length; i += 4) {
+      data[at++] = (rgba[i]! * 77 + rgba[i + 1]! * 150 + rgba[i + 2]! * 29) >> 8
+    }
+  }
+  return { data, width, height }
+}
+
+/**
+ * Whether nothing is written there: all pixels but one in 100,000 are within 32 levels of the commonest one.
+ * A page number alone in 10 points is twice that on A4; the noise of a scanner is below it.
+ */
+export function isBlank(grey: Grey): boolean {
+  const counts = new Uint32Array(256)
+  for (const level of grey.data) counts[level]!++
+  const paper = counts.indexOf(counts.reduce((a, b) => Math.max(a, b), 0))
+  let ink = 0
+  for (let level = 0; level < 256; level++) if (Math.abs(level - paper) > 32) ink += counts[level]!
+  return ink <= grey.data.length / 100_000
+}
+
+interface Size {
+  readonly width: number
+  readonly height: number
+}
+
+function imageSize(bytes: Uint8Array): Size | null {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (bytes.length < 30) return null
+  if (view.getUint32(0) === 0x89504e47) return { width: view.getUint32(16), height: view.getUint32(20) }
+  if (view.getUint32(0) === 0x47494638) {
+    return { width: view.getUint16(6, true), height: view.getUint16(8, true) }
+  }
+  if (view.getUint32(0) === 0x52494646 && view.getUint32(8) === 0x57454250) return webpSize(view)
+  return view.getUint16(0) === 0xffd8 ? jpegSize(view) : null
+}
+
+// RFC 9649, sections 2.5 to 2.7
+function webpSize(view: DataView): Size | null {
+  const kind = view.getUint32(12)
+  const uint24 = (at: number) => view.getUint16(at, true) | (view.getUint8(at + 2) << 16)
+  if (kind === 0x56503858) return { width: uint24(24) + 1, height: uint24(27) + 1 }
+  if (kind === 0x56503820) {
+    return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff }
+  }
+  if (kind !== 0x5650384c) return null
+  const bits = view.getUint32(21, true)
+  return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }
+}
+
+// ITU T.81, annex B: segments up to the first start-of-frame, which is C0 to CF without C4, C8 and CC
+function jpegSize(view: DataView): Size | null {
+  for (let at = 2; at + 9 <= view.byteLength; ) {
+    if (view.getUint8(at) !== 0xff) return null
+    const marker = view.getUint8(at + 1)
+    if (marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc) {
+      return { width: view.getUint16(at + 7), height: view.getUint16(at + 5) }
+    }
+    const bare = marker === 0xff || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8)
+    at += marker === 0xff ? 1 : bare ? 2 : 2 + view.getUint16(at + 2)
+  }
+  return null
+}
+
+/** One page of a TIFF file: the file with its first directory pointing at that page, for a one-page decoder. */
+export interface TiffPage {
+  readonly bytes: Uint8Array
+}
+
+// What the libtiff inside the vision engine was built with: no coding, fax (three kinds), LZW, PackBits.
+const TIFF_CODINGS = new Set([1, 2, 3, 4, 5, 32_773])
+
+/**
+ * The pages of a TIFF (classic or BigTIFF), found by walking its directories, at most 10,000.
+ * A page that is too large or in a foreign coding is an `Unreadable` in its place. Throws `Unreadable` if there
+ * is none.
+ */
+export function tiffPages(bytes: Uint8Array): (TiffPage | Unreadable)[] {
+  const pages: (TiffPage | Unreadable)[] = []
+  try {
+    for (const directory of directories(bytes)) {
+      if (pages.length >= 10_000) break
+      pages.push(tiffPage(bytes, directory))
+    }
+  } catch (error) {
+    // A chain that leads outside the file: the pages before it are good.
+    if (!(error instanceof RangeError)) throw error
+  }
+  if (pages.length === 0) throw new Unreadable('The image is damaged')
+  return pages
+}
+
+function tiffPage(bytes: Uint8Array, { offset, width, height, coding }: Directory): TiffPage | Unreadable {
+  if (width * height > SOURCE_PIXELS) {
+    return new Unreadable(`The image is too large to be decoded (${width} x ${height} pixels)`)
+  }
+  if (!TIFF_CODINGS.has(coding)) {
+    const name =
+      coding === 6 || coding === 7 ? 'JPEG' : coding === 8 || coding === 32_946 ? 'Deflate' : coding
+    return new Unreadable(`TIFF images with ${name} compression cannot be decoded`)
+  }
+  return {
+    get bytes() {
+      return startingAt(bytes, offset)
+    },
+  }
+}
+
+interface Directory extends Size {
+  readonly offset: number
+  readonly coding: number
+}
+
+function* directories(bytes: Uint8Array): Generator<Directory> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const little = view.getUint16(0) === 0x4949
+  const big = view.getUint16(2, little) === 43
+  const word = (at: number) => (big ? Number(view.getBigUint64(at, little)) : view.getUint32(at, little))
+  const seen = new Set<number>()
+  let offset = word(big ? 8 : 4)
+  while (offset > 0 && !seen.has(offset)) {
+    seen.add(offset)
+    const entries = big ? word(offset) : view.getUint16(offset, little)
+    const tags = new Map<number, number>()
+    let at = offset + (big ? 8 : 2)
+    for (let i = 0; i < entries; i++, at += big ? 20 : 12) {
+      const value = at + (big ? 12 : 8)
+      const kind = view.getUint16(at + 2, little)
+      // SHORT, LONG, or the 64-bit kind of BigTIFF
+      const read =
+        kind === 3 ? view.getUint16(value, little) : kind === 4 ? view.getUint32(value, little) : word(value)
+      tags.set(view.getUint16(at, little), read)
+    }
+    yield { offset, width: tags.get(256) ?? 0, height: tags.get(257) ?? 0, coding: tags.get(259) ?? 1 }
+    offset = word(at)
+  }
+}
+
+function startingAt(bytes: Uint8Array, offset: number): Uint8Array {
+  const copy = bytes.slice()
+  const view = new DataView(copy.buffer)
+  const little = view.getUint16(0) === 0x4949
+  if (view.getUint16(2, little) === 43) view.setBigUint64(8, BigInt(offset), little)
+  else view.setUint32(4, offset, little)
+  return copy
+}

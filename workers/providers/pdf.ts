@@ -1,0 +1,280 @@
+/** PDF pages: their words and their looks. The only importer of `pdfjs-dist`. */
+import { fileURLToPath } from 'node:url'
+import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
+import {
+  CANVAS_PIXELS,
+  CANVAS_SIDE,
+  type Canvas,
+  canvasFactory,
+  SOURCE_PIXELS,
+  Unreadable,
+  whiteCanvas,
+} from './images.ts'
+
+/** An open PDF. Not for two callers at once: pdfjs works in the calling thread. */
+export interface Pdf {
+  readonly pageCount: number
+  /** Opens a page, counted from 1. Throws `Unreadable` for a damaged one. */
+  page(pageNumber: number): Promise<PdfPage>
+  close(): Promise<void>
+}
+
+export interface PdfPage {
+  /** The text layer in lines and paragraphs, at most about `limit` characters; '' when there is none. */
+  text(limit: number): Promise<string>
+  /** The resolution, `dpi` or what is left of it in the largest canvas; null when that is under 36 dpi. */
+  fit(dpi: number): number | null
+  /** Draws page and annotations on white. Throws `Unreadable`. */
+  draw(dpi: number): Promise<Canvas>
+  /** Whether pdfjs left out something that it could not decode or that is too large; costs a second opening. */
+  isIncomplete(): Promise<boolean>
+  close(): void
+}
+
+interface Item {
+  readonly str: string
+  readonly dir: string
+  readonly transform: number[]
+  readonly width: number
+  readonly height: number
+  readonly hasEOL: boolean
+}
+
+const POINTS_PER_INCH = 72
+
+// Below this, ten-point text is five pixels high: nobody can read it.
+const LEAST_DPI = 36
+
+/**
+ * Opens a PDF; those encrypted under the empty password open as any other.
+ * Takes the bytes over: an array that owns its whole buffer is empty afterwards. Throws `Unreadable`.
+ */
+export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
+  const pdfjs = await library()
+  const task = pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS))
+  try {
+    const document = await task.promise
+    if (document.numPages < 1) throw new Unreadable('The document has no pages')
+    return reader(document, task)
+  } catch (error) {
+    await close(task)
+    throw error instanceof Unreadable ? error : new Unreadable(whyNotOpen(error), { cause: error })
+  }
+}
+
+async function library() {
+  const pdfjs = await import('pdfjs-dist/legacy/build/pdf.mjs')
+  // In Node pdfjs runs its worker's code in the calling thread. Imported here, so that a broken installation
+  // is an error of its own and not a damaged document.
+  const workerSrc = import.meta.resolve('pdfjs-dist/legacy/build/pdf.worker.mjs')
+  await import(workerSrc)
+  pdfjs.GlobalWorkerOptions.workerSrc = workerSrc
+  return pdfjs
+}
+
+// pdfjs 6 compiles nothing from a document (isEvalSupported is gone) and runs no scripts of it.
+async function documentOptions(bytes: Uint8Array, verbosity: number, strict = false) {
+  const home = import.meta.resolve('pdfjs-dist/package.json')
+  const folder = (name: string) => fileURLToPath(new URL(`${name}/`, home))
+  return {
+    data: ownBytes(bytes),
+    verbosity,
+    stopAtErrors: strict,
+    cMapUrl: folder('cmaps'),
+    iccUrl: folder('iccs'),
+    standardFontDataUrl: folder('standard_fonts'),
+    wasmUrl: folder('wasm'),
+    disableFontFace: true,
+    useSystemFonts: false,
+    maxImageSize: SOURCE_PIXELS,
+    CanvasFactory: await canvasFactory(),
+  }
+}
+
+// pdfjs transfers the buffer: it refuses a Buffer, and shared memory cannot be transferred.
+function ownBytes(bytes: Uint8Array): Uint8Array {
+  if (!(bytes.buffer instanceof ArrayBuffer)) return new Uint8Array(bytes)
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+function whyNotOpen(error: unknown): string {
+  const name = error instanceof Error ? error.name : ''
+  if (name === 'PasswordException') return 'The document is encrypted and needs a password'
+  return 'The document is damaged or is not a PDF'
+}
+
+function reader(document: PDFDocumentProxy, task: PDFDocumentLoadingTask): Pdf {
+  let strict: PDFDocumentLoadingTask | null = null
+  const isIncomplete = async (page: PDFPageProxy) => {
+    if (await hasLostImage(page)) return true
+    strict ??= await openStrictly(document)
+    return (await countOperators(strict, page.pageNumber)) !== (await page.getOperatorList()).fnArray.length
+  }
+  return {
+    pageCount: document.numPages,
+    async page(pageNumber) {
+      const page = await document.getPage(pageNumber).catch((cause) => {
+        throw new Unreadable('The page is damaged', { cause })
+      })
+      return pageReader(page, () => isIncomplete(page).catch(() => true))
+    },
+    async close() {
+      await close(task)
+      if (strict) await close(strict)
+    },
+  }
+}
+
+async function openStrictly(document: PDFDocumentProxy): Promise<PDFDocumentLoadingTask> {
+  const pdfjs = await library()
+  const bytes = await document.getData()
+  return pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, true))
+}
+
+async function close(task: PDFDocumentLoadingTask): Promise<void> {
+  await task.destroy().catch(() => {})
+}
+
+// With stopAtErrors the list of operators ends where the lenient one leaves something out, such as an image
+// beyond maxImageSize. An image that cannot be decoded is in both lists, and null in the store.
+async function countOperators(task: PDFDocumentLoadingTask, pageNumber: number): Promise<number> {
+  const page = await (await task.promise).getPage(pageNumber)
+  return (await page.getOperatorList()).fnArray.length
+}
+
+async function hasLostImage(page: PDFPageProxy): Promise<boolean> {
+  const { OPS } = await library()
+  const images = new Set([OPS.paintImageXObject, OPS.paintImageXObjectRepeat, OPS.paintImageMaskXObject])
+  const { fnArray, argsArray } = await page.getOperatorList()
+  for (const [at, operator] of fnArray.entries()) {
+    if (!images.has(operator)) continue
+    const [image] = argsArray[at]
+    const id = typeof image === 'string' ? image : image?.data
+    if (typeof id === 'string' && !(await stored(page, id))) return true
+  }
+  return false
+}
+
+// Images that several pages share are in the document's store, under names that begin so.
+function stored(page: PDFPageProxy, id: string): Promise<unknown> {
+  const store = id.startsWith('g_') ? page.commonObjs : page.objs
+  return new Promise((resolve) => store.get(id, resolve))
+}
+
+function pageReader(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): PdfPage {
+  const { width, height } = page.getViewport({ scale: 1 })
+  return {
+    text: (limit) => textOf(page, limit),
+    fit(dpi) {
+      // A thousandth less, for the rounding up to whole pixels.
+      const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
+      const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
+      const fitting = Math.min(dpi, byArea, bySide)
+      return fitting < LEAST_DPI ? null : fitting
+    },
+    async draw(dpi) {
+      const scale = dpi / POINTS_PER_INCH
+      const pixels = (points: number) => Math.max(1, Math.round(points * scale))
+      const canvas = await whiteCanvas(pixels(width), pixels(height))
+      try {
+        const target = { canvas: canvas as never, viewport: page.getViewport({ scale }) }
+        await page.render(target).promise
+      } catch (cause) {
+        throw new Unreadable('The page could not be drawn', { cause })
+      }
+      return canvas
+    },
+    isIncomplete,
+    close: () => void page.cleanup(),
+  }
+}
+
+async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
+  const items: Item[] = []
+  let length = 0
+  const reader = page.streamTextContent().getReader()
+  try {
+    while (length < limit) {
+      const { done, value } = await reader.read()
+      if (done) break
+      for (const item of value.items as Item[]) {
+        items.push(item)
+        length += item.str.length + 1
+      }
+    }
+    if (length >= limit) await reader.cancel(new Error('enough'))
+  } catch {
+    // What came before the damage is still the page's text.
+  }
+  return textFromItems(items)
+}
+
+interface Line {
+  text: string
+  readonly angle: number
+  /** Baseline, in points, in the turned frame of the line: smaller is further down. */
+  readonly base: number
+  end: number
+}
+
+/** Lines from pdfjs text items: gaps become spaces, table-like gaps tabs, wide leading a blank line. */
+export function textFromItems(items: readonly Item[]): string {
+  const lines: Line[] = []
+  let line: Line | null = null
+  for (const item of items) {
+    if (item.str.trim() !== '') {
+      const place = placeOf(item)
+      if (line && !continues(line, place)) line = null
+      if (!line) {
+        line = { text: '', angle: place.angle, base: place.base, end: place.start }
+        lines.push(line)
+      }
+      line.text = joined(line, item, place)
+      line.end = place.start + item.width
+    } else if (line) {
+      line.text += item.str
+    }
+    if (item.hasEOL) line = null
+  }
+  return paragraphs(lines)
+}
+
+type Place = ReturnType<typeof placeOf>
+
+// The transform is [cos, sin, -sin, cos, x, y] times the size; turned back so that the text runs to the right.
+function placeOf({ transform, height }: Item) {
+  const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
+  const angle = Math.atan2(b, a)
+  const size = height || Math.hypot(c, d) || 1
+  return {
+    angle,
+    size,
+    start: x * Math.cos(angle) + y * Math.sin(angle),
+    base: y * Math.cos(angle) - x * Math.sin(angle),
+  }
+}
+
+// Raised and lowered characters stay within 0.7 of the size.
+function continues(line: Line, place: Place): boolean {
+  return Math.abs(line.angle - place.angle) < 0.01 && Math.abs(line.base - place.base) < 0.7 * place.size
+}
+
+function joined({ text, end }: Line, { str, dir }: Item, { start, size }: Place): string {
+  if (text === '' || dir !== 'ltr') return text + str
+  if (start - end > 3 * size) return `${text.trimEnd()}\t${str.trimStart()}`
+  const apart = start - end > 0.2 * size && !/\s$/.test(text) && !/^\s/.test(str)
+  return text + (apart ? ' ' : '') + str
+}
+
+function paragraphs(lines: readonly Line[]): string {
+  const steps = lines.slice(1).map((line, i) => lines[i]!.base - line.base)
+  const down = steps.filter((step) => step > 0).sort((a, b) => a - b)
+  const usual = down[down.length >> 1] ?? 0
+  return lines
+    .map((line, i) => {
+      const step = steps[i - 1] ?? usual
+      const apart = i > 0 && (step > 1.5 * usual || step < -usual)
+      return (apart ? '\n' : '') + line.text.trimEnd()
+    })
+    .join('\n')
+}

@@ -1,0 +1,154 @@
+/** Reading words from pixels. The only importer of `tesseract.js` and its English data. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { fileURLToPath } from 'node:url'
+import type { Worker as Thread } from 'node:worker_threads'
+import type { Worker as Tesseract } from 'tesseract.js'
+import { type Grey, Unreadable } from './images.ts'
+
+/** The model's name as a page row shows it. */
+export const VISION_MODEL = 'tesseract/eng'
+
+/** What the model saw; `confidence` is its own mean over the words, 0 to 100. */
+export interface Sight {
+  readonly text: string
+  readonly confidence: number
+}
+
+/** Limits of one call; `timeoutMs` defaults to two minutes, a dense page takes ten seconds. */
+export interface VisionOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly timeoutMs?: number | undefined
+}
+
+interface Engine {
+  readonly tesseract: Tesseract
+  readonly thread: Thread
+  readonly broken: Promise<never>
+  used: number
+}
+
+// Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages.
+const PAGES_PER_ENGINE = 100
+const PAGE_MS = 120_000
+const START_MS = 60_000
+
+let engine: Promise<Engine> | null = null
+
+/**
+ * Reads English words. Throws `Unreadable` when the engine hangs or crashes on this image (it is replaced, the
+ * process lives on), the signal's reason when aborted, and a plain Error when the engine cannot start at all.
+ */
+export async function recognize(grey: Grey, options: VisionOptions = {}): Promise<Sight> {
+  const sight = await use(options, 'The page could not be read by the vision provider', (tesseract) =>
+    tesseract.recognize(toPgm(grey)),
+  )
+  return { text: sight.data.text, confidence: sight.data.confidence }
+}
+
+/**
+ * Decodes the first page of a TIFF to PNG with the imaging library inside the engine (Leptonica and libtiff).
+ * It knows the codings that `tiffPages` lets through. Throws as `recognize` does.
+ */
+export async function decodeTiff(bytes: Uint8Array, options: VisionOptions = {}): Promise<Uint8Array> {
+  const image = await use(options, 'The image is damaged', (tesseract) =>
+    tesseract.recognize(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), {}, IMAGE_ONLY),
+  )
+  return Buffer.from(image.data.imageColor?.split(',')[1] ?? '', 'base64')
+}
+
+const IMAGE_ONLY = { text: false, imageColor: true }
+
+/** Ends this thread's engine, if there is one. */
+export async function closeVision(): Promise<void> {
+  const ending = engine
+  engine = null
+  const closing = await ending?.catch(() => null)
+  await closing?.thread.terminate()
+}
+
+async function use<T>(
+  options: VisionOptions,
+  failure: string,
+  job: (tesseract: Tesseract) => Promise<T>,
+): Promise<T> {
+  options.signal?.throwIfAborted()
+  engine ??= start()
+  const current = await engine.catch((error) => {
+    engine = null
+    throw error
+  })
+  current.thread.ref()
+  try {
+    const done = await within(options.timeoutMs ?? PAGE_MS, options.signal, [
+      job(current.tesseract),
+      current.broken,
+    ])
+    if (++current.used >= PAGES_PER_ENGINE) await closeVision()
+    return done
+  } catch (error) {
+    // After an error the state inside the engine is anybody's guess.
+    await closeVision()
+    options.signal?.throwIfAborted()
+    throw error instanceof Unreadable ? error : new Unreadable(failure, { cause: error })
+  } finally {
+    // An idle engine must not keep its process alive.
+    current.thread.unref()
+  }
+}
+
+async function start(): Promise<Engine> {
+  const { createWorker, OEM } = (await import('tesseract.js')).default
+  const langPath = fileURLToPath(new URL('4.0.0_best_int', import.meta.resolve('@tesseract.js-data/eng')))
+  const options = { langPath, gzip: true, cacheMethod: 'none', errorHandler: () => {} }
+  // createWorker shows its thread only once that is ready, without an error listener: a crash before that would
+  // be an uncaught error here. The channel shows the thread as it is made, within the call.
+  let thread: Thread | undefined
+  const made = (message: unknown) => {
+    thread = (message as { worker: Thread }).worker
+  }
+  subscribe('worker_threads', made)
+  const created = createWorker('eng', OEM.LSTM_ONLY, options)
+  unsubscribe('worker_threads', made)
+  created.catch(() => {})
+  if (!thread) throw new Error('tesseract.js made no thread')
+  // Leptonica prints a page of complaints over every damaged image; what matters comes as an error, too.
+  thread.stderr.unpipe()
+  thread.stderr.resume()
+  const broken = whenBroken(thread)
+  try {
+    const tesseract = await within(START_MS, undefined, [created, broken])
+    thread.unref()
+    return { tesseract, thread, broken, used: 0 }
+  } catch (cause) {
+    await thread.terminate()
+    throw new Error('The vision engine did not start', { cause })
+  }
+}
+
+function whenBroken(thread: Thread): Promise<never> {
+  const broken = new Promise<never>((_, reject) => {
+    thread.on('error', reject)
+    thread.once('exit', () => reject(new Error('The vision engine ended')))
+  })
+  broken.catch(() => {})
+  return broken
+}
+
+async function within<T>(ms: number, signal: AbortSignal | undefined, work: Promise<T>[]): Promise<T> {
+  const stop = Promise.withResolvers<never>()
+  const late = () => stop.reject(new Unreadable('The vision provider took too long over this page'))
+  const aborted = () => stop.reject(signal?.reason)
+  const timer = setTimeout(late, ms)
+  signal?.addEventListener('abort', aborted, { once: true })
+  try {
+    return await Promise.race([...work, stop.promise])
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', aborted)
+  }
+}
+
+// Portable greymap: as PNG an A4 page at 250 dpi takes 150 ms to encode and 270 ms more to read.
+function toPgm({ data, width, height }: Grey): Buffer {
+  return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), data])
+}
