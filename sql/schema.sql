@@ -365,6 +365,8 @@ begin
       when e.outcome in ('retry', 'release', 'lost') then 'sent'
       else e.outcome end as next_status
     from entry e join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running'
+    -- Judged under the row's lock: a cancel request that commits while this waits for the row counts.
+    order by job.id for update of job
   ), moved as (
     update job set
       status = j.next_status, lease_id = null, seq = job.seq + 1,
