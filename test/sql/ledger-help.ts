@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import {
   claimJobs,
@@ -68,6 +69,16 @@ export function spec(fields: Partial<JobSpec> = {}): JobSpec {
     run_at: null,
     request_id: null,
     ...fields,
+  }
+}
+
+/** A connection of its own, for transactions that are held open. */
+export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = await connect({ url, applicationName: 'test-client' })
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
   }
 }
 

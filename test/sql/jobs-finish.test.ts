@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { cancelJob, type FinishEntry, LOSS_LIMIT } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec, withClient } from './ledger-help.ts'
+
+const base = await testDatabase()
+const { db, url, query } = base
+const ledger = ledgerOf(base)
+const lease = await ledger.lease()
+
+/** A running job of an actor, and a message that waits behind it. */
+async function busyActor(actor: string) {
+  const first = await ledger.running({ actor }, lease)
+  const next = spec({ actor })
+  await ledger.enqueue(next)
+  return { first, next }
+}
+
+describe('job_finish', () => {
+  test('done: result, times, one terminal event, lease given back', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.progress(job.id, job.attempt, { n: 1, data: { label: 'almost', current: 9, total: 10 } })
+    assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', result: { pages: [1, null] } }), [job.id])
+    const row = await ledger.row(job.id)
+    assert.deepEqual(
+      [row.status, row.result, row.error_code, row.lease_id],
+      ['done', { pages: [1, null] }, null, null],
+    )
+    assert.ok(row.finished_at !== null)
+    assert.deepEqual((await ledger.events(job.id)).at(-1), {
+      seq: 3,
+      kind: 'status',
+      data: { status: 'done', label: 'almost', current: 9, total: 10 },
+    })
+    await ledger.assertSound(job.id)
+  })
+
+  test('done without a result is done', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.finish({ ...job, outcome: 'done', result: null })
+    assert.deepEqual([await ledger.status(job.id), (await ledger.row(job.id)).result], ['done', null])
+  })
+
+  test('failed: code and detail are kept, a result is not', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.finish({ ...job, outcome: 'failed', code: 'document.missing', detail: 'Gone', result: 1 })
+    const row = await ledger.row(job.id)
+    assert.deepEqual(
+      [row.status, row.error_code, row.error_detail, row.result],
+      ['failed', 'document.missing', 'Gone', null],
+    )
+    await ledger.assertSound(job.id)
+  })
+
+  test('cancelled ends it', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.finish({ ...job, outcome: 'cancelled' })
+    assert.equal(await ledger.status(job.id), 'cancelled')
+    await ledger.assertSound(job.id)
+  })
+
+  test('retry: again after the delay, the try counted, by a new delivery', async () => {
+    const job = await ledger.running({}, lease)
+    const before = Date.now()
+    await ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
+    const row = await ledger.row(job.id)
+    assert.deepEqual(
+      [row.status, row.tries, row.delivery, row.lease_id, row.finished_at],
+      ['sent', 1, 2, null, null],
+    )
+    const wait = row.run_at.getTime() - before
+    assert.ok(wait > 55_000 && wait < 65_000, `waits ${wait} ms`)
+    const current = (await ledger.deliveries(job.id)).filter((d) => d.delivery === 2)
+    assert.deepEqual(
+      current.map((d) => d.run_at),
+      [row.run_at],
+    )
+    assert.deepEqual((await ledger.events(job.id)).at(-1)!.data.status, 'queued')
+    assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 2)
+    await ledger.assertSound(job.id)
+  })
+
+  test('release: again at once, the try not counted', async () => {
+    const job = await ledger.running({}, lease)
+    await ledger.finish({ ...job, outcome: 'release' })
+    const row = await ledger.row(job.id)
+    assert.deepEqual([row.status, row.tries, row.losses, row.delivery], ['sent', 0, 0, 2])
+    assert.ok(row.run_at.getTime() <= Date.now() + 1000)
+    assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 1)
+  })
+
+  test(`lost: again at once, until ${LOSS_LIMIT} losses in a row fail it`, async () => {
+    const job = await ledger.running({ max_tries: 1 }, lease)
+    for (let loss = 1; loss < LOSS_LIMIT; loss++) {
+      await ledger.finish({ id: job.id, attempt: loss, outcome: 'lost' })
+      const row = await ledger.row(job.id)
+      assert.deepEqual([row.status, row.losses, row.tries], ['sent', loss, 0])
+      await ledger.claim(job.id, lease)
+    }
+    await ledger.finish({ id: job.id, attempt: LOSS_LIMIT, outcome: 'lost' })
+    const row = await ledger.row(job.id)
+    assert.deepEqual([row.status, row.error_code], ['failed', 'job.lost'])
+    assert.equal(row.error_detail, `The job was given up after ${LOSS_LIMIT} attempts were cut short`)
+    await ledger.assertSound(job.id)
+  })
+
+  test('whatever ends it, the next message of the mailbox is sent, and only that one', async () => {
+    for (const outcome of ['done', 'failed', 'cancelled'] as const) {
+      const { first, next } = await busyActor(`mailbox-${outcome}`)
+      const third = spec({ actor: `mailbox-${outcome}` })
+      await ledger.enqueue(third)
+      await ledger.finish({ ...first, outcome, code: 'internal', detail: '' })
+      assert.deepEqual([await ledger.status(next.id), await ledger.status(third.id)], ['sent', 'queued'])
+      assert.deepEqual(
+        (await ledger.deliveries(next.id, third.id)).map((d) => [d.id, d.delivery]),
+        [[next.id, 1]],
+      )
+    }
+  })
+
+  test('while it is tried again its actor stays busy', async () => {
+    for (const outcome of ['retry', 'release', 'lost'] as const) {
+      const { first, next } = await busyActor(`busy-${outcome}`)
+      await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
+      assert.deepEqual([await ledger.status(first.id), await ledger.status(next.id)], ['sent', 'queued'])
+      assert.deepEqual(await ledger.deliveries(next.id), [])
+    }
+  })
+
+  test('an end is written once', async () => {
+    const job = await ledger.running({}, lease)
+    assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', result: 1 }), [job.id])
+    for (const outcome of ['done', 'failed', 'cancelled', 'retry', 'release', 'lost'] as const) {
+      assert.deepEqual(await ledger.finish({ ...job, outcome, code: 'internal' }), [])
+    }
+    assert.deepEqual((await ledger.row(job.id)).result, 1)
+    assert.equal((await ledger.deliveries(job.id)).length, 1)
+    await ledger.assertSound(job.id)
+  })
+
+  test('of many ends at once one is written', async () => {
+    const job = await ledger.running({ actor: 'race' }, lease)
+    const outcomes = ['done', 'failed', 'cancelled', 'retry', 'release', 'lost'] as const
+    const ended = await Promise.all(
+      outcomes.map((outcome) => ledger.finish({ ...job, outcome, code: 'internal' })),
+    )
+    assert.equal(ended.flat().length, 1)
+    await ledger.assertSound(job.id)
+  })
+
+  test('a wrong attempt ends nothing', async () => {
+    const job = await ledger.running({}, lease)
+    for (const attempt of [0, 2])
+      assert.deepEqual(await ledger.finish({ id: job.id, attempt, outcome: 'done' }), [])
+    assert.equal(await ledger.status(job.id), 'running')
+  })
+
+  test('what was to run again after a cancel request is cancelled, and its mailbox goes on', async () => {
+    for (const outcome of ['retry', 'release', 'lost'] as const) {
+      const { first, next } = await busyActor(`cancel-${outcome}`)
+      await db.one(cancelJob(first.id))
+      await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
+      assert.deepEqual([await ledger.status(first.id), await ledger.status(next.id)], ['cancelled', 'sent'])
+      await ledger.assertSound(first.id)
+    }
+  })
+
+  test('what ended by itself after a cancel request stays as it ended', async () => {
+    for (const outcome of ['done', 'failed'] as const) {
+      const job = await ledger.running({}, lease)
+      await db.one(cancelJob(job.id))
+      await ledger.finish({ ...job, outcome, code: 'internal' })
+      assert.equal(await ledger.status(job.id), outcome)
+      await ledger.assertSound(job.id)
+    }
+  })
+
+  for (const actor of [null, 'late-cancel']) {
+    test(`a cancel request that commits while a retry waits for its row counts (${actor ?? 'no actor'})`, async () => {
+      const job = await ledger.running({ actor }, lease)
+      const finishing = await withClient(url, async (client) => {
+        await client.query('begin')
+        await client.query('select job_cancel($1)', [job.id])
+        const finishing = ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
+        await new Promise((resolve) => setTimeout(resolve, 150))
+        await client.query('commit')
+        return { ended: finishing }
+      })
+      assert.deepEqual(await finishing.ended, [job.id])
+      assert.equal(await ledger.status(job.id), 'cancelled')
+      await ledger.assertSound(job.id)
+    })
+  }
+
+  test('many ends in one call: each its own, every idle actor goes on', async () => {
+    const busy = await Promise.all(Array.from({ length: 12 }, (_, i) => busyActor(`many-${i}`)))
+    const outcomes = ['done', 'retry', 'failed', 'release', 'cancelled', 'lost'] as const
+    const entries: FinishEntry[] = busy.map(({ first }, i) => ({
+      ...first,
+      outcome: outcomes[i % 6]!,
+      code: 'internal',
+    }))
+    const foreign = { id: spec().id, attempt: 1, outcome: 'done' as const }
+    assert.deepEqual(
+      (await ledger.finish(foreign, ...entries)).sort(),
+      busy.map(({ first }) => first.id).sort(),
+    )
+    const again = ['retry', 'release', 'lost']
+    for (const [i, { first, next }] of busy.entries()) {
+      const outcome = outcomes[i % 6]!
+      assert.equal(await ledger.status(first.id), again.includes(outcome) ? 'sent' : outcome)
+      assert.equal(await ledger.status(next.id), again.includes(outcome) ? 'queued' : 'sent')
+      await ledger.assertSound(first.id)
+    }
+  })
+
+  test('calls for the same actors in other orders do not wait for each other for ever', async () => {
+    const jobs = await Promise.all(Array.from({ length: 40 }, (_, i) => busyActor(`cross-${i}`)))
+    const halves = [jobs, [...jobs].reverse()].map((some) =>
+      some.map(({ first }) => ({ ...first, outcome: 'done' as const })),
+    )
+    const ended = await Promise.all(halves.map((entries) => ledger.finish(...entries)))
+    assert.equal(ended.flat().length, 40)
+    const left = await query(
+      `select status, count(*)::int as n from job where actor like 'cross-%' group by 1 order by 1`,
+    )
+    assert.deepEqual(left, [
+      { status: 'done', n: 40 },
+      { status: 'sent', n: 40 },
+    ])
+  })
+})
