@@ -41,7 +41,7 @@ export async function sendJson(
 
 /** The best coding that the client takes and we have (RFC 9110, section 12.5.3); null for none. */
 export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
-  let best: { name: 'br' | 'gzip'; q: number } | null = null
+  const weights = new Map<string, number>()
   for (const item of header.split(',')) {
     const [coding = '', ...parameters] = item.trim().toLowerCase().split(';')
     const q = Number(
@@ -50,12 +50,13 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
         ?.trim()
         .slice(2) ?? 1,
     )
-    const name =
-      coding === 'br' || coding === '*' ? 'br' : coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : null
-    if (name === null || !(q > 0)) continue
-    if (best === null || q > best.q || (q === best.q && name === 'br')) best = { name, q }
+    weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), Number.isNaN(q) ? 0 : q)
   }
-  return best?.name ?? null
+  // A star stands for the codings that are not named.
+  const weigh = (name: string): number => weights.get(name) ?? weights.get('*') ?? 0
+  const [br, gzip] = [weigh('br'), weigh('gzip')]
+  if (br > 0 && br >= gzip) return 'br'
+  return gzip > 0 ? 'gzip' : null
 }
 
 /** The body of a failure: `{detail}`, with the problems of invalid input. */
