@@ -58,10 +58,13 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
   gauge('db_pool_idle', 'Database connections at rest', () => parts.db.usage().idle)
   gauge('db_pool_waiting', 'Requests that wait for a database connection', () => parts.db.usage().waiting)
 
+  // Clients choose the method's name; a series of its own for each would be theirs to add.
+  const methods = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
   // Finding a histogram's child by labels costs more than the observation.
   const children = new Map<string, { observe(value: number): void }>()
   return {
-    answered: (route, method, status, seconds) => {
+    answered: (route, name, status, seconds) => {
+      const method = methods.has(name) ? name : 'other'
       const key = `${method} ${status} ${route}`
       let child = children.get(key)
       if (child === undefined) {
@@ -71,9 +74,11 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
       child.observe(seconds)
     },
     text: async () => {
+      // While the database is down, the rest is what an operator looks at.
+      const depths = await parts.reader.text(readQueueDepths, []).catch(() => null)
       jobs.reset()
       age.reset()
-      for (const row of JSON.parse((await parts.reader.text(readQueueDepths, [])) ?? '[]') as QueueDepth[]) {
+      for (const row of JSON.parse(depths ?? '[]') as QueueDepth[]) {
         jobs.set({ queue: row.queue, status: row.status }, row.count)
         if (row.status === 'queued') age.set({ queue: row.queue }, Math.max(0, row.oldest_seconds ?? 0))
       }
