@@ -101,6 +101,7 @@ function responsesOf(
 function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
+  if (auth !== 'public' && route.method !== 'get') codes.add('request.cross_site')
   if (auth === 'moderator' || auth === 'admin') codes.add('auth.forbidden')
   if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
     codes.add('request.invalid')

@@ -33,7 +33,8 @@ const MIGRATED = { name: 'migrated', text: 'select max(name) from migration' }
 
 /** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
 export function operations(areas: () => readonly Area[]): Area {
-  let document: string | null = null
+  // It names the open areas and the address, so each edge has its own.
+  const references = new WeakMap<Edge, string>()
   return area('operations', '', { auth: 'public' }, [
     route({
       method: 'get',
@@ -64,10 +65,11 @@ export function operations(areas: () => readonly Area[]): Area {
       path: '/metrics',
       summary: 'Measurements in the text format of Prometheus',
       produces: 'text/plain',
-      raw: async ({ edge, responder, head }) => {
+      raw: async ({ edge, request, responder, head }) => {
         responder.send({
           ...head(200, [['content-type', edge.metrics.contentType]]),
           body: await edge.metrics.text(),
+          head: request.method === 'HEAD',
         })
         return undefined
       },
@@ -78,7 +80,8 @@ export function operations(areas: () => readonly Area[]): Area {
       summary: 'This interface as OpenAPI 3.1',
       response: z.looseObject({ openapi: z.string() }),
       handle: ({ edge }) => {
-        document ??= JSON.stringify(openApi(areas(), edge.settings))
+        const document = references.get(edge) ?? JSON.stringify(openApi(areas(), edge.settings))
+        references.set(edge, document)
         return json(document)
       },
     }),
@@ -87,7 +90,7 @@ export function operations(areas: () => readonly Area[]): Area {
       path: '/docs',
       summary: 'The reference, to read and try',
       produces: 'text/html',
-      raw: async ({ responder, head }) => {
+      raw: async ({ request, responder, head }) => {
         const body = await readFile(new URL('docs.html', PAGES))
         responder.send({
           ...head(200, [
@@ -95,6 +98,7 @@ export function operations(areas: () => readonly Area[]): Area {
             ['content-security-policy', CSP],
           ]),
           body,
+          head: request.method === 'HEAD',
         })
         return undefined
       },
