@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { cuttableLine, startEdge } from './harness.ts'
+
+/** The database goes away and comes back under a running edge. */
+
+const { url, query } = await testDatabase()
+const line = await cuttableLine(url)
+const api = await startEdge(line.url)
+const { token } = await api.register('owner@example.com')
+const stranger = await api.register('stranger@example.com')
+
+// One for each way to the database: pipelined reads, the pool, a transaction.
+const paths = [
+  ['GET', '/api/v1/documents', 200],
+  ['GET', '/api/v1/documents/1/content', 404],
+  ['POST', '/api/v1/documents/1/extract', 404],
+] as const
+
+test('while PostgreSQL is down requests are 503, soon and without its words', async () => {
+  await line.cut()
+  for (const [method, path] of paths) {
+    const startedAt = performance.now()
+    const answer = await api.call(method, path, { token })
+    assert.equal(answer.status, 503, `${method} ${path}: ${answer.text}`)
+    assert.deepEqual(answer.json, { detail: 'The database cannot be reached; try again shortly' })
+    assert.equal(answer.headers['retry-after'], '1')
+    assert.ok(answer.headers['x-request-id'])
+    assert.ok(performance.now() - startedAt < 6_000)
+  }
+})
+
+test('a credential that can not be checked is 503, not 401', async () => {
+  const json = { email: 'later@example.com', password: 'correct horse' }
+  assert.equal((await api.post('/api/v1/auth/register', { json })).status, 503)
+  api.serving.edge.accounts.forget(stranger.id)
+  const answer = await api.get('/api/v1/auth/me', { token: stranger.token })
+  assert.equal(answer.status, 503)
+  assert.equal(answer.headers['www-authenticate'], undefined)
+})
+
+test('the process is healthy, but not ready', async () => {
+  assert.equal((await api.get('/health')).status, 200)
+  const ready = await api.get('/ready')
+  assert.deepEqual(
+    [ready.status, ready.json],
+    [503, { status: 'unavailable', database: false, migrated: false }],
+  )
+})
+
+test('measurements are there when they are needed most', async () => {
+  const answer = await api.get('/metrics')
+  assert.equal(answer.status, 200)
+  assert.match(answer.text, /http_request_duration_seconds_count\{[^}]*status="503"[^}]*\} [1-9]/)
+})
+
+test('when PostgreSQL is back, so is the service, listening again', async () => {
+  await line.restore()
+  await until(
+    'it is there',
+    async () => (await api.get('/api/v1/auth/me', { token: stranger.token })).status === 200,
+  )
+  for (const [method, path, status] of paths) {
+    await until(`${path} works`, async () => (await api.call(method, path, { token })).status === status)
+  }
+  assert.equal((await api.get('/ready')).status, 200)
+  await query('update account set is_active = false where id = $1', [stranger.id])
+  await until(
+    'the edge hears notifications again',
+    async () => {
+      await query(`select pg_notify('account_changed', $1)`, [String(stranger.id)])
+      return (await api.get('/api/v1/auth/me', { token: stranger.token })).status === 401
+    },
+    // Less than what the edge would find out by itself in.
+    4_000,
+  )
+})

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import pino from 'pino'
+import { z } from 'zod'
+import { area, json, route } from '../../edge/route.ts'
+import { fail } from '../../sql/errors.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+const lines: string[] = []
+const log = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) })
+const text = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
+const throwing = (path: string, work: () => never) =>
+  route({ method: 'get', path, summary: 'throws', response: z.string(), handle: work })
+const areas = [
+  area('t', '', { auth: 'public' }, [
+    route({
+      method: 'get',
+      path: '/sized/:bytes',
+      summary: 'sized',
+      params: z.object({ bytes: z.string() }),
+      response: z.string(),
+      handle: ({ params }) => json(text(Number(params.bytes))),
+    }),
+    throwing('/throws', () => {
+      throw new Error('password=hunter2 in select * from account')
+    }),
+    throwing('/type', () => (undefined as unknown as { x: { y: never } }).x.y),
+    throwing('/string', () => {
+      throw 'a bare string'
+    }),
+    throwing('/busy', () => {
+      throw fail('database.busy', {}, { cause: new Error('hunter2') })
+    }),
+    route({
+      method: 'get',
+      path: '/broken',
+      summary: 'breaks its promise',
+      response: z.int(),
+      handle: () => 'no' as never,
+    }),
+    route({
+      method: 'post',
+      path: '/posted',
+      summary: 'posted',
+      body: z.object({}),
+      response: z.string(),
+      handle: () => 'ok',
+    }),
+    route({ method: 'delete', path: '/gone', summary: 'nothing', handle: () => undefined }),
+  ]),
+]
+const { api } = await edgeAndDatabase({ areas, log })
+const sized = (bytes: number, acceptEncoding?: string, method = 'GET') =>
+  api.call(method, `/sized/${bytes}`, {
+    headers: acceptEncoding === undefined ? {} : { 'accept-encoding': acceptEncoding },
+  })
+
+test('JSON of 1 KiB is sent in gzip to who takes gzip', async () => {
+  const answer = await sized(1024, 'gzip')
+  assert.equal(answer.headers['content-encoding'], 'gzip')
+  assert.equal(answer.headers.vary, 'accept-encoding')
+  assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
+  assert.equal(answer.headers['content-length'], String(answer.bytes.length))
+  assert.ok(answer.bytes.length < 200)
+  assert.equal(gunzipSync(answer.bytes).toString(), text(1024))
+})
+
+test('and in brotli to who takes brotli', async () => {
+  const answer = await sized(50_000, 'gzip, deflate, br')
+  assert.equal(answer.headers['content-encoding'], 'br')
+  assert.equal(answer.headers.vary, 'accept-encoding')
+  assert.equal(brotliDecompressSync(answer.bytes).toString(), text(50_000))
+})
+
+test('below 1 KiB nothing is compressed, and nothing varies', async () => {
+  const answer = await sized(1023, 'gzip, br')
+  assert.equal(answer.headers['content-encoding'], undefined)
+  assert.equal(answer.headers.vary, undefined)
+  assert.equal(answer.text, text(1023))
+})
+
+test('who names no coding gets none, and caches are told that it varies', async () => {
+  for (const header of [undefined, '', 'identity', 'deflate', 'zstd']) {
+    const answer = await sized(2000, header)
+    assert.equal(answer.headers['content-encoding'], undefined, header)
+    assert.equal(answer.headers.vary, 'accept-encoding')
+    assert.equal(answer.text, text(2000))
+  }
+})
+
+test('weights decide: zero forbids, the highest wins, a star stands for what is not named', async () => {
+  const expected: Readonly<Record<string, string | undefined>> = {
+    'gzip;q=1.0, br;q=0.5': 'gzip',
+    'gzip;q=0.5, br;q=0.8': 'br',
+    'gzip; q=0.2 , br; q=0.1': 'gzip',
+    'gzip, br': 'br',
+    GZIP: 'gzip',
+    'br;q=0, gzip': 'gzip',
+    'gzip;q=0': undefined,
+    'gzip;q=0, br;q=0.0': undefined,
+    '*': 'br',
+    '*;q=0': undefined,
+    'br;q=0, *': 'gzip',
+    'br;q=0, *;q=0.5': 'gzip',
+    '*;q=0.5, br;q=0': 'gzip',
+    'gzip;q=0, *;q=0.1': 'br',
+    'gzip, *;q=0': 'gzip',
+    'br;q=0, gzip;q=0, *': undefined,
+    'gzip;q=nonsense': undefined,
+  }
+  for (const [header, coding] of Object.entries(expected)) {
+    assert.equal((await sized(2000, header)).headers['content-encoding'], coding, header)
+  }
+})
+
+test('HEAD of a compressed answer has the length of GET', async () => {
+  const get = await sized(3000, 'br')
+  const head = await sized(3000, 'br', 'HEAD')
+  assert.deepEqual([head.headers['content-length'], head.bytes.length], [String(get.bytes.length), 0])
+  assert.equal(head.headers['content-encoding'], 'br')
+})
+
+test('an exception is a 500 that says nothing but the request id, which the log has with the exception', async () => {
+  lines.length = 0
+  const answer = await api.get('/throws', { headers: { 'x-request-id': 'req-42' } })
+  assert.equal(answer.status, 500)
+  assert.deepEqual(answer.json, { detail: 'Internal error (request req-42)' })
+  assert.equal(answer.headers['x-request-id'], 'req-42')
+  assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
+  const logged = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'A request failed')
+  assert.equal(logged.requestId, 'req-42')
+  assert.match(logged.err.message, /hunter2/)
+  assert.ok(lines.some((line) => JSON.parse(line).status === 500 && JSON.parse(line).requestId === 'req-42'))
+})
+
+test('whatever is thrown, the answer is the same and the next one is served', async () => {
+  for (const path of ['/type', '/string', '/broken']) {
+    const answer = await api.get(path)
+    assert.equal(answer.status, 500, path)
+    assert.match(answer.json.detail, /^Internal error \(request [\w-]+\)$/)
+    assert.deepEqual(Object.keys(answer.json), ['detail'])
+  }
+  assert.equal((await sized(10)).status, 200)
+})
+
+test('overload is a 503 that says when to come back', async () => {
+  const answer = await api.get('/busy')
+  assert.equal(answer.status, 503)
+  assert.deepEqual(answer.json, { detail: 'The service is overloaded; try again shortly' })
+  assert.equal(answer.headers['retry-after'], '1')
+})
+
+test('204 has no body, no length and no type', async () => {
+  const answer = await api.call('DELETE', '/gone')
+  assert.deepEqual([answer.status, answer.bytes.length], [204, 0])
+  assert.equal(answer.headers['content-length'], undefined)
+  assert.equal(answer.headers['content-type'], undefined)
+  assert.ok(answer.headers['x-request-id'])
+})
+
+test('writes and refusals are logged in one line with their request id, reads that went well are not', async () => {
+  lines.length = 0
+  await sized(10)
+  assert.equal(lines.length, 0)
+  await api.post('/posted', { json: {}, headers: { 'x-request-id': 'w-1' } })
+  await api.get('/nothing', { headers: { 'x-request-id': 'w-2' } })
+  const logged = lines
+    .map((line) => JSON.parse(line))
+    .map(({ requestId, method, path, status }) => [requestId, method, path, status])
+  assert.deepEqual(logged, [
+    ['w-1', 'POST', '/posted', 200],
+    ['w-2', 'GET', '/nothing', 404],
+  ])
+})

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import type { AnyRoute, Area } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { errorRow } from '../../sql/errors.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+
+interface Operation {
+  readonly summary: string
+  readonly security: readonly Record<string, unknown>[]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly schema: object
+  }[]
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: object }> }
+  readonly responses: Record<
+    string,
+    { readonly description: string; readonly content?: Record<string, { readonly schema: object }> }
+  >
+  readonly operationId: string
+}
+interface Reference {
+  readonly openapi: string
+  readonly servers: readonly { readonly url: string }[]
+  readonly paths: Record<string, Record<string, Operation>>
+  readonly components: {
+    readonly schemas: Record<string, object>
+    readonly securitySchemes: Record<string, object>
+  }
+}
+
+const { api, url } = await edgeAndDatabase({
+  env: { PUBLIC_BASE_URL: 'https://api.example.com/', PROJECT_NAME: 'mill' },
+})
+const answer = await api.get('/openapi.json')
+const reference = answer.json as Reference
+const all = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
+const pathOf = (area: Area, route: AnyRoute) =>
+  `${area.prefix}${route.path}`.replace(/:(\w+)/g, '{$1}') || '/'
+const operationOf = ({ area, route }: { area: Area; route: AnyRoute }) =>
+  reference.paths[pathOf(area, route)]![route.method]!
+
+test('it is valid OpenAPI 3.1', async () => {
+  assert.equal(answer.status, 200)
+  const validator = new Validator()
+  const { valid, errors } = await validator.validate(JSON.parse(answer.text))
+  assert.deepEqual([valid, errors], [true, undefined])
+  assert.match(reference.openapi, /^3\.1\./)
+})
+
+test('it lists every route and nothing else', () => {
+  const listed = Object.entries(reference.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method} ${path}`),
+  )
+  assert.deepEqual(
+    listed.sort(),
+    all.map(({ area, route }) => `${route.method} ${pathOf(area, route)}`).sort(),
+  )
+})
+
+test('every operation has a summary and an id of its own', () => {
+  const ids = all.map((item) => operationOf(item).operationId)
+  assert.equal(new Set(ids).size, ids.length)
+  for (const item of all) assert.ok(operationOf(item).summary.length > 3)
+})
+
+test('every operation lists every status that its errors have', () => {
+  for (const item of all) {
+    const { route, area } = item
+    const { responses } = operationOf(item)
+    const name = `${route.method} ${pathOf(area, route)}`
+    for (const code of route.errors ?? []) assert.ok(responses[errorRow(code).status], `${name}: ${code}`)
+    const auth = route.auth ?? area.auth
+    if (auth !== 'public') assert.ok(responses[401], `${name}: 401`)
+    if (auth !== 'public' && route.method !== 'get')
+      assert.ok(responses[403], `${name}: 403, from another site`)
+    if (route.params ?? route.query ?? route.body)
+      assert.ok(responses[area.invalidStatus], `${name}: invalid`)
+    if (route.body !== undefined)
+      for (const status of [400, 413, 415]) assert.ok(responses[status], `${name}: ${status}`)
+    if (route.sideEffect) for (const status of [409, 422]) assert.ok(responses[status], `${name}: ${status}`)
+    if (route.job !== undefined) assert.ok(responses[202], `${name}: 202`)
+  }
+})
+
+test('every refusal is a Problem', () => {
+  for (const item of all) {
+    for (const [status, { content }] of Object.entries(operationOf(item).responses)) {
+      if (Number(status) < 400 || content === undefined) continue
+      assert.deepEqual(content['application/json']?.schema, { $ref: '#/components/schemas/Problem' })
+    }
+  }
+})
+
+test('successes have the declared status, with a body exactly when there is one', () => {
+  const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
+  assert.deepEqual(
+    Object.keys(extract.responses).filter((status) => status < '300'),
+    ['200', '202'],
+  )
+  const upload = operationOf(
+    all.find(({ area, route }) => area.name === 'documents' && route.method === 'post' && route.path === '')!,
+  )
+  assert.ok(
+    upload.responses[201]?.content?.['application/json'] &&
+      upload.responses[200]?.content?.['application/json'],
+  )
+  const remove = operationOf(
+    all.find(({ area, route }) => area.name === 'documents' && route.method === 'delete')!,
+  )
+  assert.equal(remove.responses[204]?.content, undefined)
+})
+
+test('every part of a path is a required parameter', () => {
+  for (const [path, methods] of Object.entries(reference.paths)) {
+    for (const operation of Object.values(methods)) {
+      const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path')
+      assert.deepEqual(
+        inPath.map(({ name }) => `{${name}}`).sort(),
+        (path.match(/\{\w+\}/g) ?? []).sort(),
+        path,
+      )
+      assert.ok(inPath.every(({ required }) => required))
+    }
+  }
+})
+
+test('every reference leads somewhere, and none to a place of the machine', () => {
+  const names = new Set(Object.keys(reference.components.schemas))
+  for (const [, target] of answer.text.matchAll(/"\$ref":"([^"]+)"/g)) {
+    assert.match(target!, /^#\/components\/schemas\//)
+    assert.ok(names.has(target!.split('/').at(-1)!), target)
+  }
+  assert.doesNotMatch(answer.text, /\$defs/)
+  assert.equal(answer.text.includes(new URL('../..', import.meta.url).pathname), false)
+})
+
+test('bounds of the input are documented', () => {
+  const list = operationOf(
+    all.find(({ area, route }) => area.name === 'documents' && route.method === 'get' && route.path === '')!,
+  )
+  const names = list.parameters!.map(({ name, required }) => [name, required])
+  assert.deepEqual(names, [
+    ['page', false],
+    ['page_size', false],
+    ['kind', false],
+    ['tag', false],
+    ['search', false],
+    ['include_superseded', false],
+  ])
+  const register = reference.components.schemas.UserCreate as {
+    properties: Record<string, object>
+    required: string[]
+    additionalProperties: boolean
+  }
+  assert.deepEqual(register.required, ['email', 'password'])
+  assert.deepEqual(register.properties.password, { type: 'string', minLength: 8, maxLength: 1024 })
+  assert.equal(register.additionalProperties, false)
+})
+
+test('the server, the cookie and the schemes are those of the settings', () => {
+  assert.deepEqual(reference.servers, [{ url: 'https://api.example.com' }])
+  assert.deepEqual(reference.components.securitySchemes, {
+    bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+    session: { type: 'apiKey', in: 'cookie', name: 'mill_session' },
+  })
+})
+
+test('security says who may call: nobody special, anybody of an open area, or a user', () => {
+  assert.deepEqual(reference.paths['/health']!.get!.security, [])
+  assert.deepEqual(reference.paths['/api/v1/documents']!.get!.security, [{ bearer: [] }, { session: [] }])
+  assert.deepEqual(reference.paths['/api/v1/jobs']!.get!.security, [{ bearer: [] }, { session: [] }, {}])
+})
+
+test('a closed area and no authentication at all show in it', async () => {
+  const closed = (await (await startEdge(url, { env: { OPEN_AREAS: 'ai' } })).get('/openapi.json'))
+    .json as Reference
+  assert.deepEqual(closed.paths['/api/v1/jobs']!.get!.security, [{ bearer: [] }, { session: [] }])
+  const none = (await (await startEdge(url, { env: { AUTH_LEVEL: 'none' } })).get('/openapi.json'))
+    .json as Reference
+  assert.deepEqual(none.paths['/api/v1/documents']!.get!.security, [])
+})

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+const { token, id } = await api.register('owner@example.com')
+
+test('/health is constant and asks nobody', async () => {
+  const answer = await api.get('/health')
+  assert.deepEqual([answer.status, answer.text], [200, '{"status":"ok"}'])
+})
+
+test('/ready says that the database is there and migrated', async () => {
+  const answer = await api.get('/ready')
+  assert.deepEqual([answer.status, answer.json], [200, { status: 'ready', database: true, migrated: true }])
+})
+
+test('/ready is 503 without migrations: none recorded, or no table of them', async () => {
+  const unready = { status: 'unavailable', database: true, migrated: false }
+  const rows = await database.query('delete from migration returning name, applied_at')
+  try {
+    const empty = await api.get('/ready')
+    assert.deepEqual([empty.status, empty.json], [503, unready])
+    await database.query('alter table migration rename to elsewhere')
+    const missing = await api.get('/ready')
+    assert.deepEqual([missing.status, missing.json], [503, unready])
+    await database.query('alter table elsewhere rename to migration')
+  } finally {
+    for (const row of rows)
+      await database.query('insert into migration values ($1, $2)', [row.name, row.applied_at])
+  }
+  assert.equal((await api.get('/ready')).status, 200)
+})
+
+test('/metrics counts requests by route pattern, method and status', async () => {
+  await api.get('/api/v1/documents/1', { token })
+  await api.get('/api/v1/documents/2', { token })
+  await api.get('/no/such/path')
+  const { status, text, headers } = await api.get('/metrics')
+  assert.equal(status, 200)
+  assert.match(headers['content-type'] as string, /^text\/plain; version=0\.0\.4/)
+  const series = (labels: string) =>
+    new RegExp(`^http_request_duration_seconds_count\\{${labels}\\} (\\d+)$`, 'm').exec(text)?.[1]
+  assert.equal(series('method="GET",route="/api/v1/documents/:id",status="404"'), '2')
+  assert.equal(series('method="POST",route="/api/v1/auth/register",status="200"'), '1')
+  assert.equal(series('method="GET",route="none",status="404"'), '1')
+  assert.doesNotMatch(text, /documents\/1"/, 'no series per row')
+})
+
+test('/metrics shows jobs by queue and state, streams, watchers and connections', async () => {
+  await ledger.add(id)
+  await ledger.claim(await ledger.add(id))
+  await ledger.ended(id)
+  const { text } = await api.get('/metrics')
+  assert.match(text, /^jobs\{queue="documents",status="queued"\} 1$/m)
+  assert.match(text, /^jobs\{queue="documents",status="running"\} 1$/m)
+  assert.match(text, /^job_queue_oldest_seconds\{queue="documents"\} 0\.?\d*$/m)
+  for (const name of ['sse_clients', 'job_watchers', 'db_pool_active', 'db_pool_idle', 'db_pool_waiting']) {
+    assert.match(text, new RegExp(`^# TYPE ${name} gauge\n${name} \\d+$`, 'm'), name)
+  }
+  for (const name of [
+    'process_cpu_seconds_total',
+    'process_resident_memory_bytes',
+    'nodejs_eventloop_lag_seconds',
+  ]) {
+    assert.match(text, new RegExp(`^${name} `, 'm'), name)
+  }
+})
+
+test('the number of open streams goes up and down', async () => {
+  const clients = async () => /^sse_clients (\d+)$/m.exec((await api.get('/metrics')).text)![1]
+  const stream = api.raw(
+    `GET /api/v1/jobs/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+    150,
+  )
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  assert.equal(await clients(), '1')
+  await stream
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  assert.equal(await clients(), '0')
+})
+
+test('clients can not add series: a method that nobody knows is counted as one', async () => {
+  for (const method of ['AAA', 'BBB', 'CCC'])
+    await api.raw(`${method} /health HTTP/1.1\r\nHost: x\r\n\r\n`, 20)
+  const { text } = await api.get('/metrics')
+  assert.doesNotMatch(text, /AAA|BBB|CCC/)
+  assert.match(text, /method="other",route="none",status="405"\} 3$/m)
+})
+
+test('/docs is a page that runs only what comes from here', async () => {
+  const { status, headers, text } = await api.get('/docs')
+  assert.equal(status, 200)
+  assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+  const policy = new Map(
+    (headers['content-security-policy'] as string).split('; ').map((part) => [part.split(' ')[0], part]),
+  )
+  assert.equal(policy.get('default-src'), "default-src 'none'")
+  assert.equal(policy.get('script-src'), "script-src 'self'")
+  assert.equal(policy.get('connect-src'), "connect-src 'self'")
+  assert.equal(policy.get('frame-ancestors'), "frame-ancestors 'none'")
+  assert.doesNotMatch(text, /<script(?![^>]* src=)/, 'no inline script, which the policy would stop')
+})
+
+test('everything that the page refers to is served from here, with its type', async () => {
+  const { text } = await api.get('/docs')
+  const references = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!)
+  assert.ok(references.length >= 3)
+  for (const path of references) {
+    assert.match(path, /^\/docs\/[\w.-]+$/)
+    const { status, headers, bytes } = await api.get(path)
+    assert.equal(status, 200, path)
+    assert.match(
+      headers['content-type'] as string,
+      path.endsWith('.css') ? /^text\/css/ : /^text\/javascript/,
+    )
+    assert.equal(headers['x-content-type-options'], 'nosniff')
+    assert.ok(bytes.length > 50)
+  }
+})
+
+test('neither the page nor its script names another host', () => {
+  for (const name of ['docs.html', 'docs.js']) {
+    const text = readFileSync(new URL(`../../edge/pages/${name}`, import.meta.url), 'utf8')
+    const hosts = text.replace(/\/\/ .*/g, '').match(/https?:|['"(=]\/\/\w/g)
+    assert.equal(hosts, null, name)
+  }
+})
+
+test('/docs serves no other file, whatever the path', async () => {
+  const paths = [
+    '/docs/../package.json',
+    '/docs/../../package.json',
+    '/docs/..%2f..%2fpackage.json',
+    '/docs/%2e%2e%2f%2e%2e%2fpackage.json',
+  ]
+  const names = [
+    '/docs/docs.html',
+    '/docs/package.json',
+    '/docs/__proto__',
+    '/docs/constructor',
+    '/docs/',
+    '/docs/index.html',
+  ]
+  for (const path of [...paths, ...names]) {
+    const text = await api.raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`, 30)
+    assert.match(text, /^HTTP\/1\.1 404 /, path)
+    assert.doesNotMatch(text, /millrace"/)
+  }
+})
+
+test('HEAD of the pages has their length and no body', async () => {
+  for (const path of [
+    '/metrics',
+    '/docs',
+    '/docs/docs.js',
+    '/docs/swagger-ui.css',
+    '/openapi.json',
+    '/health',
+    '/ready',
+  ]) {
+    const text = await api.raw(`HEAD ${path} HTTP/1.1\r\nHost: x\r\n\r\n`, 30)
+    const [head = '', body] = text.split('\r\n\r\n')
+    assert.match(head, /^HTTP\/1\.1 200 /, path)
+    assert.match(head, /content-length: [1-9]/i, path)
+    assert.equal(body, '', path)
+  }
+})
