@@ -39,21 +39,24 @@ export interface Providers {
   openPages(bytes: Uint8Array, mediaType: string, signal: AbortSignal): Promise<PageReader>
 }
 
-export interface PageReader {
-  readonly pageCount: number
-  /** Reads one page, numbered from 1. */
-  read(pageNumber: number): Promise<PageResult>
-  close(): Promise<void>
-}
-
+/** One page as it was read. */
 export interface PageResult {
   readonly status: 'read' | 'unread'
+  /** Where the text comes from; `vision` also for a blank page, which no model was shown. */
   readonly method: 'text_layer' | 'vision' | 'none'
-  /** What read it, such as `tesseract/eng`; null unless the method is `vision`. */
+  /** The model that read the page, e.g. `tesseract/eng`; null when none did. */
   readonly model: string | null
-  /** Why the page is unread, in a plain sentence. */
+  /** Why the page is unread, or what was left out of a very long one: a plain sentence. */
   readonly detail: string | null
+  /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
-  /** The rendered page, PNG at 150 dpi. */
+  /** At 150 dpi, less for very large pages; null when there is nothing to draw. */
   readonly image: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
+}
+
+/** An open document. One `read` at a time; pages count from 1, others are a RangeError. */
+export interface PageReader {
+  readonly pageCount: number
+  read(pageNumber: number): Promise<PageResult>
+  close(): Promise<void>
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { createCanvas } from '@napi-rs/canvas'
-import { type MediaHint, sniffMediaType } from '../../workers/providers/media.ts'
+import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { textPdf } from '../pdfs.ts'
 
 const sniff = (head: string | Uint8Array, hint: MediaHint = {}) =>

@@ -1,4 +1,5 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. */
+import type { PageReader, PageResult } from '../../tasks/context.ts'
 import {
   type Canvas,
   decodeImage,
@@ -23,27 +24,7 @@ export interface OpenOptions {
   readonly signal?: AbortSignal
 }
 
-/** One page as it was read. */
-export interface PageResult {
-  readonly status: 'read' | 'unread'
-  /** Where the text comes from; `vision` also for a blank page, which no model was shown. */
-  readonly method: 'text_layer' | 'vision' | 'none'
-  /** The model that read the page, e.g. `tesseract/eng`; null when none did. */
-  readonly model: string | null
-  /** Why the page is unread, or what was left out of a very long one: a plain sentence. */
-  readonly detail: string | null
-  /** At most two million characters, without NUL and lone surrogates. */
-  readonly text: string
-  /** At 150 dpi, less for very large pages; null when there is nothing to draw. */
-  readonly image: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
-}
-
-/** An open document. One `read` at a time; pages count from 1, others are a RangeError. */
-export interface PageReader {
-  readonly pageCount: number
-  read(pageNumber: number): Promise<PageResult>
-  close(): Promise<void>
-}
+export type { PageReader, PageResult }
 
 type ReadPage = (pageNumber: number) => Promise<PageResult>
 
