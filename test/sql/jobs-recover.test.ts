@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import {
+  cancelJob,
+  LOSS_LIMIT,
+  recoverJobs,
+  renewLease,
+  unlockOrphanedPools,
+  unlockPools,
+} from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec, withClient } from './ledger-help.ts'
+
+const base = await testDatabase()
+const { db, url, query } = base
+const ledger = ledgerOf(base)
+const alive = await ledger.lease()
+
+const recover = async (graceMs = 0): Promise<string[]> =>
+  (await db.any(recoverJobs(graceMs))).map((row) => row.id)
+const leases = async (): Promise<unknown[]> =>
+  (await query('select id from worker_lease')).map((row) => row.id)
+const expire = (lease: string) =>
+  query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [lease])
+
+/** Marks the deliveries of some jobs as taken by a pool of graphile-worker. */
+const lock = (pool: string, ids: readonly string[]) =>
+  query(
+    `update graphile_worker._private_jobs set locked_by = $1, locked_at = now() - interval '2 minutes' where payload ->> 'id' = any($2)`,
+    [pool, ids],
+  )
+
+describe('job_recover', () => {
+  test('nothing to do is no work', async () => {
+    await ledger.running({}, alive)
+    assert.deepEqual(await recover(), [])
+  })
+
+  test('jobs of an expired lease are sent again at once, and those of live leases are not touched', async () => {
+    const dead = await ledger.lease()
+    const [one, two, kept] = [
+      await ledger.running({}, dead),
+      await ledger.running({ actor: 'a1' }, dead),
+      await ledger.running({}, alive),
+    ]
+    const waiting = spec({ actor: 'a1' })
+    await ledger.enqueue(waiting)
+    await expire(dead)
+    assert.deepEqual((await recover()).sort(), [one.id, two.id].sort())
+    for (const { id } of [one, two]) {
+      const row = await ledger.row(id)
+      assert.deepEqual(
+        [row.status, row.delivery, row.losses, row.tries, row.lease_id],
+        ['sent', 2, 1, 0, null],
+      )
+      assert.deepEqual(
+        (await ledger.deliveries(id)).map((d) => d.delivery),
+        [1, 2],
+      )
+      await ledger.assertSound(id)
+    }
+    assert.deepEqual([await ledger.status(kept.id), await ledger.status(waiting.id)], ['running', 'queued'])
+    assert.equal((await leases()).includes(dead), false)
+    assert.equal((await leases()).includes(alive), true)
+    assert.deepEqual(await recover(), [])
+  })
+
+  test('a running job whose lease is nowhere is recovered, too', async () => {
+    const job = await ledger.running({}, randomUUID())
+    assert.deepEqual(await recover(), [job.id])
+    assert.equal(await ledger.status(job.id), 'sent')
+  })
+
+  test('right after a start of the server nobody is judged', async () => {
+    const job = await ledger.running({}, randomUUID())
+    const dead = await ledger.lease(-1000)
+    assert.deepEqual(await recover(3_600_000), [])
+    assert.equal(await ledger.status(job.id), 'running')
+    assert.ok((await leases()).includes(dead))
+    assert.deepEqual(await recover(), [job.id])
+  })
+
+  test('a worker that renewed in time keeps its jobs, even after its lease had run out', async () => {
+    const lease = await ledger.lease()
+    const job = await ledger.running({}, lease)
+    await expire(lease)
+    assert.notEqual(await db.maybeOne(renewLease(lease, [], 60_000)), null)
+    assert.deepEqual(await recover(), [])
+    assert.equal(await ledger.status(job.id), 'running')
+  })
+
+  test('a renewal that commits while the recovery waits for the lease counts', async () => {
+    const lease = await ledger.lease()
+    const job = await ledger.running({}, lease)
+    await expire(lease)
+    const recovering = await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query(`update worker_lease set expires_at = now() + interval '1 minute' where id = $1`, [
+        lease,
+      ])
+      const recovering = recover()
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      await client.query('commit')
+      return { recovering }
+    })
+    assert.deepEqual(await recovering.recovering, [])
+    assert.deepEqual([await ledger.status(job.id), (await leases()).includes(lease)], ['running', true])
+  })
+
+  test('a lost lease can not be renewed', async () => {
+    const lease = await ledger.lease(-1)
+    await recover()
+    assert.equal(await db.maybeOne(renewLease(lease, [], 60_000)), null)
+  })
+
+  test('many recoveries at once take each job over once', async () => {
+    const dead = await ledger.lease()
+    const jobs = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => ledger.running({ actor: i % 2 ? `r${i}` : null }, dead)),
+    )
+    await expire(dead)
+    const recovered = (await Promise.all(Array.from({ length: 6 }, () => recover()))).flat()
+    assert.deepEqual(recovered.sort(), jobs.map((job) => job.id).sort())
+    for (const { id } of jobs) {
+      assert.equal((await ledger.row(id)).losses, 1)
+      assert.equal((await ledger.deliveries(id)).length, 2)
+    }
+  })
+
+  test('a job that takes its worker down every time is given up', async () => {
+    const { id } = await ledger.running({}, randomUUID())
+    for (let loss = 1; loss < LOSS_LIMIT; loss++) {
+      await recover()
+      await ledger.claim(id, randomUUID())
+    }
+    await recover()
+    assert.deepEqual([await ledger.status(id), (await ledger.row(id)).error_code], ['failed', 'job.lost'])
+    await ledger.assertSound(id)
+  })
+
+  test('what was to be cancelled is cancelled, and the mailbox goes on', async () => {
+    const job = await ledger.running({ actor: 'c1' }, randomUUID())
+    const next = spec({ actor: 'c1' })
+    await ledger.enqueue(next)
+    await db.one(cancelJob(job.id))
+    await recover()
+    assert.deepEqual([await ledger.status(job.id), await ledger.status(next.id)], ['cancelled', 'sent'])
+  })
+
+  test("a dead worker's queue pools are unlocked, others stay locked", async () => {
+    const dead = await ledger.lease(60_000, ['pool-dead-1', 'pool-dead-2'])
+    const mine = await ledger.lease(60_000, ['pool-alive'])
+    const jobs = Array.from({ length: 3 }, () => spec())
+    await ledger.enqueue(...jobs)
+    const [a, b, c] = jobs.map((job) => job.id)
+    await lock('pool-dead-1', [a!])
+    await lock('pool-dead-2', [b!])
+    await lock('pool-alive', [c!])
+    await expire(dead)
+    assert.deepEqual(await recover(), [])
+    const locks = async () => (await ledger.deliveries(a!, b!, c!)).map((d) => d.locked_by)
+    assert.deepEqual(await locks(), [null, null, 'pool-alive'])
+    await lock('pool-orphan', [a!])
+    await db.run(unlockOrphanedPools())
+    assert.deepEqual(await locks(), [null, null, 'pool-alive'])
+    await db.run(unlockPools(['pool-alive']))
+    assert.deepEqual(await locks(), [null, null, null])
+    await db.run(unlockOrphanedPools())
+    await query('delete from worker_lease where id = $1', [mine])
+  })
+})
+
+describe('job_cancel', () => {
+  const cancel = async (id: string): Promise<boolean> => (await db.one(cancelJob(id))).found
+
+  test('a job that is missing', async () => assert.equal(await cancel(randomUUID()), false))
+
+  test('a job that waits in the mailbox ends at once; the others keep their order', async () => {
+    const jobs = [1, 2, 3].map(() => spec({ actor: 'd1' }))
+    await ledger.enqueue(...jobs)
+    const [first, second, third] = jobs.map((job) => job.id)
+    assert.equal(await cancel(second!), true)
+    assert.deepEqual(await Promise.all([first!, second!, third!].map(ledger.status)), [
+      'sent',
+      'cancelled',
+      'queued',
+    ])
+    assert.deepEqual(await ledger.deliveries(second!, third!), [])
+    await ledger.assertSound(second!)
+    const claimed = (await ledger.claim(first!, alive))!
+    await ledger.finish({ id: first!, attempt: claimed.attempt, outcome: 'done' })
+    assert.equal(await ledger.status(third!), 'sent')
+  })
+
+  test('a sent job ends at once, its delivery is void, and the next message is sent', async () => {
+    const jobs = [1, 2, 3].map(() => spec({ actor: 'd2' }))
+    await ledger.enqueue(...jobs)
+    const [first, second, third] = jobs.map((job) => job.id)
+    assert.equal(await cancel(first!), true)
+    assert.deepEqual(await Promise.all([first!, second!, third!].map(ledger.status)), [
+      'cancelled',
+      'sent',
+      'queued',
+    ])
+    assert.equal(await ledger.claim(first!, alive, 1), null)
+    assert.notEqual(await ledger.claim(second!, alive), null)
+    await ledger.assertSound(first!)
+  })
+
+  test('a running job is marked, and its worker is told with the next heartbeat', async () => {
+    const lease = await ledger.lease()
+    const job = await ledger.running({ actor: 'd3' }, lease)
+    assert.equal(await cancel(job.id), true)
+    const row = await ledger.row(job.id)
+    assert.deepEqual([row.status, row.seq], ['running', 1])
+    assert.ok(row.cancel_requested_at !== null)
+    assert.deepEqual(await db.maybeOne(renewLease(lease, [], 60_000)), {
+      running: [{ id: job.id, attempt: 1, cancel: true }],
+    })
+    assert.equal(await cancel(job.id), true)
+    assert.deepEqual((await ledger.row(job.id)).cancel_requested_at, row.cancel_requested_at)
+  })
+
+  test('an ended job stays as it is', async () => {
+    for (const outcome of ['done', 'failed', 'cancelled'] as const) {
+      const job = await ledger.running({}, alive)
+      await ledger.finish({ ...job, outcome, code: 'internal' })
+      const before = await ledger.row(job.id)
+      assert.equal(await cancel(job.id), true)
+      assert.deepEqual(await ledger.row(job.id), before)
+      await ledger.assertSound(job.id)
+    }
+  })
+
+  test('against a claim at once: either it ends, or its worker is told; never both', async () => {
+    const ended = new Set<string>()
+    for (let round = 0; round < 30; round++) {
+      const job = spec({ actor: round % 2 ? `race-${round}` : null })
+      await ledger.enqueue(job)
+      const [claimed] = await Promise.all([ledger.claim(job.id, alive, 1), cancel(job.id)])
+      const row = await ledger.row(job.id)
+      assert.equal(row.status, claimed === null ? 'cancelled' : 'running')
+      assert.ok(row.cancel_requested_at !== null)
+      await ledger.assertSound(job.id)
+      ended.add(row.status)
+    }
+  })
+})
