@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+
+/** Every constraint is tried by a statement that breaks it and nothing else. */
+
+const { query } = await testDatabase()
+
+type Row = Readonly<Record<string, unknown>>
+
+const bytes = (length: number): Buffer => Buffer.alloc(length, 7)
+let counter = 0
+
+async function insert(table: string, row: Row): Promise<Record<string, unknown>> {
+  const keys = Object.keys(row)
+  const text = `insert into ${table} (${keys.join(', ')}) values (${keys.map((_, i) => `$${i + 1}`).join(', ')}) returning *`
+  return (await query(text, Object.values(row)))[0]!
+}
+
+async function assertBroken(constraint: string, action: Promise<unknown>): Promise<void> {
+  await assert.rejects(action, (error: { constraint?: string }) => {
+    assert.equal(error.constraint, constraint)
+    return true
+  })
+  tried.add(constraint)
+}
+const tried = new Set<string>()
+
+const account = (fields: Row = {}): Row => ({
+  email: `a${++counter}@example.com`,
+  password_hash: 'x',
+  ...fields,
+})
+const job = (fields: Row = {}): Row => ({
+  id: randomUUID(),
+  name: 'n',
+  queue: 'q',
+  payload: '{}',
+  status: 'sent',
+  max_tries: 1,
+  ...fields,
+})
+const document = (fields: Row = {}): Row => ({
+  title: 't',
+  media_type: 'text/plain',
+  byte_size: 1,
+  sha256: Buffer.from(randomUUID().replaceAll('-', '')),
+  ...fields,
+})
+const ended = { finished_at: new Date() }
+const running = { status: 'running', lease_id: randomUUID() }
+
+const owner = (await insert('account', account())).id
+const session = (await insert('session', { id: randomUUID(), account_id: owner })).id
+const blob = (await insert('blob', { sha256: bytes(32) })).id
+const doc = (await insert('document', document())).id
+const page = (fields: Row = {}): Row => ({
+  document_id: doc,
+  page_number: ++counter,
+  status: 'read',
+  method: 'text_layer',
+  job_id: randomUUID(),
+  ...fields,
+})
+const token = (fields: Row = {}): Row => ({
+  digest: Buffer.from(randomUUID().replaceAll('-', '')),
+  session_id: session,
+  expires_at: new Date(),
+  ...fields,
+})
+
+const valid: Readonly<Record<string, readonly Row[]>> = {
+  account: [account({ role: 'moderator', full_name: 'N' })],
+  job: [
+    job(),
+    job({ status: 'queued', actor: 'v1' }),
+    job({ ...running, actor: 'v1' }),
+    job({ status: 'done', ...ended }),
+    job({ status: 'failed', error_code: 'internal', ...ended }),
+    job({ status: 'cancelled', ...ended }),
+  ],
+  document: [document(), document({ owner_id: owner })],
+  document_page: [
+    page(),
+    page({ method: 'vision', model: 'm', image: bytes(3), width: 1, height: 1 }),
+    page({ method: 'vision' }),
+    page({ status: 'unread', method: 'none', detail: 'why' }),
+  ],
+}
+
+const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
+  account: [
+    [
+      'account_email_check',
+      account({ email: 'Upper@example.com' }),
+      account({ email: 'a@' }),
+      account({ email: `${'a'.repeat(320)}@` }),
+    ],
+    ['account_full_name_check', account({ full_name: 'n'.repeat(201) })],
+    ['account_role_check', account({ role: 'root' })],
+  ],
+  session: [
+    ['session_pkey', { id: session, account_id: owner }],
+    ['session_account_id_fkey', { id: randomUUID(), account_id: 999_999 }],
+  ],
+  refresh_token: [
+    ['refresh_token_digest_check', token({ digest: bytes(31) }), token({ digest: bytes(33) })],
+    ['refresh_token_session_id_fkey', token({ session_id: randomUUID() })],
+  ],
+  job: [
+    ['job_status_check', job({ status: 'paused' })],
+    ['job_mailbox_check', job({ status: 'queued' })],
+    [
+      'job_lease_check',
+      job({ lease_id: randomUUID() }),
+      job({ status: 'running' }),
+      job({ status: 'done', ...ended, lease_id: randomUUID() }),
+    ],
+    [
+      'job_finished_check',
+      job({ ...ended }),
+      job({ status: 'done' }),
+      job({ status: 'failed', error_code: 'x' }),
+      job({ ...running, ...ended }),
+    ],
+    [
+      'job_error_check',
+      job({ status: 'failed', ...ended }),
+      job({ status: 'done', ...ended, error_code: 'x' }),
+      job({ error_code: 'x' }),
+    ],
+    ['job_max_tries_check', job({ max_tries: 0 }), job({ max_tries: 101 })],
+    ['job_owner_id_fkey', job({ owner_id: 999_999 })],
+  ],
+  blob: [
+    ['blob_sha256_check', { sha256: bytes(31) }],
+    ['blob_sha256_key', { sha256: bytes(32) }],
+  ],
+  blob_chunk: [['blob_chunk_blob_id_fkey', { blob_id: 999_999, ordinal: 0, bytes: bytes(1) }]],
+  document: [
+    ['document_owner_id_fkey', document({ owner_id: 999_999 })],
+    ['document_supersedes_id_fkey', document({ supersedes_id: 999_999 })],
+    ['document_title_check', document({ title: '' }), document({ title: 't'.repeat(301) })],
+    ['document_kind_check', document({ kind: '' }), document({ kind: 'k'.repeat(33) })],
+    ['document_sha256_check', document({ sha256: bytes(31) })],
+  ],
+  document_page: [
+    ['document_page_document_id_fkey', page({ document_id: 999_999 })],
+    ['document_page_page_number_check', page({ page_number: 0 })],
+    ['document_page_status_check', page({ status: 'half', detail: 'x' })],
+    ['document_page_method_check', page({ method: 'guess' })],
+    ['document_page_reason_check', page({ status: 'unread', method: 'none' })],
+    ['document_page_model_check', page({ model: 'm' }), page({ method: 'none', model: 'm' })],
+    [
+      'document_page_image_check',
+      page({ image: bytes(1) }),
+      page({ width: 1 }),
+      page({ image: bytes(1), width: 1 }),
+    ],
+  ],
+  document_page_try: [
+    ['document_page_try_document_id_fkey', { document_id: 999_999, page_number: 0, job_id: randomUUID() }],
+  ],
+  idempotency_key: [
+    [
+      'idempotency_key_answer_check',
+      { scope: 's', key: 'k', fingerprint: bytes(1), locked_until: new Date(), status: 200 },
+    ],
+  ],
+}
+
+describe('constraints', () => {
+  for (const [table, rows] of Object.entries(valid)) {
+    test(`${table}: rows as they should be`, async () => {
+      for (const row of rows) await insert(table, row)
+    })
+  }
+
+  for (const [table, cases] of Object.entries(broken)) {
+    for (const [constraint, ...rows] of cases) {
+      test(constraint, async () => {
+        for (const row of rows) await assertBroken(constraint, insert(table, row))
+      })
+    }
+  }
+
+  test('what can be there once only', async () => {
+    const twice = async (constraint: string, table: string, row: Row): Promise<void> => {
+      await insert(table, row)
+      await assertBroken(constraint, insert(table, row))
+    }
+    await assertBroken('account_email_key', insert('account', account({ email: 'a1@example.com' })))
+    await twice('job_pkey', 'job', job())
+    await twice('job_event_pkey', 'job_event', { job_id: randomUUID(), seq: 1, kind: 'k', data: '{}' })
+    await twice('worker_lease_pkey', 'worker_lease', {
+      id: randomUUID(),
+      name: 'w',
+      queues: [],
+      expires_at: new Date(),
+    })
+    await twice('idempotency_key_pkey', 'idempotency_key', {
+      scope: 's',
+      key: 'k',
+      fingerprint: bytes(1),
+      locked_until: new Date(),
+    })
+    await twice('document_page_pkey', 'document_page', page())
+    await twice('document_page_try_pkey', 'document_page_try', {
+      document_id: doc,
+      page_number: 1,
+      job_id: randomUUID(),
+    })
+    await twice('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })
+    await twice('document_owner_id_sha256_key', 'document', document())
+    await twice('document_owner_id_sha256_key', 'document', document({ owner_id: owner }))
+    await assertBroken(
+      'blob_pkey',
+      query('insert into blob (id) overriding system value values ($1)', [blob]),
+    )
+    await assertBroken(
+      'account_pkey',
+      query(`insert into account overriding system value select * from account where id = $1`, [owner]),
+    )
+    await assertBroken(
+      'document_pkey',
+      query(`insert into document overriding system value select * from document where id = $1`, [doc]),
+    )
+    await twice('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
+  })
+
+  test('an actor has one live job, in every pair of live states', async () => {
+    for (const first of [{}, running]) {
+      for (const second of [{}, running]) {
+        const actor = `live-${++counter}`
+        await insert('job', job({ actor, ...first }))
+        await insert('job', job({ actor, status: 'done', ...ended }))
+        await insert('job', job({ actor, status: 'queued' }))
+        await assertBroken('job_actor_live_key', insert('job', job({ actor, ...second })))
+        await assertBroken(
+          'job_actor_live_key',
+          query(`update job set status = 'sent' where actor = $1 and status = 'queued'`, [actor]),
+        )
+      }
+    }
+  })
+
+  test('a session has one current token', async () => {
+    await insert('refresh_token', token())
+    await insert('refresh_token', token({ rotated_at: new Date() }))
+    await assertBroken('refresh_token_session_id_current_key', insert('refresh_token', token()))
+  })
+
+  test('a document is superseded by one', async () => {
+    const replaced = (await insert('document', document())).id
+    await insert('document', document({ supersedes_id: replaced, deleted_at: new Date() }))
+    await insert('document', document({ supersedes_id: replaced }))
+    await assertBroken(
+      'document_supersedes_id_key',
+      insert('document', document({ supersedes_id: replaced })),
+    )
+  })
+
+  test('none of these tables was left out', async () => {
+    const names = await query(
+      `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
+       union
+       select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
+      [[...Object.keys(broken), 'job_event', 'worker_lease']],
+    )
+    const untried = names.map((row) => String(row.name)).filter((name) => !tried.has(name))
+    assert.deepEqual(untried.sort(), [])
+  })
+})
