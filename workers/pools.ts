@@ -76,7 +76,7 @@ export function createPools(options: PoolsOptions): Pools {
       }
       const found = running.get(`${entry.id}/${entry.attempt}`)
       if (found === undefined) continue
-      if (entry.kind === 'started') found.threadId = threadId
+      if (entry.kind === 'started') onStarted(found, threadId)
       else if (entry.kind === 'ended') end(found, entry.outcome)
       else
         options.onEvent({
@@ -87,6 +87,18 @@ export function createPools(options: PoolsOptions): Pools {
           data: entry.data,
         })
     }
+  }
+
+  const onStarted = (found: Running, threadId: number): void => {
+    found.threadId = threadId
+    if (found.abort === null) return
+    // Its thread was not there yet to hear the signal, and has its grace period from now on.
+    channel.postMessage({
+      id: found.job.id,
+      attempt: found.job.attempt,
+      reason: found.abort.reason,
+    } satisfies AbortCommand)
+    found.abort.kill.refresh()
   }
 
   const end = (found: Running, outcome: Outcome): void => {
@@ -143,7 +155,8 @@ export function createPools(options: PoolsOptions): Pools {
       if (found === undefined || found.abort !== null) return
       channel.postMessage({ id, attempt, reason } satisfies AbortCommand)
       const kill = setTimeout(() => {
-        if (found.threadId !== null) killed.add(found.threadId)
+        if (found.threadId === null) return
+        killed.add(found.threadId)
         killThread(found, options.log)
       }, options.killGraceMs ?? 2000)
       found.abort = { reason, kill }
