@@ -55,7 +55,7 @@ export async function clock(query: Ask): Promise<number> {
   return row!.ms as number
 }
 
-/** A worker whose connections carry its name. */
+/** A worker whose connections carry its name; started in a test, it ends with the test. */
 export function startWorker(url: string, name: string): Promise<Child> {
   return startProcess('worker', url, { PROJECT_NAME: name })
 }

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { scanPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+const { url, query } = await testDatabase()
+await crash.witness(query)
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+async function cancel(jobId: string): Promise<{ status: string }> {
+  const response = await client.fetch(`/api/v1/jobs/${jobId}`, { method: 'DELETE' })
+  assert.equal(response.status, 202)
+  return (await response.json()) as { status: string }
+}
+
+// No worker runs yet.
+test('a job that waits ends at once, and so does the request that waits for it', async () => {
+  const id = await crash.uploadText(client, 3, 'never read')
+  const waiting = client.post(`/api/v1/documents/${id}/extract`)
+  const jobId = await until(
+    'the job is there',
+    async () => (await query('select id from job'))[0]?.id as string,
+  )
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  await stream.until('the state comes', (frames) => frames.length === 1)
+  assert.equal((await cancel(jobId)).status, 'cancelled')
+  const frames = await stream.finished()
+  assert.deepEqual(
+    frames.map(({ data }) => data.status),
+    ['queued', 'cancelled'],
+  )
+  crash.assertWhole(frames)
+  const answer = await waiting
+  assert.deepEqual([answer.status, await answer.json()], [409, { detail: 'The job was cancelled' }])
+  assert.equal((await cancel(jobId)).status, 'cancelled')
+  assert.equal((await crash.jobRow(query, jobId)).attempt, 0)
+})
+
+test('a running job is told to stop, its worker goes on, and what comes next waits for the stop', async (t) => {
+  const worker = await crash.startWorker(url, 'worker')
+  const id = await crash.uploadText(client, 200, 'too long')
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  const waiting = client.post(`/api/v1/documents/${id}/extract`)
+  await crash.pagesStored(query, jobId, 5)
+  const from = await crash.clock(query)
+  assert.equal((await cancel(jobId)).status, 'running')
+  const next = await crash.extract(client, id)
+  assert.notEqual(next, jobId)
+
+  const frames = await stream.finished(10_000)
+  t.diagnostic(`cancelled after ${Math.round((await crash.clock(query)) - from)} ms`)
+  assert.equal(crash.assertWhole(frames).status, 'cancelled')
+  await crash.assertGapless(query, jobId, frames)
+  assert.equal((await waiting).status, 409)
+  // A DELETE leaves what has ended as it is.
+  const before = await query('select * from job where id = $1', [jobId])
+  assert.equal((await cancel(jobId)).status, 'cancelled')
+  assert.deepEqual(await query('select * from job where id = $1', [jobId]), before)
+
+  await crash.pagesStored(query, next, 3)
+  const pages = [...(await crash.writes(query, 'page', jobId)), ...(await crash.writes(query, 'page', next))]
+  assert.equal(new Set(pages.map(({ number }) => number)).size, pages.length, 'no page is read again')
+  await cancel(next)
+  assert.equal((await crash.jobEnded(query, next)).status, 'cancelled')
+
+  const short = await crash.extract(client, await crash.uploadText(client, 3, 'short'))
+  assert.equal((await crash.jobEnded(query, short)).status, 'done')
+  assert.equal((await cancel(short)).status, 'done')
+  assert.deepEqual((await crash.jobRow(query, short)).result, { read: 3, unread: 0, skipped: 0 })
+  assert.ok(worker.process.exitCode === null && worker.process.signalCode === null)
+})
+
+test('a page that is being recognised is given up', async (t) => {
+  await crash.startWorker(url, 'worker')
+  const bytes = await scanPdf(12, { sentences: 40 })
+  const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
+  const jobId = await crash.extract(client, id)
+  await crash.pagesStored(query, jobId, 1)
+  const from = await crash.clock(query)
+  await cancel(jobId)
+  assert.equal((await crash.jobEnded(query, jobId, 10_000)).status, 'cancelled')
+  t.diagnostic(`cancelled after ${Math.round((await crash.clock(query)) - from)} ms`)
+  const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the scans'))
+  assert.equal((await crash.jobEnded(query, short)).status, 'done')
+})
+
+// Longer than the grace of a thread that does not follow its signal.
+const SLOW_START = `import { isMainThread } from 'node:worker_threads'
+if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3500)`
+
+test('a job whose thread is still starting is cancelled', async () => {
+  const preload = `data:text/javascript,${encodeURIComponent(SLOW_START)}`
+  await startProcess('worker', url, { PROJECT_NAME: 'worker', NODE_OPTIONS: `--import=${preload}` })
+  const jobId = await crash.extract(client, await crash.uploadText(client, 200, 'not even begun'))
+  await crash.attemptBegan(query, jobId, 1)
+  await cancel(jobId)
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'cancelled')
+  const short = await crash.extract(client, await crash.uploadText(client, 2, 'after the slow start'))
+  assert.equal((await crash.jobEnded(query, short)).status, 'done')
+})
+
+test('a job that is not there is not cancelled', async () => {
+  for (const id of ['00000000-0000-7000-8000-000000000000', 'nothing']) {
+    const response = await client.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
+    assert.equal(response.status, 404)
+  }
+})

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import * as crash from './crash.ts'
+
+const { url, query } = await testDatabase()
+await crash.witness(query)
+const edges = await Promise.all([
+  startProcess('edge', url),
+  startProcess('edge', url),
+  crash.startWorker(url, 'worker'),
+])
+const [client, other] = edges.map(({ ready }) => new Client(ready.port!)) as [Client, Client, Client]
+await client.register('reader@example.com')
+other.token = client.token
+
+const jobsOf = (id: number): Promise<Record<string, unknown>[]> =>
+  query('select id, attempt from job where actor = $1 order by ordinal', [`document:${id}`])
+
+test('two requests at once, on two edges, become one job', async () => {
+  const id = await crash.uploadText(client, 5, 'twice at once')
+  const ids = await Promise.all([crash.extract(client, id), crash.extract(other, id)])
+  assert.equal(ids[0], ids[1])
+  assert.equal((await crash.jobEnded(query, ids[0]!)).status, 'done')
+  assert.deepEqual(await jobsOf(id), [{ id: ids[0], attempt: 1 }])
+})
+
+test('a hundred requests while one runs are that one, and the next after its end is another', async () => {
+  const id = await crash.uploadText(client, 40, 'a hundred times')
+  const jobId = await crash.extract(client, id)
+  await crash.pagesStored(query, jobId, 2)
+  const background = Array.from({ length: 80 }, (_, n) => crash.extract(n % 2 ? client : other, id))
+  const waiting = Array.from({ length: 20 }, (_, n) =>
+    (n % 2 ? client : other).post(`/api/v1/documents/${id}/extract`),
+  )
+  assert.deepEqual(new Set(await Promise.all(background)), new Set([jobId]))
+  const answers = await Promise.all(
+    (await Promise.all(waiting)).map(async (answer) => [answer.status, await answer.json()]),
+  )
+  for (const answer of answers) assert.deepEqual(answer, [200, { read: 40, unread: 0, skipped: 0 }])
+  assert.deepEqual(await jobsOf(id), [{ id: jobId, attempt: 1 }])
+  await crash.assertPagesOnce(query, jobId, 40)
+
+  const later = await crash.extract(client, id)
+  assert.notEqual(later, jobId)
+  assert.deepEqual((await crash.jobEnded(query, later)).result, { read: 0, unread: 0, skipped: 40 })
+})
+
+test('documents do not wait for each other, and all are read', async () => {
+  const ids = await Promise.all(
+    Array.from({ length: 12 }, (_, n) => crash.uploadText(client, 2, `one of many ${n}`)),
+  )
+  const jobs = await Promise.all(ids.map((id) => crash.extract(client, id)))
+  assert.equal(new Set(jobs).size, jobs.length)
+  for (const job of jobs) {
+    const { status, result } = await crash.jobEnded(query, job)
+    assert.deepEqual([status, result], ['done', { read: 2, unread: 0, skipped: 0 }])
+  }
+})

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, type Frame, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+const PAGES = 30
+
+const { url, query } = await testDatabase()
+await crash.witness(query)
+const [edge] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('who was reading from a killed edge gets the rest from another, and waiting work goes on', async () => {
+  const id = await crash.uploadText(client, PAGES, 'streamed')
+  const headers = { 'idempotency-key': 'read it once' }
+  const waiting = client.post(`/api/v1/documents/${id}/extract`, undefined, headers).then(
+    (response) => response.status,
+    () => 'broken',
+  )
+  const jobId = await until('the job is there', async () => {
+    const [row] = await query('select id from job')
+    return row?.id as string | undefined
+  })
+  const [stream, all] = await Promise.all([
+    client.stream(`/api/v1/jobs/${jobId}/events`),
+    client.stream('/api/v1/jobs/events'),
+  ])
+  await crash.pagesStored(query, jobId, 8)
+  await stream.until('some frames come', (frames) => frames.length >= 5)
+  await edge.kill()
+  await until('the stream breaks', () => stream.ended && all.ended)
+  assert.equal(await waiting, 'broken')
+
+  const other = await startProcess('edge', url)
+  const again = new Client(other.ready.port!)
+  again.token = client.token
+  const rest = await again.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': stream.lastId })
+  const allAgain = await again.stream('/api/v1/jobs/events', { 'last-event-id': all.lastId })
+  const frames: Frame[] = [...stream.frames, ...(await rest.finished())]
+  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertGapless(query, jobId, frames)
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  assert.equal((await crash.jobRow(query, jobId)).attempt, 1)
+  await allAgain.until('the other stream tells the end', (some) => ended(some, jobId) === 1)
+
+  const late = await again.fetch(`/api/v1/jobs/${jobId}/events`, {
+    headers: { 'last-event-id': rest.lastId },
+  })
+  assert.equal(late.status, 204)
+  const repeated = await again.post(`/api/v1/documents/${id}/extract`, undefined, headers)
+  assert.deepEqual([repeated.status, await repeated.json()], [200, { read: PAGES, unread: 0, skipped: 0 }])
+  allAgain.close()
+})
+
+test('a stream that is asked for after the end gives the end, and nothing to one who had it', async () => {
+  const second = await startProcess('edge', url)
+  const reader = new Client(second.ready.port!)
+  reader.token = client.token
+  const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
+  await crash.jobEnded(query, jobId)
+  const first = await (await reader.stream(`/api/v1/jobs/${jobId}/events`)).finished()
+  assert.deepEqual(
+    first.map(({ data }) => data.status),
+    ['done'],
+  )
+  const fromStart = await (
+    await reader.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': '0' })
+  ).finished()
+  crash.assertWhole(fromStart)
+  const [row] = await query('select count(*)::int as count from job_event where job_id = $1', [jobId])
+  assert.equal(fromStart.length, row!.count)
+  const again = await reader.fetch(`/api/v1/jobs/${jobId}/events`, {
+    headers: { 'last-event-id': first[0]!.id },
+  })
+  assert.equal(again.status, 204)
+})
+
+function ended(frames: readonly Frame[], jobId: string): number {
+  return frames.filter(({ data }) => data.job_id === jobId && data.status === 'done').length
+}
