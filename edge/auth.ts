@@ -48,12 +48,15 @@ const TOKENS_PER_GENERATION = 10_000
 // A change of role or activity drops its entry by NOTIFY; this bounds what a lost notification can cost.
 const STANDING_MS = 5_000
 
+const LARGEST_INTEGER = 2_147_483_647
+
 const Claims = z.object({
   sub: z
     .string()
     .regex(/^\d{1,10}$/)
-    .transform(Number),
-  sid: z.string(),
+    .transform(Number)
+    .refine((id) => id <= LARGEST_INTEGER),
+  sid: z.uuid(),
   exp: z.number(),
 })
 const StandingRow = z.object({ role: z.enum(['user', 'moderator', 'admin']), is_active: z.boolean() })
@@ -80,8 +83,10 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
       if (error instanceof joseErrors.JOSEError) throw fail('auth.required', {}, { cause: error })
       throw error
     })
-    const claims = Claims.parse(payload)
-    const verified = { accountId: claims.sub, sessionId: claims.sid, expiresAt: claims.exp }
+    // The key may sign other things for other readers; what is not a session's is no credential here.
+    const claims = Claims.safeParse(payload)
+    if (!claims.success) throw fail('auth.required', {}, { cause: claims.error })
+    const verified = { accountId: claims.data.sub, sessionId: claims.data.sid, expiresAt: claims.data.exp }
     if (tokens.size >= TOKENS_PER_GENERATION) {
       olderTokens = tokens
       tokens = new Map()
