@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { area, route } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { type CallOptions, edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** Who is let in without a credential, and whom a page of another site can't act for. */
+
+const who = area('who', '/who', { auth: 'admin' }, [
+  route({
+    method: 'post',
+    path: '',
+    summary: 'shows the caller',
+    response: z.looseObject({}),
+    handle: ({ caller }) => ({ id: caller.id, ownerId: caller.ownerId, role: caller.role }),
+  }),
+])
+const CLOSED = { OPEN_AREAS: 'ai' }
+const { api: closed, ...database } = await edgeAndDatabase({
+  env: { ...CLOSED, CORS_ORIGINS: 'https://app.example.com' },
+})
+const open = await startEdge(database.url, { env: { OPEN_AREAS: 'jobs,ai' } })
+const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none', ...CLOSED }, areas: [...areas, who] })
+const behind = await startEdge(database.url, {
+  env: { ...CLOSED, PUBLIC_BASE_URL: 'https://mill.example.com' },
+})
+const ledger = ledgerOf(database)
+await closed.register('admin@example.com')
+const user = await closed.register('user@example.com')
+const ownerless = await ledger.add(null)
+const owned = await ledger.add(user.id)
+
+test('an area that is not open asks for a credential', async () => {
+  for (const path of ['/api/v1/jobs', '/api/v1/jobs/events', `/api/v1/jobs/${ownerless}`]) {
+    assert.equal((await closed.get(path)).status, 401, path)
+  }
+  assert.equal((await closed.get('/api/v1/jobs', { token: user.token })).status, 200)
+})
+
+test('an open area answers without one, and shows what is nobody’s', async () => {
+  const list = await open.get('/api/v1/jobs')
+  assert.deepEqual(
+    [list.status, list.json.map(({ job_id }: { job_id: string }) => job_id)],
+    [200, [ownerless]],
+  )
+  assert.equal((await open.get(`/api/v1/jobs/${ownerless}`)).status, 200)
+  assert.equal((await open.get(`/api/v1/jobs/${owned}`)).status, 404)
+  assert.equal((await open.call('DELETE', `/api/v1/jobs/${owned}`)).status, 404)
+})
+
+test('an open area knows the one who does show a credential, and refuses a bad one', async () => {
+  assert.equal((await open.get(`/api/v1/jobs/${owned}`, { token: user.token })).status, 200)
+  const bad = await open.get('/api/v1/jobs', { token: 'nonsense' })
+  assert.deepEqual([bad.status, bad.headers['www-authenticate']], [401, 'Bearer'])
+})
+
+test('opening one area opens no other', async () => {
+  assert.equal((await open.get('/api/v1/documents')).status, 401)
+  assert.equal((await open.get('/api/v1/auth/me')).status, 401)
+})
+
+test('production opens nothing by itself', async () => {
+  const env = { NODE_ENV: 'production', DATABASE_URL: database.url }
+  const production = await startEdge(database.url, { env })
+  assert.equal((await production.get('/api/v1/jobs')).status, 401)
+})
+
+test('without authentication everybody is an admin with id 0 who owns rows as nobody', async () => {
+  const answer = await none.post('/who')
+  assert.deepEqual([answer.status, answer.json], [200, { id: 0, ownerId: null, role: 'admin' }])
+  const uploaded = await none.upload('', 'a document of nobody')
+  assert.equal(uploaded.status, 201)
+  const [row] = await database.query('select owner_id from document where id = $1', [uploaded.json.id])
+  assert.equal(row!.owner_id, null)
+  assert.equal((await none.get('/api/v1/documents')).json.total, 1)
+  assert.equal((await none.get('/api/v1/jobs')).json.length, 2, 'an admin sees every job')
+})
+
+test('without authentication a credential, good or bad, changes nothing', async () => {
+  for (const token of [user.token, 'nonsense']) assert.equal((await none.post('/who', { token })).json.id, 0)
+})
+
+const at = closed.port
+const cancel = async (headers: Record<string, string>, edge = closed, options: CallOptions = {}) => {
+  const id = await ledger.add(user.id)
+  return (await edge.call('DELETE', `/api/v1/jobs/${id}`, { ...options, headers })).status
+}
+const cookie = `millrace_session=${user.token}`
+
+test('a page of another site can not use the cookie for a change', async () => {
+  const foreign = [
+    'https://evil.example',
+    'null',
+    `http://127.0.0.1:${at + 1}`,
+    `http://127.0.0.1.evil.example:${at}`,
+    'garbage',
+  ]
+  for (const origin of foreign) assert.equal(await cancel({ cookie, origin }), 403, origin)
+  assert.equal(await cancel({ cookie, 'sec-fetch-site': 'cross-site' }), 403)
+  assert.equal(await cancel({ cookie, origin: 'https://evil.example', 'sec-fetch-site': 'same-origin' }), 403)
+})
+
+test('the refusal says why, before anything else is done', async () => {
+  const answer = await closed.call('DELETE', `/api/v1/jobs/${owned}`, {
+    headers: { cookie, origin: 'https://evil.example' },
+  })
+  assert.deepEqual(answer.json, { detail: 'A request from another site may not use the session cookie' })
+  assert.equal((await closed.get(`/api/v1/jobs/${owned}`, { token: user.token })).json.status, 'queued')
+})
+
+test('a page of our own can', async () => {
+  for (const headers of [
+    { origin: `http://127.0.0.1:${at}` },
+    { 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-site': 'none' },
+    {},
+  ]) {
+    assert.equal(await cancel({ cookie, ...headers }), 202, JSON.stringify(headers))
+  }
+})
+
+test('our own is also the public address, and an origin that the settings allow', async () => {
+  assert.equal(await cancel({ cookie, origin: 'https://mill.example.com' }, behind), 202)
+  assert.equal(await cancel({ cookie, origin: 'https://app.example.com' }), 202)
+  assert.equal(
+    await cancel({ cookie, origin: 'https://app.example.com', 'sec-fetch-site': 'cross-site' }),
+    202,
+  )
+  assert.equal(
+    await cancel({ cookie, origin: 'https://app.example.com' }, behind),
+    403,
+    'only where it is allowed',
+  )
+})
+
+test('a bearer token needs no such proof, since no page can make a browser send it', async () => {
+  const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  assert.equal(await cancel(headers, closed, { token: user.token }), 202)
+  assert.equal(await cancel({ ...headers, cookie }, closed, { token: user.token }), 202)
+})
+
+test('reading with the cookie is safe from anywhere: the answer stays unreadable', async () => {
+  const answer = await closed.get('/api/v1/documents', {
+    headers: { cookie, origin: 'https://evil.example' },
+  })
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers['access-control-allow-origin'], undefined)
+})
+
+test('uploads, extraction, refresh and logout are guarded alike', async () => {
+  const headers = { cookie: `${cookie}; millrace_refresh=${user.refresh}`, origin: 'https://evil.example' }
+  for (const path of ['documents', 'documents/1/extract', 'auth/refresh', 'auth/logout']) {
+    const answer = await closed.post(`/api/v1/${path}`, { headers })
+    assert.equal(answer.status, 403, path)
+    assert.deepEqual(answer.cookies, [])
+  }
+  const own = { cookie: `millrace_refresh=${user.refresh}`, origin: `http://127.0.0.1:${at}` }
+  assert.equal((await closed.post('/api/v1/auth/refresh', { headers: own })).status, 200)
+})

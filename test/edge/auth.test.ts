@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { mock, test } from 'node:test'
+import { type JWTPayload, SignJWT } from 'jose'
+import { z } from 'zod'
+import { area, route } from '../../edge/route.ts'
+import { until } from '../until.ts'
+import { type Answered, edgeAndDatabase, SECRET } from './harness.ts'
+
+const Caller = z.object({ id: z.int(), role: z.string() })
+const show = (auth: 'user' | 'moderator' | 'admin' | 'public', path: string) =>
+  route({
+    method: 'get',
+    path,
+    summary: 'shows the caller',
+    auth,
+    response: Caller.nullable(),
+    handle: ({ caller }) => (caller === null ? null : { id: caller.id, role: caller.role }),
+  })
+const { areas } = await import('../../edge/routes/index.ts')
+const who = area('who', '/who', { auth: 'user' }, [
+  show('user', ''),
+  show('moderator', '/moderator'),
+  show('admin', '/admin'),
+  show('public', '/public'),
+])
+const { api, query } = await edgeAndDatabase({ areas: [...areas, who] })
+const admin = await api.register('admin@example.com')
+const user = await api.register('user@example.com')
+const changed = (id: number) => query(`select pg_notify('account_changed', $1)`, [String(id)])
+const bearer = (authorization: string) => api.get('/who', { headers: { authorization } })
+
+function assertUnauthenticated(answer: Answered, what?: string): void {
+  assert.equal(answer.status, 401, what)
+  assert.deepEqual(answer.json, { detail: 'Not authenticated' }, what)
+  assert.equal(answer.headers['www-authenticate'], 'Bearer', what)
+}
+
+/** A token like ours, but for what is changed. */
+function token(changes: {
+  claims?: JWTPayload
+  alg?: string
+  key?: string
+  issuer?: string
+  audience?: string
+  expires?: number | null
+}) {
+  const now = Math.floor(Date.now() / 1000)
+  const jwt = new SignJWT({
+    sid: '01900000-0000-7000-8000-000000000000',
+    role: 'admin',
+    sub: String(user.id),
+    ...changes.claims,
+  })
+    .setProtectedHeader({ alg: changes.alg ?? 'HS256' })
+    .setIssuer(changes.issuer ?? 'millrace')
+    .setAudience(changes.audience ?? 'millrace')
+    .setIssuedAt()
+  if (changes.expires !== null) jwt.setExpirationTime(now + (changes.expires ?? 60))
+  return jwt.sign(new TextEncoder().encode(changes.key ?? SECRET))
+}
+
+test('a bearer token admits its account', async () => {
+  const answer = await api.get('/who', { token: user.token })
+  assert.deepEqual([answer.status, answer.json], [200, { id: user.id, role: 'user' }])
+  assert.equal((await bearer(`bearer ${user.token}`)).status, 200, 'the scheme in any case')
+})
+
+test('so does the session cookie, wherever it stands among others', async () => {
+  for (const cookie of [
+    `millrace_session=${user.token}`,
+    `a=b; millrace_session=${user.token}; c=d`,
+    `x=millrace_session=1;millrace_session=${user.token}`,
+  ]) {
+    const answer = await api.get('/who', { headers: { cookie } })
+    assert.deepEqual([answer.status, answer.json.id], [200, user.id], cookie)
+  }
+})
+
+test('a token carries the promised claims, and is good for 15 minutes', async () => {
+  const [header, payload] = user.token
+    .split('.')
+    .slice(0, 2)
+    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))
+  assert.deepEqual(header, { alg: 'HS256' })
+  assert.deepEqual(Object.keys(payload).sort(), ['aud', 'exp', 'iat', 'iss', 'jti', 'role', 'sid', 'sub'])
+  assert.deepEqual(
+    [payload.iss, payload.aud, payload.sub, payload.role],
+    ['millrace', 'millrace', String(user.id), 'user'],
+  )
+  assert.equal(payload.exp - payload.iat, 15 * 60)
+  const [session] = await query('select account_id from session where id = $1', [payload.sid])
+  assert.equal(session!.account_id, user.id)
+})
+
+test('without a credential it is 401', async () => {
+  assertUnauthenticated(await api.get('/who'))
+  assertUnauthenticated(await api.get('/who', { headers: { cookie: 'other=1; millrace_session' } }))
+  assertUnauthenticated(await api.get('/api/v1/documents'))
+})
+
+test('the header wins over the cookie, also when the header is no good', async () => {
+  const cookie = `millrace_session=${admin.token}`
+  const both = await api.get('/who', { token: user.token, headers: { cookie } })
+  assert.equal(both.json.id, user.id)
+  assertUnauthenticated(await api.get('/who', { headers: { cookie, authorization: 'Bearer nonsense' } }))
+})
+
+test('a malformed header is 401', async () => {
+  const wrong = [
+    'Bearer',
+    'Bearer ',
+    `Basic ${Buffer.from('a:b').toString('base64')}`,
+    user.token,
+    `Bearer ${user.token} x`,
+    `Bearer "${user.token}"`,
+  ]
+  for (const value of [
+    ...wrong,
+    `Token ${user.token}`,
+    'Bearer a.b.c',
+    'Bearer ..',
+    `Bearer ${user.token}x`,
+  ]) {
+    assertUnauthenticated(await bearer(value), value)
+  }
+})
+
+test('an expired token is 401, also one that was seen while it was good', async () => {
+  assertUnauthenticated(await bearer(`Bearer ${await token({ expires: -1 })}`))
+  const brief = await token({ expires: 60 })
+  assert.equal((await bearer(`Bearer ${brief}`)).status, 200)
+  mock.timers.enable({ apis: ['Date'], now: Date.now() + 60_500 })
+  try {
+    assertUnauthenticated(await bearer(`Bearer ${brief}`))
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test('a token of another secret, issuer, audience or algorithm is 401', async () => {
+  assert.equal((await bearer(`Bearer ${await token({})}`)).status, 200, 'the forger works')
+  const forged = {
+    secret: await token({ key: `${SECRET}!` }),
+    issuer: await token({ issuer: 'other' }),
+    audience: await token({ audience: 'other' }),
+    HS384: await token({ alg: 'HS384', key: SECRET }),
+    HS512: await token({ alg: 'HS512', key: SECRET.padEnd(64, '.') }),
+  }
+  for (const [what, value] of Object.entries(forged))
+    assertUnauthenticated(await bearer(`Bearer ${value}`), what)
+})
+
+test('an unsigned token is 401, and so is one changed after it was signed', async () => {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const [header, payload, signature] = user.token.split('.') as [string, string, string]
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString())
+  const none = `${encode({ alg: 'none' })}.${payload}`
+  const hmac = createHmac('sha256', '').update(`${header}.${payload}`).digest('base64url')
+  const raised = encode({ ...claims, sub: String(admin.id) })
+  const forged = [
+    `${none}.`,
+    `${none}.${signature}`,
+    `${header}.${payload}.${hmac}`,
+    `${header}.${raised}.${signature}`,
+    `${header}.${payload}.`,
+  ]
+  for (const value of forged) assertUnauthenticated(await bearer(`Bearer ${value}`), value)
+})
+
+test('a token of our own with claims that are not ours is 401', async () => {
+  for (const claims of [
+    { sub: 'admin' },
+    { sub: '' },
+    { sub: '9999999999' },
+    { sid: 1 },
+    { sid: 'x' },
+  ] as JWTPayload[]) {
+    assertUnauthenticated(await bearer(`Bearer ${await token({ claims })}`), JSON.stringify(claims))
+  }
+  assertUnauthenticated(await bearer(`Bearer ${await token({ expires: null })}`), 'no end')
+})
+
+test('a token of an account that is gone is 401', async () => {
+  assertUnauthenticated(await bearer(`Bearer ${await token({ claims: { sub: '4711' } })}`))
+})
+
+test('the role that decides is the one of the database, not the one of the token', async () => {
+  assert.equal((await bearer(`Bearer ${await token({ claims: { role: 'admin' } })}`)).json.role, 'user')
+  const refused = await api.get('/who/admin', { token: await token({ claims: { role: 'admin' } }) })
+  assert.deepEqual([refused.status, refused.json], [403, { detail: 'This needs the role admin' }])
+  await query(`update account set role = 'moderator' where id = $1`, [user.id])
+  await changed(user.id)
+  await until(
+    'the new role counts',
+    async () => (await api.get('/who', { token: user.token })).json.role === 'moderator',
+    1_000,
+  )
+  assert.equal((await api.get('/who/moderator', { token: user.token })).status, 200)
+  assert.equal((await api.get('/who/admin', { token: user.token })).status, 403)
+  await query(`update account set role = 'user' where id = $1`, [user.id])
+  await changed(user.id)
+})
+
+test('roles admit those above them', async () => {
+  await until(
+    'a user again',
+    async () => (await api.get('/who/moderator', { token: user.token })).status === 403,
+    1_000,
+  )
+  const refused = await api.get('/who/moderator', { token: user.token })
+  assert.deepEqual(refused.json, { detail: 'This needs the role moderator or admin' })
+  for (const path of ['', '/moderator', '/admin'])
+    assert.equal((await api.get(`/who${path}`, { token: admin.token })).status, 200)
+})
+
+test('a deactivated account is 401 at once when its change is announced, and admitted again when activated', async () => {
+  const victim = await api.register('victim@example.com')
+  assert.equal((await api.get('/who', { token: victim.token })).status, 200)
+  await query('update account set is_active = false where id = $1', [victim.id])
+  await changed(victim.id)
+  await until('refused', async () => (await api.get('/who', { token: victim.token })).status === 401, 1_000)
+  assertUnauthenticated(await api.get('/who', { token: victim.token }))
+  assertUnauthenticated(await api.get('/who', { headers: { cookie: `millrace_session=${victim.token}` } }))
+  await query('update account set is_active = true where id = $1', [victim.id])
+  await changed(victim.id)
+  await until('admitted', async () => (await api.get('/who', { token: victim.token })).status === 200, 1_000)
+})
+
+test('an announcement of one account does not touch what is known of others', async () => {
+  assert.equal((await api.get('/who', { token: user.token })).status, 200)
+  await query(`update account set role = 'moderator' where id = $1`, [user.id])
+  await changed(admin.id)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  assert.equal((await api.get('/who', { token: user.token })).json.role, 'user')
+  await query(`update account set role = 'user' where id = $1`, [user.id])
+})
+
+test('a deactivation that nobody announced counts within five seconds', async () => {
+  const victim = await api.register('unannounced@example.com')
+  assert.equal((await api.get('/who', { token: victim.token })).status, 200)
+  await query('update account set is_active = false where id = $1', [victim.id])
+  const now = Date.now()
+  mock.timers.enable({ apis: ['Date'], now: now + 4_000 })
+  try {
+    assert.equal((await api.get('/who', { token: victim.token })).status, 200, 'the cache is used')
+    mock.timers.setTime(now + 5_001)
+    assertUnauthenticated(await api.get('/who', { token: victim.token }))
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test('a public route knows its caller, and does not mind a bad credential', async () => {
+  assert.equal((await api.get('/who/public', { token: user.token })).json.id, user.id)
+  for (const authorization of ['Bearer nonsense', 'Basic x']) {
+    const answer = await api.get('/who/public', { headers: { authorization } })
+    assert.deepEqual([answer.status, answer.json], [200, null])
+  }
+  assert.equal((await api.get('/who/public')).json, null)
+})
+
+test('who may not call is told so before the input is looked at', async () => {
+  const answer = await api.post('/api/v1/documents/0/extract?force=maybe')
+  assertUnauthenticated(answer)
+})
