@@ -137,8 +137,11 @@ interface DatabaseError {
  * (https://www.postgresql.org/docs/current/errcodes-appendix.html). Anything else is returned as it is.
  */
 export function mapDatabaseError(error: unknown): unknown {
+  if (error instanceof Failure) return error
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code, constraint } = e as DatabaseError
+    // PostgreSQL quotes whole rows in it, hashes of passwords too, and logs print all that an error holds.
+    delete (e as { detail?: unknown }).detail
     if (typeof constraint === 'string') {
       const mapped = constraints[constraint]
       if (mapped !== undefined) return fail(mapped, {}, { cause: error })
