@@ -165,6 +165,12 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
         cookie(refreshCookieName(edge), '', REFRESH_PATH, 'Strict', 0),
       ]
       const headers = cookies.map((value): Header => ['set-cookie', secured(edge, value)])
+      // Also when the access token has expired: who presents the refresh token means to end its session.
+      const presented = readCookie(request, refreshCookieName(edge))
+      const digest = presented === null ? null : digestOf(presented)
+      if (digest !== null || caller !== null) {
+        await edge.db.run(revokeSession(digest, caller?.sessionId ?? null))
+      }
       if (caller === null) {
         return new Answer<{ detail: string }>({
           status: 401,
@@ -172,8 +178,6 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
           value: { detail: 'Not authenticated' },
         })
       }
-      const presented = readCookie(request, refreshCookieName(edge))
-      await edge.db.run(revokeSession(presented === null ? null : digestOf(presented), caller.sessionId))
       return new Answer({ headers, value: { detail: 'Logged out' } })
     },
   }),
