@@ -34,6 +34,8 @@ export class Exchange {
   /** The head of an answer, with the headers that all have. */
   head(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
+    // The log's line is written after the answer, when it can't be read any more; it names writes and refusals.
+    if (status >= 400 || this.request.method !== 'GET') void this.request.address
     const all: Header[] = [
       ...headers,
       ['x-request-id', this.requestId],
