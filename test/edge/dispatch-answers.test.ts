@@ -5,7 +5,7 @@ import pino from 'pino'
 import { z } from 'zod'
 import { area, json, route } from '../../edge/route.ts'
 import { fail } from '../../sql/errors.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const lines: string[] = []
 const log = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) })
@@ -50,7 +50,7 @@ const areas = [
     route({ method: 'delete', path: '/gone', summary: 'nothing', handle: () => undefined }),
   ]),
 ]
-const { api } = await edgeAndDatabase({ areas, log })
+const { api, url } = await edgeAndDatabase({ areas, log })
 const sized = (bytes: number, acceptEncoding?: string, method = 'GET') =>
   api.call(method, `/sized/${bytes}`, {
     headers: acceptEncoding === undefined ? {} : { 'accept-encoding': acceptEncoding },
@@ -167,9 +167,21 @@ test('writes and refusals are logged in one line with their request id, reads th
   await api.get('/nothing', { headers: { 'x-request-id': 'w-2' } })
   const logged = lines
     .map((line) => JSON.parse(line))
-    .map(({ requestId, method, path, status }) => [requestId, method, path, status])
+    .map(({ requestId, method, path, status, address }) => [requestId, method, path, status, address])
   assert.deepEqual(logged, [
-    ['w-1', 'POST', '/posted', 200],
-    ['w-2', 'GET', '/nothing', 404],
+    ['w-1', 'POST', '/posted', 200, '127.0.0.1'],
+    ['w-2', 'GET', '/nothing', 404, '127.0.0.1'],
   ])
+})
+
+test('behind a proxy that is trusted the log names the client that it names', async () => {
+  const proxied = await startEdge(url, { areas, log, env: { TRUST_PROXY: 'true' } })
+  const headers = { 'x-forwarded-for': '203.0.113.7, 10.0.0.1' }
+  lines.length = 0
+  await proxied.get('/nothing', { headers })
+  await api.get('/nothing', { headers })
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line).address),
+    ['203.0.113.7', '127.0.0.1'],
+  )
 })

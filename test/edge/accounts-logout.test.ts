@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startProcess } from '../service.ts'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
+
+const { api, url, query } = await edgeAndDatabase()
+await api.register('admin@example.com')
+let count = 0
+const newcomer = (): Promise<Account> => api.register(`user${++count}@example.com`)
+const logout = (headers: Record<string, string>) => api.post('/api/v1/auth/logout', { headers })
+const refresh = (token: string) =>
+  api.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
+
+function assertCleared(answer: Answered): void {
+  assert.deepEqual(answer.cookies, [
+    'millrace_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
+    'millrace_refresh=; Path=/api/v1/auth; Max-Age=0; HttpOnly; SameSite=Strict',
+  ])
+  assert.equal(answer.headers['cache-control'], 'no-store')
+}
+
+test('logging out with the cookies revokes the refresh token and clears both', async () => {
+  const { token, refresh: cookie } = await newcomer()
+  const answer = await logout({ cookie: `millrace_session=${token}; millrace_refresh=${cookie}` })
+  assert.equal(answer.status, 200)
+  assert.deepEqual(Object.keys(answer.json), ['detail'])
+  assertCleared(answer)
+  assert.equal((await refresh(cookie)).status, 401)
+})
+
+test('logging out with a bearer token ends its session too, though no cookie came', async () => {
+  const { token, refresh: cookie } = await newcomer()
+  const answer = await logout({ authorization: `Bearer ${token}` })
+  assert.equal(answer.status, 200)
+  assertCleared(answer)
+  assert.equal((await refresh(cookie)).status, 401)
+})
+
+test('the access token stays good until it expires', async () => {
+  const { token } = await newcomer()
+  await logout({ authorization: `Bearer ${token}` })
+  assert.equal((await api.get('/api/v1/auth/me', { token })).status, 200)
+})
+
+test('logging out ends one session, not the others of the account', async () => {
+  const { email, token } = await newcomer()
+  const elsewhere = await api.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD } })
+  await logout({ authorization: `Bearer ${token}` })
+  assert.equal((await refresh(elsewhere.cookie('millrace_refresh'))).status, 200)
+})
+
+test('who is not signed in gets 401, and the cookies are cleared all the same', async () => {
+  for (const headers of [
+    {},
+    { cookie: 'millrace_session=nonsense' },
+    { authorization: 'Bearer nonsense' },
+  ] as Record<string, string>[]) {
+    const answer = await logout(headers)
+    assert.deepEqual([answer.status, answer.json], [401, { detail: 'Not authenticated' }])
+    assert.equal(answer.headers['www-authenticate'], 'Bearer')
+    assertCleared(answer)
+  }
+})
+
+test('a refresh token that comes with an access token of the past is revoked: its holder meant to leave', async () => {
+  const { refresh: cookie } = await newcomer()
+  const answer = await logout({ cookie: `millrace_session=expired; millrace_refresh=${cookie}` })
+  assert.equal(answer.status, 401)
+  assertCleared(answer)
+  assert.equal((await refresh(cookie)).status, 401)
+})
+
+test('logging out twice is harmless', async () => {
+  const { token, refresh: cookie } = await newcomer()
+  for (let i = 0; i < 2; i++)
+    assert.equal(
+      (await logout({ cookie: `millrace_session=${token}; millrace_refresh=${cookie}` })).status,
+      200,
+    )
+})
+
+test('no password, hash, token or digest reaches an answer or a log, whatever goes wrong', async () => {
+  const edge = await startProcess('edge', url, { LOG_LEVEL: 'trace' })
+  const base = `http://127.0.0.1:${edge.ready.port}/api/v1/auth`
+  const secret = 'Tr0ub4dor&3-hunter2'
+  const seen: string[] = []
+  const post = async (path: string, init: RequestInit): Promise<Response> => {
+    const response = await fetch(`${base}${path}`, { method: 'POST', ...init })
+    seen.push(await response.text())
+    return response
+  }
+  const json = (body: object): RequestInit => ({
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  })
+  const registered = await post('/register', json({ email: 'secret@example.com', password: secret }))
+  await post('/register', json({ email: 'secret@example.com', password: secret }))
+  await post('/register', json({ email: 'bad', password: secret, [secret]: secret }))
+  await post('/register', json({ email: 'short@example.com', password: secret.slice(0, 7) }))
+  await post('/register', {
+    body: `{"password":"${secret}"`,
+    headers: { 'content-type': 'application/json' },
+  })
+  const cookies = registered.headers.getSetCookie().map((cookie) => /=([^;]+)/.exec(cookie)![1]!)
+  await post('/refresh', { headers: { cookie: `millrace_refresh=${cookies[1]}` } })
+  await post('/token', {
+    body: new URLSearchParams({ username: 'secret@example.com', password: `${secret}!` }),
+  })
+  // The statement that carries the hash fails in a way that nobody foresaw.
+  await query(`alter table account add constraint surprise check (email <> 'surprise@example.com')`)
+  const failed = await post('/register', json({ email: 'surprise@example.com', password: secret }))
+  assert.equal(failed.status, 500)
+  await query('alter table session rename to elsewhere')
+  assert.equal(
+    (
+      await post('/token', {
+        body: new URLSearchParams({ username: 'secret@example.com', password: secret }),
+      })
+    ).status,
+    500,
+  )
+  await query('alter table elsewhere rename to session')
+  await edge.kill('SIGTERM')
+  const log = edge.log.join('\n')
+  assert.match(log, /A request failed/, 'there is a log to look at')
+  assert.doesNotMatch(seen.slice(2).join('\n'), /surprise|constraint|relation|select |insert /i)
+  for (const text of [log, ...seen.filter((answer) => !answer.includes('Unrecognized'))]) {
+    for (const value of [secret, secret.slice(0, 7), ...cookies, '$argon2id$'])
+      assert.equal(text.includes(value), false, `${value} in ${text}`)
+  }
+})

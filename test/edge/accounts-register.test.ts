@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { type Answered, type Api, PASSWORD, startEdge } from './harness.ts'
+
+const REGISTER = '/api/v1/auth/register'
+const { url, query } = await testDatabase()
+const empty = await testDatabase()
+const [api, secure, closed, second] = await Promise.all([
+  startEdge(url),
+  startEdge(url, {
+    env: {
+      PUBLIC_BASE_URL: 'https://mill.example.com',
+      PROJECT_NAME: 'mill',
+      ACCESS_TOKEN_MINUTES: '5',
+      REFRESH_TOKEN_DAYS: '2',
+    },
+  }),
+  startEdge(url, { env: { REGISTRATION_ENABLED: 'false' } }),
+  startEdge(empty.url),
+])
+const register = (json: unknown, edge: Api = api) => edge.post(REGISTER, { json })
+const login = (email: string, edge: Api = api) =>
+  edge.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD } })
+
+function assertRefused(answer: Answered, field: string | null): void {
+  assert.equal(answer.status, 422, answer.text)
+  assert.deepEqual(answer.json.errors[0].loc, field === null ? ['body'] : ['body', field])
+  assert.deepEqual(answer.cookies, [])
+}
+
+test('twenty registrations at once on an empty database make exactly one admin', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      register({ email: `u${i}@example.com`, password: PASSWORD }, second),
+    ),
+  )
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    Array(20).fill(200),
+  )
+  const roles = answers.map(({ json }) => json.role).sort()
+  assert.deepEqual(roles, ['admin', ...Array(19).fill('user')])
+  const rows = await empty.query(`select role, count(*)::int as n from account group by role order by role`)
+  assert.deepEqual(rows, [
+    { role: 'admin', n: 1 },
+    { role: 'user', n: 19 },
+  ])
+})
+
+test('the same address twenty times at once makes one account', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      register({ email: i % 2 ? 'one@example.com' : 'ONE@example.com', password: PASSWORD }, second),
+    ),
+  )
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(19).fill(400)])
+  const [{ n }] = (await empty.query(
+    `select count(*)::int as n from account where email = 'one@example.com'`,
+  )) as [{ n: number }]
+  assert.equal(n, 1)
+})
+
+test('the first account is admin, the next is a user, with all fields of a User', async () => {
+  const first = await register({
+    email: 'first@example.com',
+    password: PASSWORD,
+    full_name: '  Ada Lovelace ',
+  })
+  assert.equal(first.status, 200)
+  const { created_at, id, ...user } = first.json
+  assert.deepEqual(user, {
+    email: 'first@example.com',
+    full_name: 'Ada Lovelace',
+    is_active: true,
+    is_verified: false,
+    role: 'admin',
+    last_login: null,
+    updated_at: null,
+  })
+  assert.ok(Number.isInteger(id))
+  assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.ok(Math.abs(Date.parse(created_at) - Date.now()) < 60_000, 'in UTC')
+  const next = await register({ email: 'second@example.com', password: PASSWORD })
+  assert.deepEqual([next.json.role, next.json.full_name], ['user', null])
+})
+
+test('a role can not be asked for', async () => {
+  for (const field of ['role', 'is_verified', 'id', 'is_admin']) {
+    assertRefused(await register({ email: 'r@example.com', password: PASSWORD, [field]: 'admin' }), null)
+  }
+})
+
+test('with ADMIN_EMAIL set, the first to register is a user', async () => {
+  const fresh = await testDatabase()
+  const edge = await startEdge(fresh.url, {
+    env: { ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: PASSWORD },
+  })
+  assert.equal(
+    (await register({ email: 'somebody@example.com', password: PASSWORD }, edge)).json.role,
+    'user',
+  )
+})
+
+test('registration signs in: two cookies with exactly these attributes, and no token in the body', async () => {
+  const answer = await register({ email: 'cookies@example.com', password: PASSWORD })
+  assert.equal(answer.cookies.length, 2)
+  const [session, refresh] = answer.cookies
+  assert.match(
+    session!,
+    /^millrace_session=[\w-]+\.[\w-]+\.[\w-]+; Path=\/; Max-Age=900; HttpOnly; SameSite=Lax$/,
+  )
+  assert.match(
+    refresh!,
+    /^millrace_refresh=[\w-]{43}; Path=\/api\/v1\/auth; Max-Age=1209600; HttpOnly; SameSite=Strict$/,
+  )
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.doesNotMatch(answer.text, /token|password|eyJ/)
+  const me = await api.get('/api/v1/auth/me', {
+    headers: { cookie: `millrace_session=${answer.cookie('millrace_session')}` },
+  })
+  assert.deepEqual([me.status, me.json.email], [200, 'cookies@example.com'])
+})
+
+test('behind https the cookies are Secure, named after the project, and live as long as the settings say', async () => {
+  const answer = await register({ email: 'secure@example.com', password: PASSWORD }, secure)
+  const [session, refresh] = answer.cookies
+  assert.match(session!, /^mill_session=[^;]+; Path=\/; Max-Age=300; HttpOnly; SameSite=Lax; Secure$/)
+  assert.match(
+    refresh!,
+    /^mill_refresh=[^;]+; Path=\/api\/v1\/auth; Max-Age=172800; HttpOnly; SameSite=Strict; Secure$/,
+  )
+})
+
+test('the password is stored as argon2id with 19 MiB, two passes and a salt of its own', async () => {
+  await register({ email: 'hash1@example.com', password: PASSWORD })
+  await register({ email: 'hash2@example.com', password: PASSWORD })
+  const rows = await query(`select password_hash as hash from account where email like 'hash_@example.com'`)
+  for (const { hash } of rows)
+    assert.match(hash as string, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+  assert.notEqual(rows[0]!.hash, rows[1]!.hash)
+})
+
+test('of the refresh token only the digest is stored', async () => {
+  const answer = await register({ email: 'digest@example.com', password: PASSWORD })
+  const token = answer.cookie('millrace_refresh')
+  const [row] = await query(
+    `select t.*, now() + interval '14 days' - t.expires_at < interval '1 minute' as fresh from refresh_token t
+     join session s on s.id = t.session_id where s.account_id = $1`,
+    [answer.json.id],
+  )
+  assert.deepEqual(row!.digest, createHash('sha256').update(token).digest())
+  assert.equal(row!.fresh, true)
+  const columns = await query(
+    `select table_name, column_name from information_schema.columns where table_schema = 'public' and data_type in ('text', 'character varying', 'jsonb')`,
+  )
+  for (const { table_name, column_name } of columns) {
+    const found = await query(
+      `select 1 from "${table_name}" where position($1 in "${column_name}"::text) > 0`,
+      [token],
+    )
+    assert.deepEqual(found, [], `${table_name}.${column_name}`)
+  }
+})
+
+test('an address that is taken is 400, whatever its case and the spaces around it', async () => {
+  await register({ email: 'Taken@Example.com', password: PASSWORD })
+  for (const email of ['taken@example.com', 'TAKEN@EXAMPLE.COM', ' taken@example.com\t']) {
+    const answer = await register({ email, password: 'another password' })
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [400, { detail: 'An account with this email already exists' }],
+    )
+    assert.deepEqual(answer.cookies, [])
+  }
+  assert.equal((await login('taken@example.com')).status, 200)
+})
+
+test('addresses are trimmed and in lower case', async () => {
+  assert.equal(
+    (await register({ email: '  Mixed.Case+Tag@Example.COM ', password: PASSWORD })).json.email,
+    'mixed.case+tag@example.com',
+  )
+})
+
+test('what is no address is 422', async () => {
+  const wrong = [
+    '',
+    'a',
+    'a@',
+    '@b.c',
+    'a b@example.com',
+    'a@b',
+    'a@example..com',
+    `${'a'.repeat(320)}@example.com`,
+    'ä@example.com',
+    'a\0@example.com',
+    1,
+    null,
+  ]
+  for (const email of wrong) assertRefused(await register({ email, password: PASSWORD }), 'email')
+  assertRefused(await register({ password: PASSWORD }), 'email')
+})
+
+test('a password has 8 to 1024 characters', async () => {
+  for (const password of ['', '1234567', 'x'.repeat(1025), 12345678, null]) {
+    assertRefused(await register({ email: 'p@example.com', password }), 'password')
+  }
+  assertRefused(await register({ email: 'p@example.com' }), 'password')
+  assert.equal((await register({ email: 'p8@example.com', password: '12345678' })).status, 200)
+  const longest = 'ü€'.repeat(512)
+  assert.equal((await register({ email: 'p1024@example.com', password: longest })).status, 200)
+  const found = await api.post('/api/v1/auth/token', {
+    form: { username: 'p1024@example.com', password: longest },
+  })
+  assert.equal(found.status, 200, 'and all of it counts')
+  const cut = await api.post('/api/v1/auth/token', {
+    form: { username: 'p1024@example.com', password: longest.slice(0, -1) },
+  })
+  assert.equal(cut.status, 401)
+})
+
+test('a name is optional, a string, and has at most 200 characters', async () => {
+  assert.equal(
+    (await register({ email: 'n1@example.com', password: PASSWORD, full_name: null })).json.full_name,
+    null,
+  )
+  assert.equal(
+    (await register({ email: 'n2@example.com', password: PASSWORD, full_name: '名'.repeat(200) })).status,
+    200,
+  )
+  for (const full_name of ['x'.repeat(201), 1, {}, 'nul\0']) {
+    assertRefused(await register({ email: 'n3@example.com', password: PASSWORD, full_name }), 'full_name')
+  }
+})
+
+test('is_active false is honoured: the account is there, and nobody can sign in to it', async () => {
+  const answer = await register({ email: 'inactive@example.com', password: PASSWORD, is_active: false })
+  assert.deepEqual([answer.status, answer.json.is_active], [200, false])
+  const refused = await login('inactive@example.com')
+  assert.deepEqual([refused.status, refused.json], [403, { detail: 'This account is deactivated' }])
+  assert.deepEqual(refused.cookies, [])
+  for (const is_active of ['false', 0, null])
+    assertRefused(await register({ email: 'i@example.com', password: PASSWORD, is_active }), 'is_active')
+})
+
+test('cookies of an account that was never active admit nobody', async () => {
+  const answer = await register({ email: 'inactive2@example.com', password: PASSWORD, is_active: false })
+  for (const cookie of answer.cookies.map((value) => value.split(';')[0]!)) {
+    assert.equal((await api.get('/api/v1/auth/me', { headers: { cookie } })).status, 401)
+    assert.equal((await api.post('/api/v1/auth/refresh', { headers: { cookie } })).status, 401)
+  }
+})
+
+test('every problem of a registration is told at once', async () => {
+  const answer = await register({ email: 'x', password: 'y', is_active: 'z' })
+  assert.deepEqual(
+    answer.json.errors.map(({ loc }: { loc: string[] }) => loc[1]),
+    ['email', 'password', 'is_active'],
+  )
+})
+
+test('a closed registration is 403, whatever is sent', async () => {
+  const answer = await register({ email: 'late@example.com', password: PASSWORD }, closed)
+  assert.deepEqual([answer.status, answer.json], [403, { detail: 'Registration is closed' }])
+  assert.deepEqual(await query(`select 1 from account where email = 'late@example.com'`), [])
+  assert.equal((await login('first@example.com', closed)).status, 200, 'signing in is not registering')
+})

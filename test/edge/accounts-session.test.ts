@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+
+const { api, url, query } = await edgeAndDatabase()
+// A second edge process on the same database.
+const other = await startEdge(url)
+await api.register('admin@example.com')
+let count = 0
+const newcomer = (): Promise<Account> => api.register(`user${++count}@example.com`)
+const login = (username: string, password = PASSWORD) =>
+  api.post('/api/v1/auth/token', { form: { username, password } })
+const refresh = (token: string, edge = api) =>
+  edge.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
+const digest = (token: string) => createHash('sha256').update(token).digest()
+
+function assertNoRefresh(answer: Answered): void {
+  assert.equal(answer.status, 401)
+  assert.deepEqual(answer.json, { detail: 'The refresh token is missing, expired or revoked' })
+  assert.equal(answer.headers['www-authenticate'], 'Bearer')
+  assert.equal(answer.cookies.length, 0)
+}
+
+test('a login answers a bearer token and sets both cookies', async () => {
+  const { email, id } = await newcomer()
+  const answer = await login(email)
+  assert.equal(answer.status, 200)
+  assert.deepEqual(Object.keys(answer.json).sort(), ['access_token', 'token_type'])
+  assert.equal(answer.json.token_type, 'bearer')
+  assert.match(answer.cookies[0]!, /^millrace_session=[^;]+; Path=\/; Max-Age=900; HttpOnly; SameSite=Lax$/)
+  assert.match(
+    answer.cookies[1]!,
+    /^millrace_refresh=[\w-]{43}; Path=\/api\/v1\/auth; Max-Age=1209600; HttpOnly; SameSite=Strict$/,
+  )
+  assert.equal(answer.cookie('millrace_session'), answer.json.access_token)
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal((await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json.id, id)
+})
+
+test('a login finds the address in any case, and notes when it was', async () => {
+  const { email } = await newcomer()
+  const { json } = await login(` ${email.toUpperCase()} `)
+  const me = await api.get('/api/v1/auth/me', { token: json.access_token })
+  assert.ok(Math.abs(Date.parse(me.json.last_login) - Date.now()) < 60_000)
+})
+
+test('a wrong password and an unknown address are the same 401', async () => {
+  const { email } = await newcomer()
+  const answers = [
+    await login(email, 'wrong password'),
+    await login('nobody@example.com'),
+    await login(email, PASSWORD.toUpperCase()),
+  ]
+  for (const answer of answers) {
+    assert.deepEqual([answer.status, answer.json], [401, { detail: 'Incorrect email or password' }])
+    assert.equal(answer.headers['www-authenticate'], 'Bearer')
+    assert.deepEqual(answer.cookies, [])
+  }
+})
+
+test('an unknown address costs as much as a wrong password', async () => {
+  const { email } = await newcomer()
+  const runs: [number[], number[]] = [[], []]
+  // In turns, so that what else the machine does costs both alike.
+  for (let i = 0; i < 16; i++) {
+    const startedAt = performance.now()
+    await login(i % 2 ? 'nobody@example.com' : email, 'wrong password')
+    runs[i % 2]!.push(performance.now() - startedAt)
+  }
+  const [known, unknown] = runs.map((times) => times.sort((a, b) => a - b)[1]!) as [number, number]
+  assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`)
+})
+
+test('a deactivated account is told so only with the right password', async () => {
+  const { email, id } = await newcomer()
+  await query('update account set is_active = false where id = $1', [id])
+  assert.equal((await login(email, 'wrong password')).status, 401)
+  const answer = await login(email)
+  assert.deepEqual([answer.status, answer.json], [403, { detail: 'This account is deactivated' }])
+})
+
+test('a login takes a form, and nothing else', async () => {
+  const { email } = await newcomer()
+  assert.equal(
+    (await api.post('/api/v1/auth/token', { json: { username: email, password: PASSWORD } })).status,
+    415,
+  )
+  const query = new URLSearchParams({ username: email, password: PASSWORD })
+  assert.equal((await api.post(`/api/v1/auth/token?${query}`)).status, 422)
+  assert.equal((await api.get('/api/v1/auth/token')).status, 405)
+  const missing = await api.post('/api/v1/auth/token', { form: { username: email } })
+  assert.deepEqual([missing.status, missing.json.errors[0].loc], [422, ['body', 'password']])
+  const oauth = { grant_type: 'password', scope: '', client_id: 'x', username: email, password: PASSWORD }
+  assert.equal(
+    (await api.post('/api/v1/auth/token', { form: oauth })).status,
+    200,
+    'with the other fields of OAuth',
+  )
+})
+
+test('/me is the account that calls', async () => {
+  const { email, id, token } = await newcomer()
+  const answer = await api.get('/api/v1/auth/me', { token })
+  assert.equal(answer.status, 200)
+  const fields = [
+    'created_at',
+    'email',
+    'full_name',
+    'id',
+    'is_active',
+    'is_verified',
+    'last_login',
+    'role',
+    'updated_at',
+  ]
+  assert.deepEqual(Object.keys(answer.json).sort(), fields)
+  assert.deepEqual([answer.json.id, answer.json.email], [id, email])
+  assert.equal((await api.get('/api/v1/auth/me')).status, 401)
+})
+
+test('a refresh rotates: a new token, both cookies, the same session, the old token used up', async () => {
+  const account = await newcomer()
+  const answer = await refresh(account.refresh)
+  assert.equal(answer.status, 200)
+  assert.deepEqual(
+    [Object.keys(answer.json).sort(), answer.json.token_type],
+    [['access_token', 'token_type'], 'bearer'],
+  )
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  const next = answer.cookie('millrace_refresh')
+  assert.notEqual(next, account.refresh)
+  assert.equal(answer.cookie('millrace_session'), answer.json.access_token)
+  assert.equal((await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json.id, account.id)
+  const rows = await query(
+    `select digest, session_id, rotated_at is not null as used from refresh_token t join session s on s.id = t.session_id
+     where s.account_id = $1 order by t.created_at`,
+    [account.id],
+  )
+  assert.deepEqual(
+    rows.map(({ used }) => used),
+    [true, false],
+  )
+  assert.equal(rows[0]!.session_id, rows[1]!.session_id)
+  assert.deepEqual(rows[1]!.digest, digest(next))
+})
+
+test('a refresh slides: its successor lives as long as a new one', async () => {
+  const account = await newcomer()
+  await query(`update refresh_token set expires_at = now() + interval '1 minute' where digest = $1`, [
+    digest(account.refresh),
+  ])
+  const next = (await refresh(account.refresh)).cookie('millrace_refresh')
+  const [row] = await query(
+    `select expires_at > now() + interval '13 days 23 hours' as slid from refresh_token where digest = $1`,
+    [digest(next)],
+  )
+  assert.equal(row!.slid, true)
+})
+
+test('a replay revokes the whole family: the stolen chain ends wherever it has come to', async () => {
+  const account = await newcomer()
+  const second = (await refresh(account.refresh)).cookie('millrace_refresh')
+  const third = (await refresh(second)).cookie('millrace_refresh')
+  assertNoRefresh(await refresh(account.refresh))
+  for (const token of [third, second, account.refresh]) assertNoRefresh(await refresh(token))
+})
+
+test('a replay does not touch other sessions of the account', async () => {
+  const account = await newcomer()
+  const elsewhere = (await login(account.email)).cookie('millrace_refresh')
+  await refresh(account.refresh)
+  assertNoRefresh(await refresh(account.refresh))
+  assert.equal((await refresh(elsewhere)).status, 200)
+})
+
+test('of many refreshes with one token at once, over two processes, at most one wins', async () => {
+  for (let round = 0; round < 3; round++) {
+    const account = await newcomer()
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => refresh(account.refresh, i % 2 ? api : other)),
+    )
+    const won = answers.filter(({ status }) => status === 200)
+    assert.ok(won.length <= 1, `${won.length} won`)
+    assert.deepEqual(
+      answers.filter(({ status }) => status !== 200 && status !== 401),
+      [],
+    )
+    const [row] = await query(
+      `select count(*)::int as current from refresh_token t join session s on s.id = t.session_id
+       where s.account_id = $1 and t.rotated_at is null and s.revoked_at is null`,
+      [account.id],
+    )
+    assert.equal(row!.current, 0, 'and the family is revoked')
+  }
+})
+
+test('without the cookie, with an unknown or a broken one, it is 401', async () => {
+  assertNoRefresh(await api.post('/api/v1/auth/refresh'))
+  for (const token of ['', 'x', 'A'.repeat(43), '%00', 'a'.repeat(2000)])
+    assertNoRefresh(await refresh(token))
+})
+
+test('the refresh token counts in its cookie only', async () => {
+  const account = await newcomer()
+  assertNoRefresh(await api.post('/api/v1/auth/refresh', { token: account.refresh }))
+  assertNoRefresh(await api.post('/api/v1/auth/refresh', { token: account.token }))
+  assertNoRefresh(await api.post('/api/v1/auth/refresh', { json: { refresh_token: account.refresh } }))
+  assert.equal((await refresh(account.refresh)).status, 200, 'and none of that used it up')
+})
+
+test('an expired refresh token is 401, and stays what it was', async () => {
+  const account = await newcomer()
+  await query(`update refresh_token set expires_at = now() - interval '1 second' where digest = $1`, [
+    digest(account.refresh),
+  ])
+  assertNoRefresh(await refresh(account.refresh))
+})
+
+test('a deactivated account can not refresh', async () => {
+  const account = await newcomer()
+  await query('update account set is_active = false where id = $1', [account.id])
+  assertNoRefresh(await refresh(account.refresh))
+})
+
+test('a new token carries the role that the account has now', async () => {
+  const account = await newcomer()
+  await query(`update account set role = 'moderator' where id = $1`, [account.id])
+  const { access_token } = (await refresh(account.refresh)).json
+  assert.equal(JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).role, 'moderator')
+})
