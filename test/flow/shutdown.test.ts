@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+const STOP_MS = 10_000
+const PAGES = 24
+
+const { url, query } = await testDatabase()
+// A document outlasts the time that a stopping worker gives it.
+await crash.witness(query, 250)
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+/** Asks a process to end; its exit code, once it has within the time that a platform gives. */
+async function stop({ process }: Child): Promise<number | null> {
+  process.kill('SIGTERM')
+  await until('the process ends', () => process.exitCode !== null || process.signalCode !== null, STOP_MS)
+  return process.exitCode
+}
+
+test('a worker that is told to stop hands its job over', async () => {
+  const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
+  const id = await crash.uploadText(client, PAGES, 'handed over')
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  await crash.pagesStored(query, jobId, 3)
+
+  const [holder] = await crash.holderOf(query, jobId, workers)
+  assert.equal(await stop(holder), 0)
+  const frames = await stream.finished()
+  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertGapless(query, jobId, frames)
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  const { attempt, tries, losses } = await crash.jobRow(query, jobId)
+  assert.deepEqual({ attempt, tries, losses }, { attempt: 2, tries: 1, losses: 0 })
+  const leases = await query('select id from worker_lease where id = $1', [holder.ready.lease])
+  assert.deepEqual(leases, [], 'the lease is given back')
+})
+
+test('a worker that is told to stop lets a job end that is nearly done', async () => {
+  const worker = await crash.startWorker(url, 'first')
+  const jobId = await crash.extract(client, await crash.uploadText(client, 5, 'nearly done'))
+  await crash.pagesStored(query, jobId, 1)
+  assert.equal(await stop(worker), 0)
+  const { status, attempt } = await crash.jobRow(query, jobId)
+  assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })
+})
+
+test('an edge that is told to stop asks the readers of its streams to come back', async () => {
+  const leaving = await startProcess('edge', url)
+  const reader = new Client(leaving.ready.port!)
+  reader.token = client.token
+  // No worker runs: the job goes on waiting.
+  const jobId = await crash.extract(reader, await crash.uploadText(reader, 2, 'waits for a worker'))
+  const paths = [`/api/v1/jobs/${jobId}/events`, '/api/v1/jobs/events']
+  const texts = await Promise.all(paths.map(async (path) => readText(await reader.fetch(path))))
+  await until('the streams have begun', () => texts.every(({ text }) => text.includes(jobId)))
+  assert.equal(await stop(leaving), 0)
+  await until('the streams end', () => texts.every(({ ended }) => ended))
+  for (const { text, broken } of texts) {
+    assert.equal(broken, false, 'the stream ends in order')
+    assert.match(text, /retry: \d+\n\n$/)
+  }
+})
+
+test('an edge that is told to stop answers what it was asked', async () => {
+  const [leaving] = await Promise.all([startProcess('edge', url), crash.startWorker(url, 'first')])
+  const asking = new Client(leaving.ready.port!)
+  asking.token = client.token
+  const id = await crash.uploadText(client, 6, 'asked for')
+  const answer = asking.post(`/api/v1/documents/${id}/extract`)
+  const jobId = await until('the job is there', async () => {
+    const [row] = await query('select id from job where actor = $1', [`document:${id}`])
+    return row?.id as string
+  })
+  await crash.pagesStored(query, jobId, 1)
+  const stopped = stop(leaving)
+  const { status } = await answer
+  assert.equal(status, 200)
+  assert.equal(await stopped, 0)
+})
+
+interface Text {
+  text: string
+  ended: boolean
+  broken: boolean
+}
+
+/** Collects what a response says. */
+function readText(response: Response): Text {
+  const read: Text = { text: '', ended: false, broken: false }
+  const take = async (): Promise<void> => {
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      read.text += decoder.decode(chunk, { stream: true })
+    }
+  }
+  take()
+    .catch(() => {
+      read.broken = true
+    })
+    .finally(() => {
+      read.ended = true
+    })
+  return read
+}
