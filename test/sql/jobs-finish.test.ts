@@ -193,6 +193,22 @@ describe('job_finish', () => {
     })
   }
 
+  test('a message that commits while its actor becomes idle is sent', async () => {
+    const job = await ledger.running({ actor: 'late-message' }, lease)
+    const late = spec({ actor: 'late-message' })
+    const finishing = await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query('select job_enqueue($1)', [JSON.stringify([late])])
+      const finishing = ledger.finish({ ...job, outcome: 'done' })
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      await client.query('commit')
+      return { ended: finishing }
+    })
+    assert.deepEqual(await finishing.ended, [job.id])
+    assert.equal(await ledger.status(late.id), 'sent')
+    assert.equal((await ledger.deliveries(late.id)).length, 1)
+  })
+
   test('many ends in one call: each its own, every idle actor goes on', async () => {
     const busy = await Promise.all(Array.from({ length: 12 }, (_, i) => busyActor(`many-${i}`)))
     const outcomes = ['done', 'retry', 'failed', 'release', 'cancelled', 'lost'] as const

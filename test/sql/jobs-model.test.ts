@@ -1,0 +1,30 @@
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { testDatabase } from '../database.ts'
+import { createWorld, operation } from './ledger-model.ts'
+
+const base = await testDatabase()
+const LANES = 5
+
+test('whatever clients, workers and crashes do at once, no job is lost, doubled or out of order', {
+  timeout: 60_000,
+}, async () => {
+  const lane = fc.array(operation, { minLength: 5, maxLength: 30 })
+  const lanes = fc.array(lane, { minLength: LANES, maxLength: LANES })
+  await fc.assert(
+    fc.asyncProperty(lanes, async (all) => {
+      await base.query('truncate job, job_event, worker_lease, graphile_worker._private_jobs')
+      const world = await createWorld(base)
+      const busy = Promise.all(
+        all.map(async (operations) => {
+          for (const one of operations) await world.run(one)
+        }),
+      )
+      await Promise.all([busy, world.watch(busy)])
+      await world.drain()
+      await world.check()
+    }),
+    // What happens at once differs from run to run, so a smaller example would be another one.
+    { numRuns: Number(process.env.MODEL_RUNS ?? 12), endOnFailure: true },
+  )
+})
