@@ -6,14 +6,24 @@ import type { AnyTask } from './task.ts'
 /** Every task, one line each. */
 export const tasks: readonly AnyTask[] = [extract, housekeeping, noop] as unknown as readonly AnyTask[]
 
-const byName = new Map(tasks.map((task) => [task.name, task]))
+/** Finds a task by its name. @throws when none has it: the job is of another version. */
+export type TaskFinder = (name: string) => AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> }
 
-/** @throws when no task has the name: the job is of another version. */
-export function taskNamed(name: string): AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> } {
-  const task = byName.get(name)
-  if (task === undefined) throw new Error(`No task is named ${name}`)
-  return task as never
+export function finderOf(some: readonly AnyTask[]): TaskFinder {
+  const byName = new Map(some.map((task) => [task.name, task]))
+  return (name) => {
+    const task = byName.get(name)
+    if (task === undefined) throw new Error(`No task is named ${name}`)
+    return task as never
+  }
 }
 
-/** The queue groups, in order of their names. */
-export const QUEUES: readonly string[] = [...new Set(tasks.map((task) => task.queue))].sort()
+/** Every task, and the `tasks` of other modules by their URLs: tests bring some of their own. */
+export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
+  const more = await Promise.all(modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>))
+  return [...tasks, ...more.flatMap((module) => module.tasks)]
+}
+
+/** The queue groups of tasks, in order of their names. */
+export const queuesOf = (some: readonly AnyTask[]): readonly string[] =>
+  [...new Set(some.map((task) => task.queue))].sort()

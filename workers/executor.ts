@@ -1,5 +1,5 @@
 import type { Claimed, FinishEntry, Heartbeat } from '../sql/jobs.ts'
-import { taskNamed } from '../tasks/index.ts'
+import type { TaskFinder } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Ledger } from './ledger.ts'
 import type { Pools } from './pools.ts'
@@ -26,8 +26,13 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 const RETRY_BASE_MS = 1000
 const RETRY_MOST_MS = 300_000
 
-export function createExecutor(options: { ledger: Ledger; pools: Pools; log: Log }): Executor {
-  const { ledger, pools, log } = options
+export function createExecutor(options: {
+  ledger: Ledger
+  pools: Pools
+  log: Log
+  taskNamed: TaskFinder
+}): Executor {
+  const { ledger, pools, log, taskNamed } = options
   const running = new Map<
     string,
     { attempt: number; abort: (reason: AbortReason) => void; stall: NodeJS.Timeout | undefined }

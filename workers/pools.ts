@@ -27,6 +27,8 @@ export interface PoolsOptions {
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
   /** How long a job may take to follow its abort signal, in ms. */
   readonly killGraceMs?: number
+  /** Modules with more tasks, see `loadTasks`. */
+  readonly taskModules?: readonly string[]
 }
 
 interface Running {
@@ -184,7 +186,11 @@ function killThread({ job, pool, threadId }: Running, log: Log): void {
   void thread?.terminate()
 }
 
-function makePool({ settings, databaseUrl }: PoolsOptions, name: PoolName, channel: string): Piscina {
+function makePool(
+  { settings, databaseUrl, taskModules = [] }: PoolsOptions,
+  name: PoolName,
+  channel: string,
+): Piscina {
   const threads =
     name === 'model'
       ? 1
@@ -198,7 +204,7 @@ function makePool({ settings, databaseUrl }: PoolsOptions, name: PoolName, chann
     closeTimeout: 1000,
     // Any other mode stops the thread's event loop between tasks, and with it its database connections.
     atomics: 'disabled',
-    workerData: { settings, databaseUrl, channel, pool: name } satisfies ThreadData,
+    workerData: { settings, databaseUrl, channel, pool: name, taskModules } satisfies ThreadData,
     ...(name === 'cpu' ? { resourceLimits: { maxOldGenerationSizeMb: CPU_HEAP_MB } } : {}),
   })
 }

@@ -59,4 +59,5 @@ export interface ThreadData {
   readonly databaseUrl: string
   readonly channel: string
   readonly pool: 'io' | 'cpu' | 'model'
+  readonly taskModules: readonly string[]
 }

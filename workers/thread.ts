@@ -4,7 +4,7 @@ import { createDatabase, nothing, sql } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
-import { taskNamed } from '../tasks/index.ts'
+import { finderOf, loadTasks } from '../tasks/index.ts'
 import type {
   AbortCommand,
   AbortReason,
@@ -21,7 +21,8 @@ import { createProviders } from './providers/index.ts'
  * end; only the main thread writes to the job ledger.
  */
 
-const { settings, databaseUrl, channel, pool } = workerData as ThreadData
+const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
+const taskNamed = finderOf(await loadTasks(taskModules))
 const db = createDatabase({
   url: databaseUrl,
   applicationName: `${settings.projectName}-${pool}-thread`,

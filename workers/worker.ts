@@ -2,7 +2,7 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { createQueuePool } from '../sql/driver.ts'
 import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
-import { QUEUES, tasks } from '../tasks/index.ts'
+import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
@@ -27,14 +27,19 @@ export interface WorkerOptions {
   /** A direct connection for LISTEN, when the other one goes through a pooler. */
   readonly directUrl: string
   readonly log: Log
+  /** Modules with more tasks, see `loadTasks`. */
+  readonly taskModules?: readonly string[]
 }
 
 // Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal.
 const DRAIN_MS = 4000
 
 /** Starts a worker; resolves when it holds its lease and fetches jobs. */
-export async function startWorker({ settings, databaseUrl, directUrl, log }: WorkerOptions): Promise<Worker> {
-  const queues = (settings.workerQueues ?? QUEUES).filter((queue) => QUEUES.includes(queue))
+export async function startWorker(options: WorkerOptions): Promise<Worker> {
+  const { settings, databaseUrl, directUrl, log, taskModules = [] } = options
+  const tasks = await loadTasks(taskModules)
+  const all = queuesOf(tasks)
+  const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
   const applicationName = `${settings.projectName}-worker`
   const db = createDatabase({ url: databaseUrl, applicationName, size: 6, validateRows: settings.checked })
   const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
@@ -51,8 +56,8 @@ export async function startWorker({ settings, databaseUrl, directUrl, log }: Wor
     executor?.heard(event)
     ledger.progress(event)
   }
-  const pools = createPools({ settings, databaseUrl, log, onEvent })
-  executor = createExecutor({ ledger, pools, log })
+  const pools = createPools({ settings, databaseUrl, log, onEvent, taskModules })
+  executor = createExecutor({ ledger, pools, log, taskNamed: finderOf(tasks) })
   const runners: QueueRunner[] = []
   lease = await holdLease({
     db,
