@@ -58,7 +58,8 @@ export async function endWithJob(ending: Ending): Promise<void> {
   const { jobId } = begun.ref
   edge.publisher.mark(jobId)
   const answer = background ? accepted(jobId) : await waitForJob(edge, exchange, jobId)
-  if (key !== null) await keepAnswer(edge, key, answer)
+  // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
+  if (key !== null && (background || !exchange.responder.done)) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
 
@@ -120,12 +121,13 @@ function jobAnswer(event: JobEvent): KeptAnswer {
   return { status: failure.status, headers: [], body: failureBody(failure) }
 }
 
-function keyOf(exchange: Exchange, { route }: Entry): KeyRef | null {
+function keyOf(exchange: Exchange, { area, route }: Entry): KeyRef | null {
   const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
   if (key === '') return null
   if (key.length > 255)
     throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
-  return { scope: `${exchange.caller?.id ?? 0} ${route.method} ${exchange.request.path}`, key }
+  const scope = `${exchange.caller?.id ?? 0} ${route.method} ${exchange.request.path}`
+  return { scope, key, invalidStatus: area.invalidStatus }
 }
 
 /** A handler's result as an answer with its status; in tests and development it must be what the route promises. */

@@ -3,7 +3,7 @@ import type { Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { type Claim, claimKey, releaseKey, storeAnswer } from '../sql/idempotency.ts'
 import type { Edge } from './context.ts'
-import type { Header } from './reply.ts'
+import { failureBody, type Header } from './reply.ts'
 
 /** A finished answer, in a form that can be kept. */
 export interface KeptAnswer {
@@ -16,6 +16,8 @@ export interface KeptAnswer {
 export interface KeyRef {
   readonly scope: string
   readonly key: string
+  /** What invalid input is answered with on this route. */
+  readonly invalidStatus: number
 }
 
 // A request that dies without an answer holds its key this long on top of the longest wait.
@@ -42,7 +44,11 @@ export async function takeKey(
   const lock = edge.settings.requestWaitSeconds + LOCK_MARGIN_SECONDS
   const claim = await tx.one(claimKey(ref.scope, ref.key, fingerprint, lock))
   if (claim.fresh) return null
-  if (!claim.same) throw fail('idempotency.mismatch')
+  if (!claim.same) {
+    const msg = 'was already used with a different request'
+    const problems = [{ loc: ['header', 'idempotency-key'], msg, type: 'custom' }]
+    throw fail('idempotency.mismatch', {}, { problems })
+  }
   return claim
 }
 
@@ -76,9 +82,9 @@ export async function once(
     const final = error instanceof Failure && error.status < 500
     if (final)
       await keepAnswer(edge, ref, {
-        status: error.status,
+        status: error.code === 'request.invalid' ? ref.invalidStatus : error.status,
         headers: [],
-        body: JSON.stringify({ detail: error.detail }),
+        body: failureBody(error),
       })
     else await edge.db.run(releaseKey(ref.scope, ref.key))
     throw error

@@ -54,7 +54,8 @@ export async function upload({
       Object.fromEntries([...fields].filter(([, value]) => value !== '')),
     ) as z.output<typeof Fields>
     const mediaType = await sniffMediaType(stored.head, file)
-    const fingerprint = (): Buffer => fingerprintOf(request.path, stored.sha256, JSON.stringify(given))
+    const fingerprint = (): Buffer =>
+      fingerprintOf(request.path, stored.sha256, JSON.stringify([given, file]))
     const kept = await once(fingerprint, () =>
       becomeDocument(edge, stored, {
         ownerId: caller.ownerId,
