@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import net from 'node:net'
+import { test } from 'node:test'
+import { until } from '../until.ts'
+import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** Routes whose answer is a job's: waiting, in the background, and repeated under a key. */
+
+const { api, ...database } = await edgeAndDatabase()
+const { query, url } = database
+const impatient = await startEdge(url, { env: { REQUEST_WAIT_SECONDS: '0' } })
+const ledger = ledgerOf(database)
+const { token, id: owner } = await api.register('owner@example.com')
+const COUNTS = { read: 2, unread: 0, skipped: 1 }
+
+let count = 0
+const newDocument = async (): Promise<number> => (await api.upload(token, `document ${++count}`)).json.id
+const extract = (document: number, query = '', headers = {}, edge = api): Promise<Answered> =>
+  edge.post(`/api/v1/documents/${document}/extract${query}`, { token, headers })
+const jobsOf = async (document: number): Promise<string[]> => {
+  const rows = await query(`select id from job where payload ->> 'documentId' = $1 order by ordinal`, [
+    String(document),
+  ])
+  return rows.map(({ id }) => id as string)
+}
+/** Waits for the job of a document and takes it. */
+const claimed = async (document: number): Promise<string> => {
+  const [id] = await until('the job is there', async () => {
+    const ids = await jobsOf(document)
+    return ids.length > 0 && ids
+  })
+  await ledger.claim(id!)
+  return id!
+}
+
+test('a request waits for its job and answers with its result', async () => {
+  const document = await newDocument()
+  const waiting = extract(document)
+  const id = await claimed(document)
+  await ledger.progress(id, 'Page 1 of 2', 1, 2)
+  await ledger.finish(id, 'done', { result: COUNTS })
+  const answer = await waiting
+  assert.deepEqual([answer.status, answer.json], [200, COUNTS])
+  const [row] = await query('select owner_id, request_id, payload from job where id = $1', [id])
+  assert.deepEqual(row, {
+    owner_id: owner,
+    request_id: answer.headers['x-request-id'],
+    payload: { force: false, documentId: document },
+  })
+})
+
+test('background=true and Prefer: respond-async answer 202 with the job at once', async () => {
+  for (const [search, headers] of [
+    ['?background=true', {}],
+    ['?background=1', {}],
+    ['', { prefer: 'respond-async' }],
+    ['', { prefer: 'wait=5, Respond-Async; x=1' }],
+  ] as const) {
+    const document = await newDocument()
+    const answer = await extract(document, search, headers)
+    assert.equal(answer.status, 202)
+    assert.deepEqual(answer.json, { job_id: (await jobsOf(document))[0] })
+    assert.equal(answer.headers.location, `/api/v1/jobs/${answer.json.job_id}`)
+    assert.equal((await api.get(answer.headers.location as string, { token })).json.status, 'queued')
+  }
+})
+
+test('background must be true or false, force too', async () => {
+  const document = await newDocument()
+  for (const name of ['background', 'force']) {
+    const answer = await extract(document, `?${name}=perhaps`)
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', name]])
+  }
+  assert.deepEqual(await jobsOf(document), [])
+})
+
+test('a second request while the first runs joins its job, and both get the result', async () => {
+  const document = await newDocument()
+  const first = extract(document)
+  const id = await claimed(document)
+  const joined = await extract(document, '?background=true')
+  assert.deepEqual(joined.json, { job_id: id })
+  const second = extract(document, '?force=true')
+  await until('both wait', () => api.serving.edge.hub.watchers === 2)
+  await ledger.finish(id, 'done', { result: COUNTS })
+  assert.deepEqual([(await first).json, (await second).json], [COUNTS, COUNTS])
+  assert.deepEqual(await jobsOf(document), [id])
+})
+
+test('after REQUEST_WAIT_SECONDS the answer is 202 with the job', async () => {
+  const document = await newDocument()
+  const answer = await extract(document, '', {}, impatient)
+  assert.deepEqual([answer.status, answer.json], [202, { job_id: (await jobsOf(document))[0] }])
+})
+
+test('the failure of a job is the failure of the request', async () => {
+  for (const [more, status, detail] of [
+    [
+      { code: 'document.bytes_missing', detail: 'The stored bytes of the document are gone' },
+      502,
+      /bytes of the document are gone/,
+    ],
+    [
+      { code: 'job.crashed', detail: 'The thread that ran the job died' },
+      500,
+      /thread that ran the job died/,
+    ],
+    [{ code: 'of.another.version', detail: 'Something' }, 500, /Something/],
+  ] as const) {
+    const document = await newDocument()
+    const waiting = extract(document)
+    await ledger.finish(await claimed(document), 'failed', more)
+    const answer = await waiting
+    assert.equal(answer.status, status)
+    assert.deepEqual(Object.keys(answer.json), ['detail'])
+    assert.match(answer.json.detail, detail)
+  }
+})
+
+test('a job that is cancelled while somebody waits is 409', async () => {
+  const document = await newDocument()
+  const waiting = extract(document)
+  const [id] = await until(
+    'the job is there',
+    async () => (await jobsOf(document)).length === 1 && jobsOf(document),
+  )
+  await api.call('DELETE', `/api/v1/jobs/${id}`, { token })
+  const answer = await waiting
+  assert.deepEqual([answer.status, answer.json], [409, { detail: 'The job was cancelled' }])
+})
+
+test('bytes that are gone are 502, a foreign document 404, and neither makes a job nor uses up a key', async () => {
+  const document = await newDocument()
+  const headers = { 'idempotency-key': 'lost' }
+  await query('update blob set sha256 = null where sha256 = (select sha256 from document where id = $1)', [
+    document,
+  ])
+  const lost = await extract(document, '', headers)
+  assert.deepEqual([lost.status, lost.json], [502, { detail: 'The stored bytes of the document are gone' }])
+  await api.upload(token, `document ${count}`)
+  assert.equal(
+    (await extract(document, '?background=true', headers)).status,
+    202,
+    'healed by uploading the bytes again',
+  )
+  const stranger = await api.register('stranger@example.com')
+  const foreign = await api.post(`/api/v1/documents/${document}/extract`, { token: stranger.token })
+  assert.deepEqual([foreign.status, foreign.json], [404, { detail: 'Document not found' }])
+  assert.equal((await extract(999_999)).status, 404)
+})
+
+test('a key in the background: the same job again, also when it has ended, and no second one', async () => {
+  const document = await newDocument()
+  const headers = { 'idempotency-key': 'background' }
+  const first = await extract(document, '?background=true', headers)
+  const id = await claimed(document)
+  await ledger.finish(id, 'done', { result: COUNTS })
+  const again = await extract(document, '?background=true', headers)
+  assert.deepEqual(
+    [again.status, again.json, again.headers.location],
+    [202, first.json, first.headers.location],
+  )
+  assert.deepEqual(await jobsOf(document), [id])
+  assert.equal((await extract(document, '?background=true&force=true', headers)).status, 422)
+  assert.equal(
+    (await extract(document, '?background=true')).status,
+    202,
+    'without the key it is a new request',
+  )
+  assert.equal((await jobsOf(document)).length, 2)
+})
+
+test('a key of a request that waits: 409 meanwhile, then its result', async () => {
+  const document = await newDocument()
+  const headers = { 'idempotency-key': 'waiting' }
+  const first = extract(document, '', headers)
+  const id = await claimed(document)
+  assert.equal((await extract(document, '', headers)).status, 409)
+  assert.equal((await extract(document, '?force=true', headers)).status, 422)
+  await ledger.finish(id, 'done', { result: COUNTS })
+  assert.deepEqual([(await first).status, (await first).json], [200, COUNTS])
+  const again = await extract(document, '', headers)
+  assert.deepEqual([again.status, again.json], [200, COUNTS])
+  assert.deepEqual(await jobsOf(document), [id])
+})
+
+test('a key of a request whose client left: 409 while the job runs, then its result', async () => {
+  const document = await newDocument()
+  const socket = net.connect(api.port, '127.0.0.1')
+  socket.write(
+    `POST /api/v1/documents/${document}/extract HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nIdempotency-Key: left\r\n\r\n`,
+  )
+  const id = await claimed(document)
+  await until('the request waits', () => api.serving.edge.hub.watchers === 1)
+  socket.destroy()
+  await until('it has left', () => api.serving.edge.hub.watchers === 0)
+  const headers = { 'idempotency-key': 'left' }
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  assert.equal((await extract(document, '', headers)).status, 409)
+  await ledger.finish(id, 'done', { result: COUNTS })
+  for (let i = 0; i < 2; i++) {
+    const again = await extract(document, '', headers)
+    assert.deepEqual([again.status, again.json], [200, COUNTS])
+  }
+  assert.deepEqual(await jobsOf(document), [id])
+})
+
+test('a key of a request whose edge died: the answer is on the job', async () => {
+  const document = await newDocument()
+  const headers = { 'idempotency-key': 'died' }
+  await extract(document, '?background=true', headers)
+  await query(`update idempotency_key set status = null, headers = null, body = null where key = 'died'`)
+  await ledger.finish(await claimed(document), 'done', { result: COUNTS })
+  const again = await extract(document, '?background=true', headers)
+  assert.deepEqual([again.status, again.json], [200, COUNTS])
+  const [kept] = await query(`select status from idempotency_key where key = 'died'`)
+  assert.equal(kept!.status, 200)
+})

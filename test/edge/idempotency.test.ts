@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { invalid } from '../../edge/input.ts'
+import { Answer, area, route } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { fail } from '../../sql/errors.ts'
+import { until } from '../until.ts'
+import { type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
+
+let effects = 0
+let gate: PromiseWithResolvers<void> | null = null
+const Count = z.object({ count: z.int() })
+const failures: Readonly<Record<string, () => Error>> = {
+  500: () => new Error('unforeseen'),
+  503: () => fail('database.busy'),
+  409: () => fail('document.protected'),
+  422: () => invalid('body', 'n', 'is not to my liking', 'custom'),
+}
+const counting = route({
+  method: 'post',
+  path: '/count',
+  summary: 'counts',
+  body: z.object({ n: z.int().optional() }),
+  response: Count,
+  status: 201,
+  sideEffect: true,
+  handle: async () => {
+    await gate?.promise
+    const value = { count: ++effects }
+    return new Answer({
+      value,
+      headers: [
+        ['location', `/count/${effects}`],
+        ['set-cookie', 'secret=1'],
+      ],
+    })
+  },
+})
+const failing = route({
+  method: 'post',
+  path: '/fails/:how',
+  summary: 'fails',
+  params: z.object({ how: z.string() }),
+  response: Count,
+  sideEffect: true,
+  handle: ({ params }) => {
+    effects++
+    throw failures[params.how]!()
+  },
+})
+const keyed = area('keyed', '/k', { auth: 'user' }, [
+  counting,
+  failing,
+  route({ ...(counting as object), path: '/other' } as never),
+  route({
+    method: 'post',
+    path: '/plain',
+    summary: 'no key',
+    response: Count,
+    handle: () => ({ count: ++effects }),
+  }),
+  route({ method: 'post', path: '/silent', summary: '204', sideEffect: true, handle: () => void ++effects }),
+])
+const lenient = area('lenient', '/l', { auth: 'user', invalidStatus: 400 }, [failing])
+const { api, query } = await edgeAndDatabase({ areas: [...areas, keyed, lenient] })
+const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+let lastKey = 0
+const newKey = (): string => `key-${++lastKey}`
+const post = (path: string, key: string, json: unknown = {}, token = ann.token) =>
+  api.post(path, { token, json, headers: { 'idempotency-key': key } })
+
+function assertReplay(again: Answered, first: Answered): void {
+  assert.deepEqual([again.status, again.text], [first.status, first.text])
+  assert.equal(again.headers['content-type'], first.headers['content-type'])
+  assert.notEqual(again.headers['x-request-id'], first.headers['x-request-id'], 'a request of its own')
+}
+
+test('the same key and request give the first answer again, and no second effect', async () => {
+  const key = newKey()
+  const first = await post('/k/count', key, { n: 1 })
+  assert.equal(first.status, 201)
+  const before = effects
+  for (let i = 0; i < 3; i++) {
+    const again = await post('/k/count', key, { n: 1 })
+    assertReplay(again, first)
+    assert.equal(again.headers.location, first.headers.location)
+  }
+  assert.equal(effects, before)
+})
+
+test('cookies are not given again, nor kept', async () => {
+  const key = newKey()
+  assert.deepEqual((await post('/k/count', key)).cookies, ['secret=1'])
+  assert.deepEqual((await post('/k/count', key)).cookies, [])
+  const [row] = await query('select headers::text as headers from idempotency_key where key = $1', [key])
+  assert.doesNotMatch(row!.headers as string, /cookie|secret/)
+})
+
+test('without a key, or on a route without effects to guard, every request counts', async () => {
+  const before = effects
+  for (let i = 0; i < 2; i++) await api.post('/k/count', { token: ann.token, json: {} })
+  const key = newKey()
+  for (let i = 0; i < 2; i++) await post('/k/plain', key)
+  assert.equal(effects, before + 4)
+})
+
+test('the same key with another body, or another query, is 422 in the shape of all 422s', async () => {
+  const key = newKey()
+  await post('/k/count', key, { n: 1 })
+  const before = effects
+  for (const answer of [await post('/k/count', key, { n: 2 }), await post('/k/count?x=1', key, { n: 1 })]) {
+    assert.equal(answer.status, 422)
+    assert.match(answer.json.detail, /Idempotency-Key was already used/)
+    assert.deepEqual(
+      answer.json.errors.map(({ loc }: { loc: unknown }) => loc),
+      [['header', 'idempotency-key']],
+    )
+  }
+  assert.equal(effects, before)
+})
+
+test('while the first request runs, the second is 409, and the first answer once it is done', async () => {
+  gate = Promise.withResolvers()
+  const key = newKey()
+  const first = post('/k/count', key)
+  await until(
+    'the key is taken',
+    async () => (await query('select 1 from idempotency_key where key = $1', [key])).length === 1,
+  )
+  const second = await post('/k/count', key)
+  assert.deepEqual(
+    [second.status, second.json],
+    [409, { detail: 'The first request with this Idempotency-Key is still running' }],
+  )
+  gate.resolve()
+  gate = null
+  assertReplay(await post('/k/count', key), await first)
+})
+
+test('of twenty at once one has the effect; the others are 409 or its answer', async () => {
+  const key = newKey()
+  const before = effects
+  const answers = await Promise.all(Array.from({ length: 20 }, () => post('/k/count', key)))
+  assert.equal(effects, before + 1)
+  for (const answer of answers) assert.ok(answer.status === 409 || answer.json.count === effects, answer.text)
+  assert.ok(answers.some(({ status }) => status === 201))
+})
+
+test('the same key of another caller, or on another route, is another key', async () => {
+  const key = newKey()
+  const counts = [
+    await post('/k/count', key),
+    await post('/k/count', key, {}, bob.token),
+    await post('/k/other', key),
+  ].map(({ json }) => json.count)
+  assert.equal(new Set(counts).size, 3)
+  assert.equal((await post('/k/count', key, {}, bob.token)).json.count, counts[1])
+})
+
+test('a key is good for 24 hours', async () => {
+  const key = newKey()
+  const first = await post('/k/count', key, { n: 1 })
+  const age = (interval: string) =>
+    query(`update idempotency_key set created_at = now() - $2::interval where key = $1`, [key, interval])
+  await age('23 hours 59 minutes')
+  assertReplay(await post('/k/count', key, { n: 1 }), first)
+  await age('24 hours 1 second')
+  const anew = await post('/k/count', key, { n: 2 })
+  assert.deepEqual([anew.status, anew.json.count], [201, effects])
+  assert.notEqual(anew.json.count, first.json.count)
+  assertReplay(await post('/k/count', key, { n: 2 }), anew)
+})
+
+test('a request that died without an answer holds its key for a bounded time', async () => {
+  const key = newKey()
+  await post('/k/count', key)
+  await query('update idempotency_key set status = null, headers = null, body = null where key = $1', [key])
+  const [row] = await query(
+    `select extract(epoch from locked_until - now())::int as seconds from idempotency_key where key = $1`,
+    [key],
+  )
+  assert.ok(
+    (row!.seconds as number) > 120 && (row!.seconds as number) <= 180,
+    `${row!.seconds} s: the longest wait and a margin`,
+  )
+  assert.equal((await post('/k/count', key)).status, 409)
+  await query(`update idempotency_key set locked_until = now() - interval '1 second' where key = $1`, [key])
+  assert.equal((await post('/k/count', key)).status, 201)
+})
+
+test('a failure that trying again may cure gives the key back', async () => {
+  for (const how of ['500', '503']) {
+    const key = newKey()
+    const before = effects
+    for (let i = 1; i <= 2; i++) {
+      assert.equal((await post(`/k/fails/${how}`, key)).status, Number(how))
+      assert.equal(effects, before + i, 'it was tried again')
+    }
+    assert.deepEqual(await query('select 1 from idempotency_key where key = $1', [key]), [])
+  }
+})
+
+test('a refusal is an answer like any other: given again, problems and all', async () => {
+  for (const [path, status] of [
+    ['/k/fails/409', 409],
+    ['/k/fails/422', 422],
+    ['/l/fails/422', 400],
+  ] as const) {
+    const key = newKey()
+    const first = await post(path, key)
+    assert.equal(first.status, status)
+    const before = effects
+    assertReplay(await post(path, key), first)
+    assert.equal(effects, before)
+  }
+})
+
+test('input that is refused before anything is done takes no key', async () => {
+  const key = newKey()
+  assert.equal((await post('/k/count', key, { n: 'x' })).status, 422)
+  assert.equal((await post('/k/count', key, { n: 1 })).status, 201)
+})
+
+test('an answer without a body is given again without one', async () => {
+  const key = newKey()
+  const before = effects
+  for (let i = 0; i < 2; i++) {
+    const answer = await post('/k/silent', key)
+    assert.deepEqual(
+      [answer.status, answer.bytes.length, answer.headers['content-type']],
+      [204, 0, undefined],
+    )
+  }
+  assert.equal(effects, before + 1)
+})
+
+test('a key has at most 255 characters', async () => {
+  const longest = 'k'.repeat(255)
+  assert.equal((await post('/k/count', longest)).status, 201)
+  const answer = await post('/k/count', `${longest}k`)
+  assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['header', 'idempotency-key']])
+})
+
+test('a registration is done once: the account again, its cookies not', async () => {
+  const json = { email: 'carl@example.com', password: PASSWORD }
+  const register = (body: object) =>
+    api.post('/api/v1/auth/register', { json: body, headers: { 'idempotency-key': 'registration' } })
+  const first = await register(json)
+  assert.equal(first.cookies.length, 2)
+  const again = await register(json)
+  assertReplay(again, first)
+  assert.deepEqual(again.cookies, [])
+  assert.equal(again.headers['cache-control'], 'no-store')
+  assert.equal((await register({ ...json, email: 'dora@example.com' })).status, 422)
+  const [kept] = await query(
+    `select body, headers::text as headers from idempotency_key where key = 'registration'`,
+  )
+  assert.doesNotMatch(`${kept!.body}${kept!.headers}`, /eyJ|correct horse|millrace_/)
+})
+
+test('an upload is done once, and nothing is left of its repetitions', async () => {
+  const blobs = async () => (await query('select count(*)::int as n from blob'))[0]!.n
+  const upload = (bytes: string, options = {}) =>
+    api.upload(ann.token, bytes, { ...options, headers: { 'idempotency-key': 'upload' } })
+  const first = await upload('once', { name: 'a.txt', fields: { title: 'T' } })
+  assert.equal(first.status, 201)
+  const before = await blobs()
+  const again = await upload('once', { name: 'a.txt', fields: { title: 'T' } })
+  assertReplay(again, first)
+  assert.equal(again.headers.location, `/api/v1/documents/${first.json.id}`)
+  assert.equal((await upload('twice', { name: 'a.txt', fields: { title: 'T' } })).status, 422, 'other bytes')
+  assert.equal((await upload('once', { name: 'a.txt', fields: { title: 'U' } })).status, 422, 'another field')
+  assert.equal((await upload('once', { name: 'b.txt', fields: { title: 'T' } })).status, 422, 'another name')
+  assert.equal(await blobs(), before)
+})
