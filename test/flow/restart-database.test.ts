@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import pg from 'pg'
+import { startEmbedded } from '../../sql/embedded.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { type Child, Client, type Stream, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+// A database of its own, to be restarted: the one of the test run is everybody's.
+const dataDir = await mkdtemp(join(tmpdir(), 'millrace-restart-'))
+const database = await startEmbedded({ dataDir, ephemeral: true, settings: { synchronous_commit: 'on' } })
+const { url } = database
+await migrate(url)
+const pool = new pg.Pool({ connectionString: url, max: 2 })
+pool.on('error', () => {})
+after(async () => {
+  await pool.end()
+  await database.stop()
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+/** Asks until there is an answer: the server may be away. */
+function query(text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
+  const ask = async (): Promise<Record<string, unknown>[] | null> => {
+    try {
+      return (await pool.query(text, [...values])).rows ?? []
+    } catch (error) {
+      if (error instanceof pg.DatabaseError && !error.code?.startsWith('57P')) throw error
+      return null
+    }
+  }
+  return until('the database answers', ask, 20_000)
+}
+
+await crash.witness(query)
+const [edge, ...workers] = await Promise.all([
+  startProcess('edge', url),
+  startProcess('worker', url, { PROJECT_NAME: 'first' }),
+  startProcess('worker', url, { PROJECT_NAME: 'second' }),
+])
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+const PAGES = 40
+
+// SIGINT: the fast shutdown of an orderly restart. SIGKILL: the server is gone without a word.
+for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+  test(`a document is read across a restart of the database by ${signal}`, async (t) => {
+    const id = await crash.uploadText(client, PAGES, `restart by ${signal}`)
+    const jobId = await crash.extract(client, id)
+    const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+    const all = await client.stream('/api/v1/jobs/events')
+    const waiting = client.post(`/api/v1/documents/${id}/extract`)
+    await crash.pagesStored(query, jobId, 8)
+    const pid = postmaster()
+    process.kill(pid, signal)
+    await until('the server is another', () => postmaster() !== pid && postmaster() > 0)
+    const upAt = performance.now()
+
+    await until(
+      'the edge reads again',
+      async () => (await client.fetch(`/api/v1/jobs/${jobId}`)).status === 200,
+    )
+    await until(
+      'the edge writes again',
+      async () => (await client.post(`/api/v1/documents/${id}/extract?background=true`)).status === 202,
+    )
+    t.diagnostic(`reads and writes ${Math.round(performance.now() - upAt)} ms after the start`)
+    await assertWhole(id, jobId, stream)
+    const answer = await waiting
+    assert.deepEqual([answer.status, await answer.json()], [200, { read: PAGES, unread: 0, skipped: 0 }])
+    await all.until('the stream of all jobs tells the end', (frames) =>
+      frames.some(({ data }) => data.job_id === jobId && data.status === 'done'),
+    )
+    assert.ok(!all.ended && !stream.broken)
+    all.close()
+    await assertWorkersGoOn()
+  })
+}
+
+async function assertWhole(id: number, jobId: string, stream: Stream): Promise<void> {
+  const frames = await stream.finished()
+  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertGapless(query, jobId, frames)
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string }[]
+  assert.equal(pages.filter(({ status }) => status === 'read').length, PAGES)
+  // One attempt was cut off by the outage, and only that one.
+  const { attempt, losses } = await crash.jobRow(query, jobId)
+  assert.ok(attempt <= 2, `the job took ${attempt} attempts`)
+  assert.equal(losses, 0)
+}
+
+/** Nobody took the workers for dead: their leases are those they started with, and they run new jobs. */
+async function assertWorkersGoOn(): Promise<void> {
+  await until('both workers renew their leases', async () => {
+    const rows = await query('select id from worker_lease where expires_at > now()')
+    return workers.every(({ ready }) => rows.some(({ id }) => id === ready.lease))
+  })
+  assert.deepEqual(workers.filter(tookOver), [])
+  for (const title of ['one more', 'and another']) {
+    const jobId = await crash.extract(
+      client,
+      await crash.uploadText(client, 2, `${title} ${performance.now()}`),
+    )
+    assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  }
+}
+
+function tookOver({ log }: Child): boolean {
+  return log.some((line) => line.includes('Took over the jobs') || line.includes('The lease was lost'))
+}
+
+/** The server's process; 0 while there is none. */
+function postmaster(): number {
+  try {
+    return Number.parseInt(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10) || 0
+  } catch {
+    return 0
+  }
+}
