@@ -29,6 +29,7 @@ export const enqueueJobs = (specs: readonly JobSpec[]): Query<Enqueued> =>
 
 const Claimed = z.object({
   id: z.string(),
+  delivery: z.number(),
   name: z.string(),
   payload: z.unknown(),
   attempt: z.number(),

@@ -272,7 +272,7 @@ begin
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, ids uuid[], deliveries integer[])
- RETURNS TABLE(id uuid, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
  LANGUAGE sql
 AS $function$
   with claimed as (
@@ -288,7 +288,7 @@ AS $function$
     select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
       'current', claimed.progress_current, 'total', claimed.progress_total) from claimed
   )
-  select id, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
+  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)

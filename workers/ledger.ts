@@ -106,10 +106,11 @@ async function claimBatch(
       ),
     ),
   )
-  const byId = new Map(rows.map((row) => [row.id, row]))
+  // A stale delivery and the current one may be asked about at once: only the one that was meant gets the job.
+  const claimed = new Map(rows.map((row) => [`${row.id}/${row.delivery}`, row]))
   for (const { item, resolve } of batch) {
-    const row = byId.get(item.id) ?? null
-    byId.delete(item.id)
+    const row = claimed.get(`${item.id}/${item.delivery}`) ?? null
+    claimed.delete(`${item.id}/${item.delivery}`)
     if (row !== null) publisher.mark(row.id)
     resolve(row)
   }

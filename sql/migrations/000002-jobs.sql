@@ -143,7 +143,7 @@ end $$;
 -- Takes jobs for a lease: only those whose delivery is the current one. Answers what there is to run. A claim whose
 -- answer was lost with its connection is repeated by the same lease and gets its jobs, as a new attempt.
 create function job_claim(lease uuid, ids uuid[], deliveries integer[])
-returns table (id uuid, name text, payload jsonb, attempt integer, tries integer, max_tries integer,
+returns table (id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer,
   owner_id integer, actor text, request_id text)
 language sql as $$
   with claimed as (
@@ -159,7 +159,7 @@ language sql as $$
     select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
       'current', claimed.progress_current, 'total', claimed.progress_total) from claimed
   )
-  select id, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
+  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
 $$;
 
 -- Stores progress and other events of running attempts, in the order given. Each entry: id, attempt, n (counting from

@@ -18,6 +18,7 @@ describe('job_claim', () => {
     const claimed = await ledger.claim(job.id, lease)
     assert.deepEqual(claimed, {
       id: job.id,
+      delivery: 1,
       name: 'test.task',
       payload: { page: 3 },
       attempt: 1,
