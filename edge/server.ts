@@ -33,7 +33,15 @@ const EXCLUSIVE = 1
  * What a handler throws goes to `onError`, and the client gets a 500 unless something was answered already.
  */
 export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
-  const shared: Shared = { onError: options.onError, openStreams: 0 }
+  const shared: Shared = {
+    openStreams: 0,
+    // An exception that reaches uWS ends the process; a broken log must not.
+    onError: (error) => {
+      try {
+        options.onError(error)
+      } catch {}
+    },
+  }
   const app = uWS.App()
   for (const method of METHODS) {
     const name = NAMES[method] ?? method.toUpperCase()
@@ -92,6 +100,8 @@ function attachBody(request: Request, exchange: Exchange, res: NativeResponse): 
 
 function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclusive: boolean }) {
   const { host, port, exclusive } = target
+  // The core takes any number unchecked.
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new RangeError(`Not a port: ${port}`)
   return new Promise<uWS.us_listen_socket>((resolve, reject) => {
     const bound = (socket: uWS.us_listen_socket | false) => {
       if (socket === false)

@@ -1,8 +1,18 @@
-import { fail } from '../../sql/errors.ts'
+import { type Failure, fail } from '../../sql/errors.ts'
+import { Spill } from './spill.ts'
 import type { NativeResponse, RequestBody } from './types.ts'
 
-/** Bytes held for a reader that is slow or has not come yet. One read of uWS adds up to 512 KiB to it. */
+/** Bytes held for a reader that is slow or has not come yet, before the client is made to wait. */
 const HIGH_WATER = 256 * 1024
+/**
+ * Bytes held in memory at most; more goes to a file. uWS reads a socket again without return to the event loop for as
+ * long as each read fills its 512 KiB, pause or not: clients on the same machine got 100 MiB through in one turn.
+ */
+const SPILL_ABOVE = 2 * 1024 * 1024
+/** The limit for a body that nobody has asked for. */
+const UNREAD_MAX = 256 * 1024 * 1024
+
+type Sink = (chunk: Uint8Array) => void | Promise<void>
 
 /**
  * The body of one request. Listens from before the handler runs, because uWS throws away what arrives unheard,
@@ -18,9 +28,14 @@ export class Body implements RequestBody {
   private readonly res: NativeResponse
   /** Content-Length, or -1 when the client sends chunks of unknown sum. */
   private readonly length: number
+  private max = UNREAD_MAX
   private arrived = 0
   private queue: Uint8Array[] = []
+  /** Bytes in the queue and in the hands of the sink. */
   private buffered = 0
+  /** What arrived after the queue; while there is one, everything goes into it. */
+  private spill: Spill | undefined = undefined
+  private broken: { readonly error: unknown } | undefined = undefined
   private state: 'unread' | 'reading' | 'discarding' = 'unread'
   private flow: 'open' | 'pausing' | 'paused' = 'open'
   private wake: (() => void) | undefined = undefined
@@ -29,6 +44,8 @@ export class Body implements RequestBody {
     this.res = res
     this.length = length
     res.onData((chunk, isLast) => this.arrive(chunk, isLast))
+    // A large body stays with the client until somebody asks for it.
+    if (length > HIGH_WATER || length < 0) this.pauseSoon()
   }
 
   /** Bytes that have not arrived; infinite when the client did not say how many there are. */
@@ -52,40 +69,18 @@ export class Body implements RequestBody {
     return whole
   }
 
-  async stream(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number> {
+  async stream(sink: Sink, max: number): Promise<number> {
     if (this.state === 'reading') throw new Error('The body was already read')
-    if (this.length > max) throw fail('request.too_large', { limit: max })
+    if (this.length > max || this.arrived > this.max) throw tooLarge(max)
     // An answer was sent, and what had arrived is gone.
     if (this.state === 'discarding') throw fail('request.incomplete')
     this.state = 'reading'
+    this.max = max
     try {
-      return await this.pump(sink, max)
+      return await this.pump(sink)
     } catch (error) {
       this.discard()
       throw error
-    }
-  }
-
-  private async pump(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number> {
-    let total = 0
-    for (;;) {
-      if (this.gone && !this.complete) throw fail('request.incomplete')
-      const chunk = this.queue.shift()
-      if (chunk === undefined) {
-        if (this.complete) return total
-        if (this.state !== 'reading') throw fail('request.incomplete')
-        await new Promise<void>((resolve) => {
-          this.wake = resolve
-        })
-        continue
-      }
-      total += chunk.length
-      if (total > max) throw fail('request.too_large', { limit: max })
-      const pending = sink(chunk)
-      // Still counted while the sink works on it: held bytes are what the pause is for.
-      if (pending !== undefined) await pending
-      this.buffered -= chunk.length
-      if (this.buffered <= HIGH_WATER / 2) this.resume()
     }
   }
 
@@ -94,27 +89,95 @@ export class Body implements RequestBody {
     this.state = 'discarding'
     this.queue = []
     this.buffered = 0
+    this.closeSpill()
     this.resume()
     this.wakeReader()
+  }
+
+  /** The answer was sent with the whole body here: frees what nobody has begun to read. */
+  forget(): void {
+    if (this.state === 'unread') this.discard()
   }
 
   /** The client left: `res` must not be touched from here on. */
   leave(): void {
     this.gone = true
+    if (this.state === 'unread' && this.spill !== undefined) {
+      // A handler may never come for it, and nothing else would close the file.
+      this.broken = { error: fail('request.incomplete') }
+      this.closeSpill()
+    }
     this.wakeReader()
+  }
+
+  private async pump(sink: Sink): Promise<number> {
+    let total = 0
+    for (;;) {
+      this.check()
+      let chunk = this.queue.shift()
+      const held = chunk?.length ?? 0
+      if (chunk === undefined) chunk = await this.unspill()
+      if (chunk !== undefined) {
+        total += chunk.length
+        const pending = sink(chunk)
+        if (pending !== undefined) await pending
+        // Counted until here: what the sink works on is what the client waits for.
+        this.buffered -= held
+      } else if (this.complete) return total
+      if (this.buffered <= HIGH_WATER / 2 && this.spill === undefined) this.resume()
+      if (chunk === undefined) await this.arrival()
+    }
+  }
+
+  /** @throws what makes reading on pointless. */
+  private check(): void {
+    if (this.arrived > this.max) throw tooLarge(this.max)
+    if (this.broken !== undefined) throw this.broken.error
+    if (this.state === 'discarding' || (this.gone && !this.complete)) throw fail('request.incomplete')
+  }
+
+  private arrival(): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve
+    })
+  }
+
+  private async unspill(): Promise<Uint8Array | undefined> {
+    const { spill } = this
+    if (spill === undefined) return undefined
+    const chunk = await spill.shift()
+    if (spill.isEmpty) this.closeSpill()
+    return chunk
+  }
+
+  private closeSpill(): void {
+    this.spill?.close()
+    this.spill = undefined
   }
 
   private arrive(chunk: ArrayBuffer, isLast: boolean): void {
     this.arrived += chunk.byteLength
     this.complete = isLast
-    if (chunk.byteLength > 0 && this.state !== 'discarding') {
+    if (this.arrived > this.max) this.discard()
+    else if (chunk.byteLength > 0 && this.state !== 'discarding') this.keep(chunk)
+    if (this.buffered > HIGH_WATER && !isLast) this.pauseSoon()
+    this.wakeReader()
+    if (isLast) this.onComplete?.()
+  }
+
+  private keep(chunk: ArrayBuffer): void {
+    if (this.spill === undefined && this.buffered <= SPILL_ABOVE) {
       // A copy, because uWS detaches its buffer when this returns.
       this.queue.push(new Uint8Array(chunk.slice(0)))
       this.buffered += chunk.byteLength
-      if (this.buffered > HIGH_WATER && !isLast) this.pauseSoon()
+      return
     }
-    this.wakeReader()
-    if (isLast) this.onComplete?.()
+    try {
+      this.spill ??= new Spill()
+      this.spill.push(new Uint8Array(chunk))
+    } catch (error) {
+      this.broken ??= { error }
+    }
   }
 
   private wakeReader(): void {
@@ -135,7 +198,8 @@ export class Body implements RequestBody {
     setImmediate(() => {
       if (this.flow !== 'pausing') return
       this.flow = 'open'
-      if (this.complete || this.gone || this.buffered <= HIGH_WATER) return
+      const wanted = this.state === 'unread' || this.buffered > HIGH_WATER || this.spill !== undefined
+      if (!wanted || this.complete || this.gone) return
       this.flow = 'paused'
       this.res.pause()
     })
@@ -147,4 +211,8 @@ export class Body implements RequestBody {
     this.flow = 'open'
     if (paused && !this.gone) this.res.resume()
   }
+}
+
+function tooLarge(limit: number): Failure {
+  return fail('request.too_large', { limit })
 }

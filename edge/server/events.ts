@@ -14,7 +14,12 @@ export class EventStream implements EventSink {
   private closeListeners: (() => void)[] = []
 
   /** Without a head the stream is born closed: the client left before it was opened. */
-  constructor(res: NativeResponse, shared: Shared, head: string | undefined) {
+  constructor(
+    res: NativeResponse,
+    shared: Shared,
+    head: string | undefined,
+    first: Uint8Array | string = COMMENT,
+  ) {
     this.res = res
     this.shared = shared
     if (head === undefined) {
@@ -27,8 +32,8 @@ export class EventStream implements EventSink {
     res.onWritable(() => this.drain())
     res.cork(() => {
       res.writeStatus(head)
-      // This core ends the headers with the first chunk only.
-      res.write(COMMENT)
+      // This core ends the headers with the first chunk only, and takes an empty one for none.
+      res.write(first.length === 0 ? COMMENT : first)
     })
   }
 

@@ -52,9 +52,11 @@ export class Exchange implements Responder {
     if (this.state !== 'open') return
     const text = headText(reply)
     this.state = 'answered'
-    const incoming = this.incoming
-    if (incoming === undefined || incoming.complete) this.answer(text, reply)
-    else this.answerEarly(incoming, text, reply)
+    const { incoming } = this
+    if (incoming === undefined || incoming.complete) {
+      incoming?.forget()
+      this.answer(text, reply)
+    } else this.answerEarly(incoming, text, reply)
   }
 
   body(head: ReplyHead, totalBytes: number): BodyWriter {
@@ -66,17 +68,17 @@ export class Exchange implements Responder {
     return pieces
   }
 
-  events(head: ReplyHead): EventSink {
+  events(head: ReplyHead, first?: Uint8Array | string): EventSink {
     const text = headText(head)
     if (this.state !== 'open') return new EventStream(this.res, this.shared, undefined)
-    const stream = new EventStream(this.res, this.shared, text)
+    const stream = new EventStream(this.res, this.shared, text, first)
     this.begin(stream)
     return stream
   }
 
   /** What the handler threw. The client is told that something is wrong, and nothing about what. */
   failed(error: unknown): void {
-    this.report(error)
+    this.shared.onError(error)
     if (this.state === 'open') this.send(INTERNAL)
     else if (this.state === 'streaming') this.cut()
   }
@@ -113,8 +115,7 @@ export class Exchange implements Responder {
     if (late) this.answerAndLinger(text, reply)
     incoming.onComplete = () => {
       if (this.state === 'gone') return
-      // Not inside uWS's parser: it reads on in a socket that was closed under it.
-      if (late) setImmediate(() => this.cut())
+      if (late) this.cut()
       else this.res.cork(() => this.write(text, reply))
     }
     incoming.discard()
@@ -133,9 +134,11 @@ export class Exchange implements Responder {
     this.linger = setTimeout(() => this.cut(), LINGER_MS)
   }
 
+  /** Not at once: uWS's parser would read on in a socket closed under it, and what is corked would be lost. */
   private cut(): void {
-    if (this.state === 'gone' || this.stream?.closed === true) return
-    this.res.close()
+    setImmediate(() => {
+      if (this.state !== 'gone' && this.stream?.closed !== true) this.res.close()
+    })
   }
 
   private aborted(): void {
@@ -153,15 +156,7 @@ export class Exchange implements Responder {
     try {
       listener()
     } catch (error) {
-      this.report(error)
-    }
-  }
-
-  private report(error: unknown): void {
-    try {
       this.shared.onError(error)
-    } catch {
-      // An exception that reaches uWS ends the process; a broken log must not.
     }
   }
 }

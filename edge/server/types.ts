@@ -53,8 +53,8 @@ export interface Responder {
   send(reply: Reply): void
   /** A body in pieces whose total length is known. */
   body(head: ReplyHead, totalBytes: number): BodyWriter
-  /** Opens an event stream: headers are sent, the response stays open. */
-  events(head: ReplyHead): EventSink
+  /** Opens an event stream: headers and `first` (a comment by default) are sent, the response stays open. */
+  events(head: ReplyHead, first?: Uint8Array | string): EventSink
 }
 
 export interface BodyWriter {

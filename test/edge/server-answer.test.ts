@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/server.ts'
+import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
+
+const OK = { status: 200, headers: [] }
+
+test('returning without an answer: the process lives, and so does the connection', async (t) => {
+  const running = await child(t, 'silent')
+  const client = await Client.connect(t, running.port)
+  client.send(request('GET /'))
+  const other = await Client.connect(t, running.port)
+  await other.send(`${request('GET /')}no request\r\n\r\n`).isClosed()
+  assert.deepEqual([running.exited(), client.closed], [false, false])
+})
+
+test('a synchronous throw and a rejection are answered with 500', async (t) => {
+  for (const handler of ['throws', 'rejects']) {
+    const running = await child(t, handler)
+    const client = await Client.connect(t, running.port)
+    await client.send(request('GET /')).has('{"detail":"Internal error"}')
+    assert.match(client.text, /^HTTP\/1.1 500 Internal Server Error\r\ncontent-type: application\/json\r\n/)
+    assert.equal(running.exited(), false)
+  }
+})
+
+test('what a handler throws goes to onError', async (t) => {
+  const { port, errors } = await serve(t, async () => {
+    throw new Error('secret')
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /')).has('500')
+  assert.deepEqual([errors.map(String), client.text.includes('secret')], [['Error: secret'], false])
+})
+
+test('an answer outlives what is thrown after it', async (t) => {
+  const { port, errors } = await serve(t, (_, responder) => {
+    responder.send({ ...OK, body: 'answered' })
+    throw new Error('later')
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /')).has('answered')
+  assert.deepEqual([errors.length, client.text.includes('500')], [1, false])
+})
+
+test('onAborted holds one handler: every onClose listener is called when the client leaves', async (t) => {
+  const called: string[] = []
+  let kept: Responder | undefined
+  const { port, errors } = await serve(t, (_, responder) => {
+    kept = responder
+    responder.onClose(() => called.push('first'))
+    responder.onClose(() => {
+      throw new Error('a listener')
+    })
+    responder.onClose(() => called.push('last'))
+  })
+  const client = await Client.connect(t, port)
+  client.send(request('GET /'))
+  await until(() => kept !== undefined, 'the handler runs')
+  assert.equal(kept?.done, false)
+  client.socket.destroy()
+  await until(() => called.length === 2, 'the listeners are called')
+  kept?.onClose(() => called.push('too late'))
+  await until(() => called.length === 3, 'a late listener is called')
+  assert.deepEqual([called, kept?.done, errors.length], [['first', 'last', 'too late'], true, 1])
+})
+
+test('onClose is not called for a client that got its answer', async (t) => {
+  const called: string[] = []
+  const { port, server } = await serve(t, (seen, responder) => {
+    responder.onClose(() => called.push(seen.path))
+    if (seen.path !== '/waits') responder.send({ ...OK, body: 'end' })
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /answered')).has('end')
+  client.send(request('GET /waits'))
+  client.socket.end()
+  await until(() => called.length > 0, 'the other one is called')
+  server.close()
+  assert.deepEqual(called, ['/waits'])
+})
+
+test('res after abort or end: a second answer and one to nobody do nothing', async (t) => {
+  const running = await child(t, 'answers late')
+  const client = await Client.connect(t, running.port)
+  await client.send(request('GET /?1')).has('late')
+  const gone = await Client.connect(t, running.port)
+  gone.send(request('GET /?30'))
+  gone.socket.end()
+  const next = await Client.connect(t, running.port)
+  await next.send(request('GET /?60')).has('late')
+  assert.deepEqual([running.exited(), client.text.includes('again')], [false, false])
+})
+
+test('writes after await: an answer is one packet, and uWS has nothing to warn of', async (t) => {
+  const running = await child(t, 'answers late')
+  const client = await Client.connect(t, running.port)
+  await client.send(request('GET /?5')).has('late')
+  assert.equal(client.arrivals.length, 1)
+  assert.equal(running.stderr(), '')
+})
+
+test('writeHeader: control characters in headers are refused', async (t) => {
+  const bad: [string, string][] = [
+    ['x-a', 'a\r\nset-cookie: b=c'],
+    ['x-a', 'a\nb'],
+    ['x-a', 'a\0'],
+    ['x-a: b\r\nx-c', 'd'],
+    ['', 'a'],
+  ]
+  for (const header of bad) {
+    const { port, errors } = await serve(t, (_, responder) =>
+      responder.send({ status: 200, headers: [header] }),
+    )
+    const client = await Client.connect(t, port)
+    await client.send(request('GET /')).has('Internal error')
+    assert.deepEqual([errors.length, client.text.includes('200 OK')], [1, false])
+    assert.throws(() => new HeaderBlock([header]))
+  }
+})
+
+test('constant and own headers are sent in order, tabs and text beyond ASCII as they are', async (t) => {
+  const block = new HeaderBlock([['x-constant', '1']])
+  const { port } = await serve(t, (_, responder) =>
+    responder.send({
+      status: 201,
+      block,
+      headers: [
+        ['x-own', 'a\tb'],
+        ['x-far', 'ü'],
+      ],
+      body: 'end',
+    }),
+  )
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /')).has('end')
+  const text = Buffer.concat(client.arrivals).toString()
+  assert.match(text, /^HTTP\/1.1 201 Created\r\nx-constant: 1\r\nx-own: a\tb\r\nx-far: ü\r\n/)
+})
+
+test('HEAD: the length of the body without the body, and the connection lives on', async (t) => {
+  const { port } = await serve(t, (seen, responder) =>
+    responder.send({ ...OK, body: 'öne', head: seen.method === 'HEAD' }),
+  )
+  const client = await Client.connect(t, port)
+  await client.send(request('HEAD /')).has('\r\n\r\n')
+  assert.match(client.text, /Content-Length: 4\r\n/)
+  await client.send(request('GET /')).has('ne')
+  assert.equal(client.text.match(/Content-Length: 4/g)?.length, 2)
+})
+
+test('204 and 304 have neither body nor length, and the connection lives on', async (t) => {
+  const { port } = await serve(t, (seen, responder) =>
+    responder.send({ status: Number(seen.path.slice(1)), headers: [] }),
+  )
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /204')).has('204 No Content')
+  await client.send(request('GET /304')).has('304 Not Modified')
+  assert.doesNotMatch(client.text, /Content-Length/)
+  await client.send(request('GET /200')).has('Content-Length: 0')
+})
+
+test('10 MB in one answer arrive whole', async (t) => {
+  const text = 'x'.repeat(10_000_000)
+  const { port } = await serve(t, (_, responder) => responder.send({ ...OK, body: text }))
+  const answer = await fetch(`http://127.0.0.1:${port}/`)
+  assert.equal(await answer.text(), text)
+})
+
+test('res.end of something huge: pieces at the pace of a slow reader, in flat memory', async (t) => {
+  const running = await child(t, 'pieces')
+  const client = await Client.connect(t, running.port)
+  client.socket.pause()
+  client.send(request('GET /'))
+  const before = await residentMiB(running.pid)
+  let most = before
+  let size = 0
+  client.socket.removeAllListeners('data')
+  client.socket.on('data', (data) => {
+    size += data.length
+  })
+  while (size < 400 * 256 * 1024) {
+    client.socket.resume()
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    client.socket.pause()
+    most = Math.max(most, await residentMiB(running.pid))
+  }
+  assert.ok(most - before < 20, `100 MiB of answer added ${(most - before).toFixed(1)} MiB`)
+})
+
+test('pieces arrive in order, with their length announced', async (t) => {
+  const { port } = await serve(t, async (_, responder) => {
+    const body = responder.body({ status: 200, headers: [['content-type', 'text/plain']] }, 6)
+    for (const part of ['ab', '', 'cd', 'ef']) await body.write(Buffer.from(part))
+  })
+  const answer = await fetch(`http://127.0.0.1:${port}/`)
+  assert.deepEqual([answer.headers.get('content-length'), await answer.text()], ['6', 'abcdef'])
+  const { port: other } = await serve(t, (_, responder) => void responder.body(OK, 0))
+  assert.equal(await (await fetch(`http://127.0.0.1:${other}/`)).text(), '')
+})
+
+test('a client that leaves fails the piece that waits for it, and those after', async (t) => {
+  const codes: string[] = []
+  let body: BodyWriter | undefined
+  const { port } = await serve(t, async (_, responder) => {
+    body = responder.body(OK, 2 ** 30)
+    await body.write(new Uint8Array(2 ** 26)).catch((error) => codes.push(error.code))
+    await body.write(new Uint8Array(1)).catch((error) => codes.push(error.code))
+  })
+  const client = await Client.connect(t, port)
+  client.socket.pause()
+  client.send(request('GET /'))
+  await until(() => body !== undefined, 'the body is begun')
+  client.socket.destroy()
+  await until(() => codes.length === 2, 'both writes fail')
+  assert.deepEqual(codes, ['request.incomplete', 'request.incomplete'])
+})
+
+test('a body that fails half-way is cut, so that the client sees it', async (t) => {
+  const { port } = await serve(t, async (_, responder) => {
+    await responder.body(OK, 100).write(new Uint8Array(50))
+    throw new Error('half-way')
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /')).isClosed()
+  assert.match(client.text, /Content-Length: 100/)
+})
+
+test('more pieces than announced are refused', async (t) => {
+  const { port, errors } = await serve(t, (_, responder) => responder.body(OK, 3).write(new Uint8Array(4)))
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /')).isClosed()
+  assert.match(String(errors), /More than the announced 3 bytes/)
+})

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Handler, Responder } from '../../edge/server.ts'
+import { Failure } from '../../sql/errors.ts'
+import { Client, request, serve, until } from './fixtures/raw.ts'
+
+const MAX = 1024 * 1024
+
+function reply(responder: Responder, body: string, status = 200): void {
+  responder.send({ status, headers: [], body: `${body}|` })
+}
+
+/** Reads the body and answers with its text, or with the code of the failure. */
+const echo: Handler = async (incoming, responder) => {
+  try {
+    reply(responder, Buffer.from(await incoming.body.bytes(MAX)).toString('latin1'))
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    reply(responder, error.code, error.status)
+  }
+}
+
+const LARGE = { 'content-length': String(64 * MAX) }
+
+test('body handler attached after await: a body that is asked for late is whole', async (t) => {
+  const { port } = await serve(t, async (incoming, responder) => {
+    await delay(50)
+    await echo(incoming, responder)
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('POST /', {}, 'all of it')).has('all of it|')
+})
+
+test('chunk ArrayBuffer: kept chunks are owned copies', async (t) => {
+  const chunks: Uint8Array[] = []
+  const { port } = await serve(t, async (incoming, responder) => {
+    await incoming.body.stream((chunk) => {
+      chunks.push(chunk)
+    }, MAX)
+    reply(responder, chunks.map((chunk) => Buffer.from(chunk).toString()).join('+'))
+  })
+  const client = await Client.connect(t, port)
+  client.send(request('POST /', { 'content-length': '6' }))
+  for (const part of ['ab', 'cd', 'ef']) {
+    const before = chunks.length
+    client.send(part)
+    await until(() => chunks.length > before, 'the part arrives')
+  }
+  await client.has('ab+cd+ef|')
+})
+
+test('chunks arrive in order, and a slow sink gets one after the other', async (t) => {
+  let atOnce = 0
+  let most = 0
+  const { port } = await serve(t, async (incoming, responder) => {
+    const parts: Uint8Array[] = []
+    const size = await incoming.body.stream(async (chunk) => {
+      most = Math.max(most, ++atOnce)
+      await delay(1)
+      parts.push(chunk)
+      atOnce--
+    }, 64 * MAX)
+    const whole = Buffer.concat(parts)
+    const ordered = Array.from({ length: size / 4 }, (_, i) => whole.readUInt32LE(i * 4) === i).every(Boolean)
+    reply(responder, `${size} ${ordered}`)
+  })
+  const body = Buffer.from(Uint32Array.from({ length: 2 * MAX }, (_, i) => i).buffer)
+  const client = await Client.connect(t, port)
+  client.send(request('POST /', { 'content-length': String(body.length) }))
+  client.socket.write(body)
+  await client.has(`${body.length} true|`)
+  assert.equal(most, 1)
+})
+
+test('a chunked body, an empty one and none', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  client.send(
+    `${request('POST /', { 'transfer-encoding': 'chunked' })}5\r\nhello\r\n6\r\n there\r\n0\r\n\r\n`,
+  )
+  await client.has('hello there|')
+  await client.send(request('POST /', { 'content-length': '0' })).has('\r\n\r\n|')
+  await client.send(request('DELETE /')).has('\r\n\r\n|HTTP/1.1 200 OK')
+})
+
+test('body limit: a Content-Length over it is refused at once, and the client gets the 413', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  // Nothing of the body is sent, so the answer cannot have waited for it.
+  await client.send(request('POST /', LARGE)).has('request.too_large|')
+  assert.match(
+    client.text,
+    /^HTTP\/1.1 413 Payload Too Large\r\nContent-Length: 18\r\nConnection: close\r\n\r\n/,
+  )
+})
+
+test('body limit: a client that sends all before it reads gets the 413 and no reset', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  let failed: Error | undefined
+  client.socket.on('error', (error) => {
+    failed = error
+  })
+  client.socket.pause()
+  client.send(request('POST /', LARGE))
+  const piece = Buffer.alloc(MAX)
+  for (let i = 0; i < 64; i++) await new Promise((resolve) => client.socket.write(piece, resolve))
+  client.socket.resume()
+  await client.has('request.too_large|')
+  await client.isClosed()
+  assert.equal(failed, undefined)
+})
+
+test('body limit: the fetch of Node gets the 413', async (t) => {
+  const { port } = await serve(t, echo)
+  const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: Buffer.alloc(8 * MAX) })
+  assert.deepEqual([answer.status, await answer.text()], [413, 'request.too_large|'])
+})
+
+test('body limit: chunks over it are refused in the middle, and the client gets the 413', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  client.send(request('POST /', { 'transfer-encoding': 'chunked' }))
+  const piece = `${MAX.toString(16)}\r\n${'x'.repeat(MAX)}\r\n`
+  await client.send(piece + piece).has('413')
+})
+
+test('body limit: a body of exactly the limit passes', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  await client.send(request('POST /', {}, 'x'.repeat(MAX))).has('x|')
+})
+
+test('a small body that nobody read costs no connection', async (t) => {
+  let answered = 0
+  const { port } = await serve(t, (_, responder) => {
+    reply(responder, 'refused', 401)
+    answered++
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('POST /', {}, 'x'.repeat(1000))).has('refused|')
+  client.arrivals.length = 0
+  client.send(request('POST /', { 'content-length': '1000' }))
+  await until(() => answered === 2, 'the answer precedes the body')
+  await client.send('x'.repeat(1000)).has('refused|')
+  assert.equal(client.closed, false)
+})
+
+test('a large body that nobody read closes the connection once it has arrived', async (t) => {
+  const { port } = await serve(t, (_, responder) => reply(responder, 'refused', 401))
+  const client = await Client.connect(t, port)
+  await client.send(request('POST /', { 'content-length': String(MAX) })).has('refused|')
+  assert.match(client.text, /Connection: close/)
+  assert.equal(client.closed, false)
+  await client.send('x'.repeat(MAX)).isClosed()
+})
+
+test('a body that outruns its reader within one turn goes through a file, whole and in order', async (t) => {
+  const before = tempFiles()
+  let most = 0
+  const { port } = await serve(t, async (incoming, responder) => {
+    const hash = createHash('sha256')
+    await incoming.body.stream(async (chunk) => {
+      hash.update(chunk)
+      most = Math.max(most, tempFiles())
+      await new Promise(setImmediate)
+    }, 64 * MAX)
+    reply(responder, hash.digest('hex'))
+  })
+  const body = randomBytes(48 * MAX)
+  const client = await Client.connect(t, port)
+  client.send(request('POST /', { 'content-length': String(body.length) }))
+  client.socket.write(body)
+  await client.has(`${createHash('sha256').update(body).digest('hex')}|`, 10_000)
+  assert.equal(tempFiles(), before)
+  t.diagnostic(`${most - before} file`)
+})
+
+/** Open files that have no name any more. */
+function tempFiles(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).includes('/millrace-body-')
+    } catch {
+      return false
+    }
+  }).length
+}
+
+test('a body that nobody reads is held back, and is whole when somebody does', async (t) => {
+  let read: (() => void) | undefined
+  const { port } = await serve(t, async (incoming, responder) => {
+    await new Promise<void>((resolve) => {
+      read = resolve
+    })
+    const size = await incoming.body.stream(() => {}, 64 * MAX)
+    reply(responder, String(size))
+  })
+  const client = await Client.connect(t, port)
+  client.send(request('POST /', { 'content-length': String(32 * MAX) }))
+  client.socket.write(Buffer.alloc(32 * MAX))
+  let waiting = 0
+  let same = 0
+  await until(() => {
+    same = client.socket.writableLength === waiting ? same + 1 : 0
+    waiting = client.socket.writableLength
+    return same === 20
+  }, 'nothing moves any more')
+  assert.ok(waiting > 16 * MAX, 'most of it waits at the client')
+  read?.()
+  await client.has(`${32 * MAX}|`)
+})
+
+test('a client that leaves in the middle fails the reading', async (t) => {
+  let code = ''
+  let reading = false
+  const { port } = await serve(t, async (incoming) => {
+    reading = true
+    await incoming.body.bytes(MAX).catch((error: Failure) => {
+      code = error.code
+    })
+  })
+  const client = await Client.connect(t, port)
+  client.send(`${request('POST /', { 'content-length': '100' })}some`)
+  await until(() => reading, 'the handler reads')
+  client.socket.destroy()
+  await until(() => code !== '', 'the reading fails')
+  assert.equal(code, 'request.incomplete')
+})
+
+test('a sink that throws ends the reading with what it threw, and the client is answered', async (t) => {
+  const { port, errors } = await serve(t, async (incoming) => {
+    await incoming.body.stream(() => {
+      throw new Error('the disk is full')
+    }, 64 * MAX)
+  })
+  const client = await Client.connect(t, port)
+  await client.send(`${request('POST /', LARGE)}some`).has('{"detail":"Internal error"}')
+  assert.match(String(errors), /the disk is full/)
+})
+
+test('a body is read once', async (t) => {
+  const { port, errors } = await serve(t, async (incoming, responder) => {
+    await echo(incoming, responder)
+    await incoming.body.bytes(MAX)
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('POST /', {}, 'once')).has('once|')
+  await until(() => errors.length === 1, 'the second reading fails')
+})
+
+test('an unreadable Content-Length is answered with 400', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  await client.send(`${request('POST /', { 'content-length': '12x' })}some`).has('400 Bad Request')
+})

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EventSink, Responder } from '../../edge/server.ts'
+import { Client, child, request, serve, until } from './fixtures/raw.ts'
+
+const HEAD = { status: 200, headers: [['content-type', 'text/event-stream']] as const }
+
+interface Streaming {
+  readonly sinks: EventSink[]
+  readonly port: number
+  readonly server: { readonly openStreams: number; close(): void }
+  readonly errors: unknown[]
+}
+
+async function stream(t: Parameters<typeof serve>[0]): Promise<Streaming> {
+  const sinks: EventSink[] = []
+  const { port, server, errors } = await serve(t, (_, responder) => {
+    sinks.push(responder.events(HEAD))
+  })
+  return { sinks, port, server, errors }
+}
+
+async function open(t: Parameters<typeof serve>[0], streaming: Streaming): Promise<[Client, EventSink]> {
+  const client = await Client.connect(t, streaming.port)
+  const before = streaming.sinks.length
+  await client.send(request('GET /')).has(':\n\n')
+  return [client, streaming.sinks[before] as EventSink]
+}
+
+/** The bytes of a chunked body. */
+function unchunked(text: string): string {
+  let rest = text.slice(text.indexOf('\r\n\r\n') + 4)
+  let body = ''
+  for (;;) {
+    const line = rest.indexOf('\r\n')
+    const size = Number.parseInt(rest.slice(0, line), 16)
+    if (!(size > 0)) return body
+    body += rest.slice(line + 2, line + 2 + size)
+    rest = rest.slice(line + 2 + size + 2)
+  }
+}
+
+test('a stream opens with its headers, takes events and ends', async (t) => {
+  const streaming = await stream(t)
+  const [client, sink] = await open(t, streaming)
+  assert.match(client.text, /^HTTP\/1.1 200 OK\r\ncontent-type: text\/event-stream\r\n/)
+  assert.equal(streaming.server.openStreams, 1)
+  assert.equal(sink.write('data: 1\n\n'), true)
+  assert.equal(sink.write(Buffer.from('data: 2\n\n')), true)
+  sink.end('data: 3\n\n')
+  await client.has('\r\n0\r\n\r\n')
+  assert.equal(unchunked(client.text), ':\n\ndata: 1\n\ndata: 2\n\ndata: 3\n\n')
+  assert.deepEqual([sink.closed, sink.write('data: 4\n\n'), streaming.server.openStreams], [true, false, 0])
+  sink.end()
+})
+
+test('a stream may open with a first event', async (t) => {
+  const { port } = await serve(t, (seen, responder) => {
+    responder.events(HEAD, seen.query).end()
+  })
+  for (const [line, body] of [
+    ['GET /?first', 'first'],
+    ['GET /', ':\n\n'],
+  ] as const) {
+    const client = await Client.connect(t, port)
+    await client.send(request(line)).has('\r\n0\r\n\r\n')
+    assert.equal(unchunked(client.text), body)
+  }
+})
+
+test('a write is one packet', async (t) => {
+  const [client, sink] = await open(t, await stream(t))
+  client.arrivals.length = 0
+  sink.write('data: 1\n\n')
+  await client.has('data: 1')
+  assert.equal(client.arrivals.length, 1)
+})
+
+test('SSE backpressure: a slow reader becomes writable again, and all arrives in order', async (t) => {
+  const [client, sink] = await open(t, await stream(t))
+  client.socket.pause()
+  let sent = 0
+  let waits = 0
+  const writeOn = () => {
+    while (sent < 3000) {
+      if (sink.write(`data: ${sent++} ${'x'.repeat(10_000)}\n\n`)) continue
+      waits++
+      assert.deepEqual([sink.writable, sink.buffered > 10_000], [false, true])
+      return
+    }
+    sink.end()
+  }
+  sink.onWritable(() => {
+    assert.deepEqual([sink.writable, sink.buffered], [true, 0])
+    writeOn()
+  })
+  writeOn()
+  assert.equal(waits, 1)
+  client.socket.resume()
+  await client.has('\r\n0\r\n\r\n', 10_000)
+  const numbers = [...unchunked(client.text).matchAll(/data: (\d+) x{10000}\n\n/g)].map((match) =>
+    Number(match[1]),
+  )
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: 3000 }, (_, i) => i),
+  )
+})
+
+test('SSE onWritable that writes nothing: the tail arrives all the same', async (t) => {
+  const [client, sink] = await open(t, await stream(t))
+  client.socket.pause()
+  assert.equal(sink.write(`data: ${'x'.repeat(16 * 1024 * 1024)} the tail\n\n`), false)
+  client.socket.resume()
+  await client.has(' the tail\n\n', 10_000)
+  await until(() => sink.writable, 'the stream is writable again')
+})
+
+test('a stream that was ended on a slow reader arrives whole', async (t) => {
+  const [client, sink] = await open(t, await stream(t))
+  client.socket.pause()
+  sink.write('x'.repeat(16 * 1024 * 1024))
+  sink.end('the end')
+  client.socket.resume()
+  await client.has('the end\r\n0\r\n\r\n', 10_000)
+})
+
+test('a client that leaves closes the stream; every listener hears of it, also a late one', async (t) => {
+  const streaming = await stream(t)
+  const [client, sink] = await open(t, streaming)
+  const heard: number[] = []
+  for (const i of [1, 2]) sink.onClose(() => heard.push(i))
+  client.socket.destroy()
+  await until(() => heard.length === 2, 'the listeners are called')
+  sink.onClose(() => heard.push(3))
+  await until(() => heard.length === 3, 'the late listener is called')
+  assert.deepEqual(
+    [sink.closed, sink.writable, sink.write('x'), streaming.server.openStreams],
+    [true, false, false, 0],
+  )
+})
+
+test('a stream opened for a client that has left is closed', async (t) => {
+  let kept: Responder | undefined
+  const { port, server } = await serve(t, (_, responder) => {
+    kept = responder
+  })
+  const client = await Client.connect(t, port)
+  client.send(request('GET /'))
+  await until(() => kept !== undefined, 'the handler runs')
+  client.socket.destroy()
+  await until(() => kept?.done === true, 'the client is gone')
+  const sink = kept?.events(HEAD)
+  let heard = false
+  sink?.onClose(() => {
+    heard = true
+  })
+  await until(() => heard, 'the listener is called')
+  assert.deepEqual([sink?.closed, server.openStreams], [true, 0])
+})
+
+test('a listener that throws ends nothing', async (t) => {
+  const running = await child(t, 'throws everywhere')
+  const client = await Client.connect(t, running.port)
+  await client.send(request('GET /')).has('xxx')
+  await until(() => client.text.length > 8 * 1024 * 1024, 'all of it arrives')
+  client.socket.destroy()
+  const next = await Client.connect(t, running.port)
+  await next.send(request('GET /')).has('xxx')
+  assert.equal(running.exited(), false)
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import net from 'node:net'
+import { test } from 'node:test'
+import { createServer } from '../../edge/server.ts'
+import { Client, child, request, serve } from './fixtures/raw.ts'
+
+const answers = (name: string) =>
+  createServer((_, responder) => responder.send({ status: 200, headers: [], body: name }), {
+    onError: () => {},
+  })
+
+test('several processes on one port: exclusive refuses the second, the default shares', async (t) => {
+  const host = '127.0.0.1'
+  // A port that the core chose is never shared.
+  const port = await freePort()
+  await child(t, 'answers late', { port, exclusive: false })
+  const own = answers('own')
+  t.after(() => own.close())
+  await assert.rejects(own.listen({ host, port, exclusive: true }), /Cannot listen on 127\.0\.0\.1:/)
+  assert.deepEqual(await own.listen({ host, port, exclusive: false }), { port })
+  const seen = new Set<string>()
+  const ask = async () => {
+    const client = await Client.connect(t, port)
+    await client.send(request('GET /?0')).has('\r\n\r\n')
+    seen.add(client.text.slice(-3))
+  }
+  // The kernel deals connections out by chance: that 64 of them miss one of two processes is less likely than 1e-18.
+  for (let i = 0; i < 64; i++) await ask()
+  assert.deepEqual([...seen].sort(), ['ate', 'own'])
+})
+
+async function freePort(): Promise<number> {
+  const probe = net.createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => probe.once('listening', resolve))
+  const { port } = probe.address() as net.AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  return port
+}
+
+test('an exclusive port refuses a second server of the same process', async (t) => {
+  const { port } = await serve(t, () => {})
+  const second = answers('second')
+  await assert.rejects(second.listen({ host: '127.0.0.1', port, exclusive: true }))
+  await assert.rejects(second.listen({ host: '127.0.0.1', port, exclusive: false }))
+})
+
+test('native options out of range are refused before they reach the core', async () => {
+  for (const port of [-1, 65_536, 1.5, Number.NaN]) {
+    await assert.rejects(answers('').listen({ host: '127.0.0.1', port, exclusive: true }), RangeError)
+  }
+})
+
+test('an address of another machine is refused', async () => {
+  await assert.rejects(answers('').listen({ host: '192.0.2.1', port: 0, exclusive: true }), /Cannot listen/)
+})
+
+test('shutdown: stopListening refuses new connections and keeps the existing ones', async (t) => {
+  const { port, server } = await serve(t, (_, responder) =>
+    responder.send({ status: 200, headers: [], body: 'served' }),
+  )
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /')).has('served')
+  server.stopListening()
+  server.stopListening()
+  await assert.rejects(Client.connect(t, port), /ECONNREFUSED/)
+  client.arrivals.length = 0
+  await client.send(request('GET /')).has('served')
+})
+
+test('shutdown: close cuts every connection, and those who wait for one hear of it', async (t) => {
+  const closed: string[] = []
+  const { port, server } = await serve(t, (seen, responder) => {
+    if (seen.path === '/stream')
+      responder.events({ status: 200, headers: [] }).onClose(() => closed.push('stream'))
+    else if (seen.path === '/waits') responder.onClose(() => closed.push('waits'))
+    else responder.send({ status: 200, headers: [], body: 'idle' })
+  })
+  const clients = await Promise.all([1, 2, 3].map(() => Client.connect(t, port)))
+  const [idle, waiting, streaming] = clients as [Client, Client, Client]
+  await idle.send(request('GET /')).has('idle')
+  waiting.send(request('GET /waits'))
+  await streaming.send(request('GET /stream')).has(':\n\n')
+  assert.equal(server.openStreams, 1)
+  server.close()
+  for (const client of clients) await client.isClosed()
+  assert.deepEqual([closed.sort(), server.openStreams], [['stream', 'waits'], 0])
+})

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { addressText, type EdgeRequest, type Handler, HEADERS } from '../../edge/server.ts'
+import { Client, child, request, serve } from './fixtures/raw.ts'
+
+/** Answers with what it sees, after the turn in which uWS's own request lives. */
+const echo: Handler = async (seen, responder) => {
+  await new Promise(setImmediate)
+  const headers = Object.fromEntries(
+    HEADERS.map((name) => [name, seen.header(name)]).filter(([, value]) => value),
+  )
+  const { method, path, query, address } = seen
+  responder.send({
+    status: 200,
+    headers: [],
+    body: `${JSON.stringify({ method, path, query, address, headers })}\n`,
+  })
+}
+
+function seenIn(client: Client): {
+  method: string
+  path: string
+  query: string
+  address: string
+  headers: object
+} {
+  return JSON.parse(client.text.split('\r\n\r\n')[1] ?? '')
+}
+
+test('req after return or await: everything is copied', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  const headers = { Authorization: 'Bearer abc', Cookie: 'a=b; c=d', 'X-Not-Listed': 'no', Accept: '*/*' }
+  await client.send(request('GET /a/b?x=1', headers)).has('}\n')
+  assert.deepEqual(seenIn(client), {
+    method: 'GET',
+    path: '/a/b',
+    query: 'x=1',
+    address: '127.0.0.1',
+    headers: { host: 'test', authorization: 'Bearer abc', cookie: 'a=b; c=d', accept: '*/*' },
+  })
+})
+
+test('of a header that is sent twice the first counts', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  const text = 'GET / HTTP/1.1\r\nhost: test\r\naccept: one\r\naccept: two\r\n\r\n'
+  await client.send(text).has('}\n')
+  assert.deepEqual(seenIn(client).headers, { host: 'test', accept: 'one' })
+})
+
+test('getQuery(key) decodes in place: the query arrives raw, in its order', async (t) => {
+  const { port } = await serve(t, echo)
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /q?b=%20&a=1+2&b=%zz&=&a')).has('}\n')
+  assert.equal(seenIn(client).query, 'b=%20&a=1+2&b=%zz&=&a')
+})
+
+test('a missing query is empty, as is one after a bare question mark', async (t) => {
+  const { port } = await serve(t, echo)
+  for (const line of ['GET /q', 'GET /q?']) {
+    const client = await Client.connect(t, port)
+    await client.send(request(line)).has('}\n')
+    assert.equal(seenIn(client).query, '')
+  }
+})
+
+test('getParameter is not decoded: percent-encoded and broken paths arrive raw', async (t) => {
+  const { port } = await serve(t, echo)
+  for (const path of ['/a%20b', '/a%2Fb', '/a%zz%', '/%E4%B8', '//a//../b']) {
+    const client = await Client.connect(t, port)
+    await client.send(request(`GET ${path}`)).has('}\n')
+    assert.equal(seenIn(client).path, path)
+  }
+})
+
+test('unmatched path, HEAD, OPTIONS, DELETE: every method reaches the handler', async (t) => {
+  const { port } = await serve(t, echo)
+  for (const method of [
+    'GET',
+    'OPTIONS',
+    'DELETE',
+    'POST',
+    'PUT',
+    'PATCH',
+    'TRACE',
+    'PROPFIND',
+    'propfind',
+  ]) {
+    const client = await Client.connect(t, port)
+    await client.send(request(`${method} /anything`)).has('}\n')
+    assert.equal(seenIn(client).method, method.toUpperCase())
+  }
+  const head = await Client.connect(t, port)
+  await head.send(request('HEAD /anything')).has('200 OK')
+})
+
+test('headers over 4096 bytes are refused with 431, and the setting for more of them works', async (t) => {
+  const large = request('GET /', { cookie: 'x'.repeat(5000) })
+  const { port } = await serve(t, echo)
+  const refused = await Client.connect(t, port)
+  await refused.send(large).has('431')
+  const child16K = await child(t, 'answers late', { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
+  const accepted = await Client.connect(t, child16K.port)
+  await accepted.send(large).has('late')
+})
+
+test('a pipelined request while one is pending closes the connection, and the server lives', async (t) => {
+  const running = await child(t, 'answers late')
+  const client = await Client.connect(t, running.port)
+  await client.send(request('GET /?50') + request('GET /?1')).isClosed()
+  const next = await Client.connect(t, running.port)
+  await next.send(request('GET /?1')).has('late')
+  assert.equal(running.exited(), false)
+})
+
+test('the address of an IPv4 client is dotted, also when it comes through an IPv6 socket', async (t) => {
+  for (const host of ['127.0.0.1', '::']) {
+    const { port } = await serve(t, echo, host)
+    const client = await Client.connect(t, port)
+    await client.send(request('GET /')).has('}\n')
+    assert.equal(seenIn(client).address, '127.0.0.1')
+  }
+})
+
+test('the address of an IPv6 client is compressed', async (t) => {
+  const { port } = await serve(t, echo, '::1')
+  const client = await Client.connect(t, port, '::1')
+  await client.send(request('GET /')).has('}\n')
+  assert.equal(seenIn(client).address, '::1')
+})
+
+test('addresses are written as in RFC 5952', () => {
+  const text = (hex: string) => addressText(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+  assert.equal(text('0a 00 00 01'), '10.0.0.1')
+  assert.equal(text('2001 0db8 0000 0000 0001 0000 0000 0001'), '2001:db8::1:0:0:1')
+  assert.equal(text('2001 0db8 0000 0001 0001 0001 0001 0001'), '2001:db8:0:1:1:1:1:1')
+  assert.equal(text('0000 0000 0000 0000 0000 0000 0000 0000'), '::')
+  assert.equal(text('fe80 0000 0000 0000 0000 0000 0000 0000'), 'fe80::')
+  assert.equal(text('0000 0000 0000 0000 0000 ffff c0a8 0001'), '192.168.0.1')
+  assert.equal(text(''), '')
+})
+
+test('the address is there after the answer when it was read before, and empty when it was not', async (t) => {
+  const kept: EdgeRequest[] = []
+  const { port } = await serve(t, (seen, responder) => {
+    if (seen.path === '/read') assert.equal(seen.address, '127.0.0.1')
+    kept.push(seen)
+    responder.send({ status: 200, headers: [], body: 'end' })
+  })
+  const client = await Client.connect(t, port)
+  await client.send(request('GET /read') + request('GET /not')).has('end')
+  assert.deepEqual([kept[0]?.address, kept[1]?.address], ['127.0.0.1', ''])
+})
+
+test('uWebSockets.js has one importer', async () => {
+  const root = new URL('../../', import.meta.url)
+  const importers: string[] = []
+  for (const folder of ['edge', 'sql', 'tasks', 'workers']) {
+    for (const file of await readdir(new URL(folder, root), { recursive: true })) {
+      if (!file.endsWith('.ts')) continue
+      const text = await readFile(new URL(`${folder}/${file}`, root), 'utf8')
+      if (/from 'uWebSockets\.js'/.test(text)) importers.push(`${folder}/${file}`)
+    }
+  }
+  assert.deepEqual(importers, ['edge/server.ts'])
+})

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { EventSink } from '../../edge/server.ts'
+import { Client, request, serve, until } from './fixtures/raw.ts'
+
+// uWS closes connections by a timer of 10 s that looks every 4 s, so 12 s show what it would have cut. All wait at once.
+const BEYOND_TIMER_MS = 12_500
+
+describe('what must survive the 10 s timer of uWS', { concurrency: true }, () => {
+  test('res.pause() longer than 10 s: a sink that works for 12 s gets the whole upload', async (t) => {
+    const size = 8 * 1024 * 1024
+    let first = true
+    const { port, errors } = await serve(t, async (incoming, responder) => {
+      const total = await incoming.body.stream(async () => {
+        if (first) await delay(BEYOND_TIMER_MS)
+        first = false
+      }, size)
+      responder.send({ status: 200, headers: [], body: `${total} bytes` })
+    })
+    const client = await Client.connect(t, port)
+    client.send(request('POST /', { 'content-length': String(size) }))
+    client.socket.write(Buffer.alloc(size))
+    await client.has(`${size} bytes`, 20_000)
+    assert.deepEqual(errors, [])
+  })
+
+  test('a handler that works for 12 s after the whole body came still answers', async (t) => {
+    const size = 600 * 1024
+    const { port } = await serve(t, async (incoming, responder) => {
+      // Nobody reads at first, so the socket is paused when there is more than it holds.
+      await delay(200)
+      await incoming.body.bytes(size)
+      await delay(BEYOND_TIMER_MS)
+      responder.send({ status: 200, headers: [], body: 'worked' })
+    })
+    const client = await Client.connect(t, port)
+    client.send(request('POST /', {}, 'x'.repeat(size)))
+    await client.has('worked', 20_000)
+  })
+
+  test('idle SSE and SSE backpressure: streams stay open, also one that was slow and has drained', async (t) => {
+    const sinks = new Map<string, EventSink>()
+    const { port } = await serve(t, (seen, responder) => {
+      sinks.set(seen.path, responder.events({ status: 200, headers: [] }))
+    })
+    const idle = await Client.connect(t, port)
+    await idle.send(request('GET /idle')).has(':\n\n')
+    const slow = await Client.connect(t, port)
+    await slow.send(request('GET /slow')).has(':\n\n')
+    slow.socket.pause()
+    assert.equal(sinks.get('/slow')?.write(`${'x'.repeat(16 * 1024 * 1024)}tail`), false)
+    slow.socket.resume()
+    await slow.has('tail', 10_000)
+    await until(() => sinks.get('/slow')?.writable === true, 'it is writable again')
+    await delay(BEYOND_TIMER_MS)
+    for (const sink of sinks.values()) sink.end('still open')
+    await idle.has('still open')
+    await slow.has('still open')
+  })
+})

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Spill } from '../../edge/server/spill.ts'
+
+test('bytes leave in the order in which they came, however pushing and shifting alternate', async () => {
+  const step = fc.oneof(fc.constant('shift' as const), fc.uint8Array({ maxLength: 50 }))
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const spill = new Spill()
+      const given: number[] = []
+      const got: number[] = []
+      for (const next of steps) {
+        if (next !== 'shift') {
+          given.push(...next)
+          spill.push(next)
+        } else if (!spill.isEmpty) got.push(...(await spill.shift()))
+      }
+      while (!spill.isEmpty) got.push(...(await spill.shift()))
+      spill.close()
+      assert.deepEqual(got, given)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('large content comes in pieces', async () => {
+  const spill = new Spill()
+  spill.push(new Uint8Array(600 * 1024).fill(1))
+  const sizes: number[] = []
+  while (!spill.isEmpty) sizes.push((await spill.shift()).length / 1024)
+  spill.close()
+  assert.deepEqual(sizes, [256, 256, 88])
+})
+
+test('closing during a reading waits for it, and closing twice is closing once', async () => {
+  const spill = new Spill()
+  spill.push(new Uint8Array([1, 2, 3]))
+  const reading = spill.shift()
+  spill.close()
+  spill.close()
+  assert.deepEqual([...(await reading)], [1, 2, 3])
+  assert.throws(() => spill.push(new Uint8Array(1)), /EBADF|bad file/)
+})
+
+test('nothing is left in the folder of temporary files', () => {
+  const spill = new Spill()
+  spill.push(new Uint8Array(10))
+  assert.deepEqual(
+    readdirSync(tmpdir()).filter((name) => name.startsWith('millrace-body-')),
+    [],
+  )
+  spill.close()
+})

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { cleanFileName, disposition, mediaTypeOf } from '../../edge/uploads/headers.ts'
+
+/** As a browser sends it: UTF-8, of which the splitter makes one character for each byte. */
+const binary = (text: string): string => Buffer.from(text).toString('latin1')
+
+const named = (parameters: string) =>
+  disposition({ 'content-disposition': [binary(`form-data; ${parameters}`)] })
+
+test('file names are cleaned', () => {
+  const names: [string, string][] = [
+    ['filename="C:\\Users\\me\\a b.pdf"', 'a b.pdf'],
+    ['filename="../../etc/passwd"', 'passwd'],
+    ['filename="a\\"b\\\\c.txt"', 'c.txt'],
+    ['filename="with ; semicolon=1.txt"', 'with ; semicolon=1.txt'],
+    ['filename=bare.txt', 'bare.txt'],
+    ['filename="tab\tand\x7fdel.txt"', 'tabanddel.txt'],
+    ['filename=""', ''],
+    ['filename=".."', ''],
+    ['filename="folder/"', ''],
+    ['filename="fallback.txt"; filename*=UTF-8\'\'na%C3%AFve%20%E2%82%AC.txt', 'naïve €.txt'],
+    ['filename*=utf-8\'en\'first.txt; filename="second.txt"', 'first.txt'],
+    ["filename*=ISO-8859-1''%FCber.txt", 'über.txt'],
+    ['filename="kept.txt"; filename*=UTF-8\'\'%FF', 'kept.txt'],
+    ["filename*=UTF-8''..%2F..%2Fevil%00.txt", 'evil.txt'],
+    ['filename="Grüße 😀.txt"', 'Grüße 😀.txt'],
+    [`filename="${'😀'.repeat(300)}"`, '😀'.repeat(255)],
+  ]
+  for (const [given, expected] of names) {
+    const { name, fileName } = named(`name="file"; ${given}`)
+    assert.deepEqual([name, cleanFileName(fileName)], ['file', expected], given)
+  }
+})
+
+test('a part without a file name is a field, and only form-data has a name', () => {
+  assert.deepEqual(named('name="a"'), { name: 'a', fileName: undefined })
+  assert.deepEqual(named('NAME="first"; name="second"'), { name: 'first', fileName: undefined })
+  assert.equal(disposition({ 'content-disposition': ['attachment; name="a"'] }).name, undefined)
+  assert.equal(disposition({}).name, undefined)
+})
+
+test('media types are lower case without parameters, and nonsense is none', () => {
+  const types = { 'Text/Plain; charset=x': 'text/plain', 'a b/c': undefined, '': undefined, none: undefined }
+  for (const [given, expected] of Object.entries(types)) {
+    assert.equal(mediaTypeOf({ 'content-type': [given] }), expected)
+  }
+  assert.equal(mediaTypeOf({}), undefined)
+})
+
+test('a header made to be slow is read in no time', () => {
+  const start = performance.now()
+  named(`name="${'\\'.repeat(50_000)}; filename=${'"\\'.repeat(20_000)}`)
+  named(`name=a${'; '.repeat(30_000)}`)
+  named(`name=a;${' '.repeat(60_000)}x`)
+  assert.ok(performance.now() - start < 1000)
+})
