@@ -170,7 +170,7 @@ async function startService(): Promise<ChildProcess> {
 }
 
 async function stopService(child: ChildProcess | null): Promise<void> {
-  if (child === null) return
+  if (child === null || child.exitCode !== null) return
   const ended = new Promise((resolve) => child.once('exit', resolve))
   child.kill('SIGTERM')
   await ended

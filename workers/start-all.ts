@@ -10,6 +10,8 @@ import { createSupervisor, type Supervisor } from './supervise.ts'
 // The children have 9 s, and the database goes last.
 const STOP_MS = 10_000
 const CHILD_STOP_MS = 8_000
+// A child that keeps dying before it is ready would otherwise be started for ever.
+const READY_MS = 45_000
 
 /** The whole service on one machine: database, migrations, then edges and workers as children that are kept running. */
 export async function startAll(): Promise<void> {
@@ -17,7 +19,9 @@ export async function startAll(): Promise<void> {
   const log = await createLog(settings.logLevel, 'start')
   const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
   let database: EmbeddedDatabase | null = null
+  let stopping = false
   stopOnSignals(log, STOP_MS, async () => {
+    stopping = true
     await supervisor.stop()
     await database?.stop()
   })
@@ -29,6 +33,7 @@ export async function startAll(): Promise<void> {
     const port = await startChildren(supervisor, settings, url)
     announce(settings, port)
   } catch (error) {
+    if (stopping) return
     log.fatal({ err: error }, 'The start failed')
     await supervisor.stop()
     await database?.stop()
@@ -61,7 +66,16 @@ async function startChildren(
     supervisor.start({ name, script: script('./main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
   for (const name of edges)
     supervisor.start({ name, script: script('../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
-  const [first] = await Promise.all([...edges, ...workers].map((name) => supervisor.ready(name)))
+  const late = AbortSignal.timeout(READY_MS)
+  const tooLate = new Promise<never>((_, reject) => {
+    late.addEventListener('abort', () =>
+      reject(new Error(`A child process was not ready within ${READY_MS / 1000} s`)),
+    )
+  })
+  const [first] = await Promise.race([
+    Promise.all([...edges, ...workers].map((name) => supervisor.ready(name))),
+    tooLate,
+  ])
   return (first as { port: number }).port
 }
 
