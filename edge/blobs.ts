@@ -57,8 +57,8 @@ async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buff
 }
 
 /**
- * Sends a range of a blob as fast as the client takes it. A chunk that has gone missing cuts the connection, since
- * the length is already promised.
+ * Sends a range of a blob as fast as the client takes it. What goes wrong, such as a chunk that has gone missing, cuts
+ * the connection, since the length is already promised.
  */
 export async function sendBlob(
   db: Database,
@@ -68,15 +68,20 @@ export async function sendBlob(
   length: number,
 ): Promise<void> {
   let left = length
-  for (
-    let ordinal = Math.floor(from / CHUNK_BYTES), skip = from % CHUNK_BYTES;
-    left > 0;
-    ordinal++, skip = 0
-  ) {
-    const chunk = await db.maybeOne(blobChunk(blobId, ordinal))
-    if (chunk === null) throw fail('document.bytes_missing')
-    const piece = chunk.bytes.subarray(skip, skip + left)
-    left -= piece.length
-    await writer.write(piece)
+  try {
+    for (
+      let ordinal = Math.floor(from / CHUNK_BYTES), skip = from % CHUNK_BYTES;
+      left > 0;
+      ordinal++, skip = 0
+    ) {
+      const chunk = await db.maybeOne(blobChunk(blobId, ordinal))
+      if (chunk === null) throw fail('document.bytes_missing')
+      const piece = chunk.bytes.subarray(skip, skip + left)
+      left -= piece.length
+      await writer.write(piece)
+    }
+  } catch (error) {
+    writer.abort()
+    throw error
   }
 }
