@@ -21,7 +21,11 @@ import { readMultipart } from '../uploads.ts'
 const Fields = z.object({
   title: z.string().trim().min(1).max(300).optional(),
   kind: z.string().trim().min(1).max(32).optional(),
-  document_date: z.iso.date().optional(),
+  // The calendar of PostgreSQL has no year 0.
+  document_date: z.iso
+    .date()
+    .refine((date) => date >= '0001', 'must be in the year 1 or later')
+    .optional(),
   source: z.string().trim().min(1).max(100).optional(),
   channel: z.string().trim().max(100).optional(),
   note: z.string().max(10_000).optional(),
@@ -44,7 +48,10 @@ export async function upload({
         blob = await storeBlob(edge.db, chunks)
       },
     })
-    if (!hadFile || blob === null) throw fail('document.file_required')
+    if (!hadFile || blob === null) {
+      const problems = [{ loc: ['body', 'file'], msg: 'is required', type: 'invalid_type' }]
+      throw fail('document.file_required', {}, { problems })
+    }
     const stored: UploadedBlob = blob
     if (stored.byteSize === 0) throw fail('document.empty')
     // An empty field of a form is one that was not filled in.
