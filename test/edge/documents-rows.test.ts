@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+
+/** One document: its pages, its end, and who must not see it. */
+
+const { api, query } = await edgeAndDatabase()
+const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+const JOB = '01900000-0000-7000-8000-000000000001'
+let count = 0
+const newDocument = async (): Promise<number> => (await api.upload(ann.token, `text ${++count}`)).json.id
+const at = (id: number | string, rest = '') => `/api/v1/documents/${id}${rest}`
+const get = (path: string, headers = {}) => api.get(path, { token: ann.token, headers })
+const remove = (id: number) => api.call('DELETE', at(id), { token: ann.token })
+
+const id = await newDocument()
+await query(
+  `insert into document_page (document_id, page_number, status, method, model, detail, text, image, width, height, job_id) values
+   ($1, 2, 'read', 'vision', 'tesseract/eng', null, 'seen', $2, 1, 1, $3),
+   ($1, 1, 'read', 'text_layer', null, null, 'written', null, null, null, $3),
+   ($1, 3, 'unread', 'none', null, 'The page is blank', '', null, null, null, $3)`,
+  [id, PNG, JOB],
+)
+const PAGES = [
+  {
+    page_number: 1,
+    status: 'read',
+    method: 'text_layer',
+    model: null,
+    detail: null,
+    has_image: false,
+    width: null,
+    height: null,
+  },
+  {
+    page_number: 2,
+    status: 'read',
+    method: 'vision',
+    model: 'tesseract/eng',
+    detail: null,
+    has_image: true,
+    width: 1,
+    height: 1,
+  },
+  {
+    page_number: 3,
+    status: 'unread',
+    method: 'none',
+    model: null,
+    detail: 'The page is blank',
+    has_image: false,
+    width: null,
+    height: null,
+  },
+]
+
+test('pages are listed in order, without their text', async () => {
+  const answer = await get(at(id, '/pages'))
+  assert.deepEqual([answer.status, answer.json], [200, PAGES])
+})
+
+test('a document that nobody has read has no pages', async () => {
+  const answer = await get(at(await newDocument(), '/pages'))
+  assert.deepEqual([answer.status, answer.json], [200, []])
+})
+
+test('a page comes with its text', async () => {
+  for (const [number, text] of [
+    [1, 'written'],
+    [2, 'seen'],
+    [3, ''],
+  ] as const) {
+    const answer = await get(at(id, `/pages/${number}`))
+    assert.deepEqual([answer.status, answer.json], [200, { ...PAGES[number - 1], text }])
+  }
+})
+
+test('a page that is not there is 404, a number that is none 422', async () => {
+  for (const path of [at(id, '/pages/4'), at(999_999, '/pages/1')]) {
+    const answer = await get(path)
+    assert.deepEqual([answer.status, answer.json], [404, { detail: 'Page not found' }])
+  }
+  for (const number of ['0', '-1', 'one', '1.5']) {
+    const answer = await get(at(id, `/pages/${number}`))
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['path', 'number']])
+  }
+})
+
+test('a page’s image is a PNG with a tag', async () => {
+  const answer = await get(at(id, '/pages/2/image'))
+  assert.deepEqual(
+    [answer.status, answer.headers['content-type'], answer.headers['x-content-type-options']],
+    [200, 'image/png', 'nosniff'],
+  )
+  assert.equal(Buffer.compare(answer.bytes, PNG), 0)
+  const tag = answer.headers.etag as string
+  assert.match(tag, /^"[\w-]+"$/)
+  const again = await get(at(id, '/pages/2/image'), { 'if-none-match': `W/${tag}` })
+  assert.deepEqual([again.status, again.bytes.length, again.headers.etag], [304, 0, tag])
+  const head = await api.call('HEAD', at(id, '/pages/2/image'), { token: ann.token })
+  assert.deepEqual(
+    [head.status, head.headers['content-length'], head.bytes.length],
+    [200, String(PNG.length), 0],
+  )
+})
+
+test('the tag of an image changes when the page is read again', async () => {
+  const before = (await get(at(id, '/pages/2/image'))).headers.etag as string
+  await query(`update document_page set job_id = gen_random_uuid() where document_id = $1`, [id])
+  const answer = await get(at(id, '/pages/2/image'), { 'if-none-match': before })
+  assert.equal(answer.status, 200)
+  assert.notEqual(answer.headers.etag, before)
+})
+
+test('an image that is not there is 404, and says whether the page is', async () => {
+  assert.deepEqual((await get(at(id, '/pages/1/image'))).json, { detail: 'The page has no image' })
+  assert.deepEqual((await get(at(id, '/pages/9/image'))).json, { detail: 'Page not found' })
+  for (const number of [1, 9]) assert.equal((await get(at(id, `/pages/${number}/image`))).status, 404)
+})
+
+test('a document of another owner is 404 on every route, as one that does not exist', async () => {
+  const routes = [
+    ['GET', ''],
+    ['DELETE', ''],
+    ['GET', '/content'],
+    ['HEAD', '/content'],
+    ['POST', '/extract'],
+    ['POST', '/extract?background=true'],
+    ['GET', '/pages'],
+    ['GET', '/pages/1'],
+    ['GET', '/pages/2/image'],
+  ] as const
+  for (const [method, rest] of routes) {
+    const foreign = await api.call(method, at(id, rest), { token: bob.token })
+    const missing = await api.call(method, at(999_999, rest), { token: bob.token })
+    assert.equal(foreign.status, 404, `${method} ${rest}`)
+    assert.deepEqual([foreign.text, foreign.headers.etag], [missing.text, undefined])
+  }
+  assert.equal((await get(at(id))).status, 200, 'and nothing has happened to it')
+  assert.deepEqual(await query('select 1 from job'), [])
+})
+
+test('nobody without a credential sees a document', async () => {
+  for (const rest of ['', '/content', '/pages', '/pages/1', '/pages/2/image'])
+    assert.equal((await api.get(at(id, rest))).status, 401)
+})
+
+test('deleting is 204, then every route is 404', async () => {
+  const gone = await newDocument()
+  await query(
+    `insert into document_page (document_id, page_number, status, method, text, job_id) values ($1, 1, 'read', 'text_layer', 'x', $2)`,
+    [gone, JOB],
+  )
+  const answer = await remove(gone)
+  assert.deepEqual([answer.status, answer.bytes.length], [204, 0])
+  for (const rest of ['', '/content', '/pages', '/pages/1'])
+    assert.equal((await get(at(gone, rest))).status, 404, rest)
+  assert.equal((await remove(gone)).status, 404)
+  assert.equal((await api.post(at(gone, '/extract'), { token: ann.token })).status, 404)
+})
+
+test('deleting keeps the row, and the same bytes make a new document', async () => {
+  const text = 'deleted and uploaded again'
+  const first = (await api.upload(ann.token, text)).json
+  await remove(first.id)
+  const [row] = await query('select deleted_at is not null as deleted from document where id = $1', [
+    first.id,
+  ])
+  assert.equal(row!.deleted, true)
+  const again = await api.upload(ann.token, text)
+  assert.deepEqual([again.status, again.json.id === first.id], [201, false])
+  const content = await get(at(again.json.id, '/content'))
+  assert.equal(content.text, text)
+})
+
+test('a protected document is 409, and stays', async () => {
+  const kept = await newDocument()
+  await query('update document set protected = true where id = $1', [kept])
+  const answer = await remove(kept)
+  assert.equal(answer.status, 409)
+  assert.match(answer.json.detail, /protected/)
+  assert.equal((await get(at(kept))).json.protected, true)
+  assert.equal(
+    (await api.call('DELETE', at(kept), { token: bob.token })).status,
+    404,
+    'which a stranger is not told',
+  )
+})
+
+test('of ten deletions at once one is 204', async () => {
+  const contested = await newDocument()
+  const answers = await Promise.all(Array.from({ length: 10 }, () => remove(contested)))
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [204, ...Array(9).fill(404)])
+})
+
+test('an id that is none is 422', async () => {
+  for (const wrong of ['0', '-1', 'x', '2147483648', '1e3']) {
+    const answer = await get(at(wrong))
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['path', 'id']], wrong)
+  }
+})
