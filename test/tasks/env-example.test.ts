@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { parse, SETTING_NAMES } from '../../tasks/settings.ts'
+
+const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
+const lines = [...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=(.*)$/gm)].map(
+  ([, name, value]) => [name!, value!] as const,
+)
+
+test('.env.example names every setting once, and no other', () => {
+  assert.deepEqual(lines.map(([name]) => name).sort(), [...SETTING_NAMES].sort())
+})
+
+test('the defaults that .env.example shows are the defaults', () => {
+  assert.deepEqual(parse(Object.fromEntries(lines)), parse({}))
+})
