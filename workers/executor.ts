@@ -26,6 +26,13 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 const RETRY_BASE_MS = 1000
 const RETRY_MOST_MS = 300_000
 
+interface Running {
+  readonly delivery: number
+  readonly attempt: number
+  readonly abort: (reason: AbortReason) => void
+  readonly stall: NodeJS.Timeout | undefined
+}
+
 export function createExecutor(options: {
   ledger: Ledger
   pools: Pools
@@ -33,23 +40,26 @@ export function createExecutor(options: {
   taskNamed: TaskFinder
 }): Executor {
   const { ledger, pools, log, taskNamed } = options
-  const running = new Map<
-    string,
-    { attempt: number; abort: (reason: AbortReason) => void; stall: NodeJS.Timeout | undefined }
-  >()
-  const claiming = new Set<string>()
+  const running = new Map<string, Running>()
+  const claiming = new Map<string, Set<number>>()
   let unknown = new Map<string, number>()
 
   const attempt = async (job: Claimed): Promise<void> => {
     const task = taskNamed(job.name)
     const seconds = task.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS
     const abort = (reason: AbortReason): void => pools.abort(job.id, job.attempt, reason)
+    const silence = task.stallSeconds
+    let limit = `The job ran longer than its limit of ${seconds} s`
     const timer = setTimeout(() => abort('timeout'), seconds * 1000)
-    const stall =
-      task.stallSeconds === undefined
-        ? undefined
-        : setTimeout(() => abort('timeout'), task.stallSeconds * 1000)
-    running.set(job.id, { attempt: job.attempt, abort, stall })
+    const stalled = (): void => {
+      limit = `The job reported nothing for ${silence} s`
+      abort('timeout')
+    }
+    const stall = silence === undefined ? undefined : setTimeout(stalled, silence * 1000)
+    // It was taken over and has come back here: its old attempt has nothing more to say.
+    running.get(job.id)?.abort('superseded')
+    const mine: Running = { delivery: job.delivery, attempt: job.attempt, abort, stall }
+    running.set(job.id, mine)
     try {
       const outcome = await pools.run(task.queue, task.pool, {
         id: job.id,
@@ -59,14 +69,14 @@ export function createExecutor(options: {
         ownerId: job.owner_id,
         requestId: job.request_id,
       })
-      const entry = finishEntry(job, outcome, seconds)
+      const entry = finishEntry(job, outcome, limit)
       if (entry !== null) await ledger.finish(entry)
       if (entry?.outcome !== 'done')
         log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
     } finally {
       clearTimeout(timer)
       clearTimeout(stall)
-      running.delete(job.id)
+      if (running.get(job.id) === mine) running.delete(job.id)
     }
   }
 
@@ -77,10 +87,14 @@ export function createExecutor(options: {
 
   return {
     deliver: async (id, delivery) => {
-      // A second delivery of a job that runs here can only be a stale one.
-      if (running.has(id) || claiming.has(id)) return
-      claiming.add(id)
-      const job = await ledger.claim(id, delivery).finally(() => claiming.delete(id))
+      const claims = claiming.get(id) ?? new Set()
+      // The very same delivery can come twice. Which of two others is the current one only the ledger knows.
+      if (running.get(id)?.delivery === delivery || claims.has(delivery)) return
+      claiming.set(id, claims.add(delivery))
+      const job = await ledger.claim(id, delivery).finally(() => {
+        claims.delete(delivery)
+        if (claims.size === 0) claiming.delete(id)
+      })
       if (job !== null) await attempt(job)
     },
     reconcile: (held) => {
@@ -113,7 +127,7 @@ export function createExecutor(options: {
 }
 
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
-function finishEntry(job: Claimed, outcome: Outcome, timeoutSeconds: number): FinishEntry | null {
+function finishEntry(job: Claimed, outcome: Outcome, limit: string): FinishEntry | null {
   const { id, attempt } = job
   switch (outcome.kind) {
     case 'done':
@@ -126,7 +140,7 @@ function finishEntry(job: Claimed, outcome: Outcome, timeoutSeconds: number): Fi
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
-      return failed(job, 'job.timeout', `The job ran longer than its limit of ${timeoutSeconds} s`, true)
+      return failed(job, 'job.timeout', limit, true)
   }
 }
 

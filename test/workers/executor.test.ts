@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { cancelJob, renewLease } from '../../sql/jobs.ts'
+import { finderOf } from '../../tasks/index.ts'
+import { type AnyTask, defineTask } from '../../tasks/task.ts'
+import { createExecutor } from '../../workers/executor.ts'
+import { createLedger } from '../../workers/ledger.ts'
+import type { AbortReason, Outcome } from '../../workers/protocol.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+import { log } from './parts.ts'
+
+/** The executor on a real ledger, with threads that do what the test says. */
+
+const base = await testDatabase()
+const { db } = base
+const help = ledgerOf(base)
+
+const quick = {
+  pool: 'io',
+  queue: 'test',
+  payload: z.unknown(),
+  result: z.unknown(),
+  run: () => Promise.resolve(null),
+} as const
+const taskNamed = finderOf([
+  defineTask({ ...quick, name: 'test.task' }),
+  defineTask({ ...quick, name: 'test.short', timeoutSeconds: 0.2 }),
+  defineTask({ ...quick, name: 'test.stall', stallSeconds: 0.2 }),
+] as unknown as AnyTask[])
+
+interface Running {
+  readonly end: (outcome: Outcome) => void
+  readonly aborts: AbortReason[]
+}
+
+async function open() {
+  const lease = await help.lease()
+  const threads = new Map<string, Running>()
+  const ledger = createLedger({
+    db,
+    publisher: { mark: () => {}, close: () => Promise.resolve() },
+    log,
+    leaseId: () => lease,
+    onSuperseded: (id, attempt) => executor.supersede(id, attempt),
+  })
+  const executor = createExecutor({
+    ledger,
+    log,
+    taskNamed,
+    pools: {
+      run: (_queue, _pool, job) =>
+        new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { end, aborts: [] })),
+      abort: (id, attempt, reason) => threads.get(`${id}/${attempt}`)?.aborts.push(reason),
+      threads: 0,
+      close: () => Promise.resolve(),
+    },
+  })
+  const heartbeat = async () =>
+    executor.reconcile((await db.maybeOne(renewLease(lease, [], 60_000)))!.running)
+  const thread = (id: string, attempt = 1) =>
+    until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
+  /** Enqueues and delivers a job. */
+  const start = async (fields: Parameters<typeof spec>[0] = {}) => {
+    const job = spec(fields)
+    await help.enqueue(job)
+    const delivered = executor.deliver(job.id, 1)
+    return { id: job.id, delivered, thread: await thread(job.id) }
+  }
+  return { executor, ledger, lease, threads, thread, heartbeat, start }
+}
+
+describe('the executor', () => {
+  test('a delivery is dealt with when its job has ended', async () => {
+    const { executor, start } = await open()
+    const job = await start()
+    assert.equal(executor.running, 1)
+    job.thread.end({ kind: 'done', result: 7 })
+    await job.delivered
+    assert.deepEqual(
+      [await help.status(job.id), (await help.row(job.id)).result, executor.running],
+      ['done', 7, 0],
+    )
+  })
+
+  test('a curable failure comes again later and later, an incurable one and the last try do not', async () => {
+    const { executor, start, thread } = await open()
+    const failed = { kind: 'failed', code: 'internal', detail: 'no', retryable: true } as const
+    const job = await start({ max_tries: 3 })
+    job.thread.end(failed)
+    await job.delivered
+    const waits: number[] = []
+    for (const attempt of [2, 3]) {
+      const row = await help.row(job.id)
+      assert.equal(row.status, 'sent')
+      waits.push(row.run_at.getTime() - Date.now())
+      const delivered = executor.deliver(job.id, row.delivery)
+      ;(await thread(job.id, attempt)).end(failed)
+      await delivered
+    }
+    assert.ok(waits[0]! > 500 && waits[0]! < 1300 && waits[1]! > 1300 && waits[1]! < 2600, `waits ${waits}`)
+    const row = await help.row(job.id)
+    assert.deepEqual(
+      [row.status, row.tries, row.error_code, row.error_detail],
+      ['failed', 3, 'internal', 'no'],
+    )
+
+    const other = await start({ max_tries: 3 })
+    other.thread.end({ ...failed, code: 'document.missing', retryable: false })
+    await other.delivered
+    assert.deepEqual(
+      [await help.status(other.id), (await help.row(other.id)).error_code],
+      ['failed', 'document.missing'],
+    )
+  })
+
+  test('what runs too long or says nothing for too long is cut short, and comes again', async () => {
+    const { start } = await open()
+    for (const name of ['test.short', 'test.stall']) {
+      const job = await start({ name })
+      await until(`${name} is aborted`, () => job.thread.aborts.length > 0)
+      assert.deepEqual(job.thread.aborts, ['timeout'])
+      job.thread.end({ kind: 'aborted', reason: 'timeout' })
+      await job.delivered
+      assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['sent', 1])
+    }
+  })
+
+  test('the last time-out says which limit it was', async () => {
+    const { start } = await open()
+    const details: unknown[] = []
+    for (const name of ['test.short', 'test.stall']) {
+      const job = await start({ name, max_tries: 1 })
+      await until(`${name} is aborted`, () => job.thread.aborts.length > 0)
+      job.thread.end({ kind: 'aborted', reason: 'timeout' })
+      await job.delivered
+      const row = await help.row(job.id)
+      assert.equal(row.error_code, 'job.timeout')
+      details.push(row.error_detail)
+    }
+    assert.deepEqual(details, [
+      'The job ran longer than its limit of 0.2 s',
+      'The job reported nothing for 0.2 s',
+    ])
+  })
+
+  test('who reports does not stall', async () => {
+    const { executor, start } = await open()
+    const job = await start({ name: 'test.stall' })
+    for (let i = 0; i < 8; i++) {
+      await delay(60)
+      executor.heard({ id: job.id, attempt: 1 })
+    }
+    assert.deepEqual(job.thread.aborts, [])
+    executor.heard({ id: job.id, attempt: 9 })
+    await until('then it does', () => job.thread.aborts.length > 0)
+    job.thread.end({ kind: 'done', result: null })
+    await job.delivered
+  })
+
+  test('a cancel request reaches the thread with the heartbeat', async () => {
+    const { start, heartbeat } = await open()
+    const job = await start()
+    await heartbeat()
+    assert.deepEqual(job.thread.aborts, [])
+    await db.one(cancelJob(job.id))
+    await heartbeat()
+    assert.deepEqual(job.thread.aborts, ['cancelled'])
+    job.thread.end({ kind: 'aborted', reason: 'cancelled' })
+    await job.delivered
+    assert.equal(await help.status(job.id), 'cancelled')
+  })
+
+  test('the same delivery twice starts one attempt', async () => {
+    const { executor, start, thread, threads } = await open()
+    const job = await start()
+    await executor.deliver(job.id, 1)
+    await Promise.all([executor.deliver(job.id, 1), executor.deliver(job.id, 0)])
+    assert.deepEqual([threads.size, (await help.row(job.id)).attempt, job.thread.aborts.length], [1, 1, 0])
+    const twice = spec()
+    await help.enqueue(twice)
+    const delivered = executor.deliver(twice.id, 1)
+    await executor.deliver(twice.id, 1)
+    const second = await thread(twice.id)
+    assert.equal((await help.row(twice.id)).attempt, 1)
+    for (const one of [job.thread, second]) one.end({ kind: 'done', result: null })
+    await Promise.all([job.delivered, delivered])
+  })
+
+  test('a job that was taken over and comes back here runs, though its old attempt is not gone yet', async () => {
+    const { executor, start, thread, heartbeat } = await open()
+    const job = await start()
+    await help.finish({ id: job.id, attempt: 1, outcome: 'lost' })
+    const again = executor.deliver(job.id, 2)
+    const second = await thread(job.id, 2)
+    assert.deepEqual(job.thread.aborts, ['superseded'])
+    job.thread.end({ kind: 'aborted', reason: 'superseded' })
+    await job.delivered
+    assert.equal(executor.running, 1)
+    await db.one(cancelJob(job.id))
+    await heartbeat()
+    assert.deepEqual(second.aborts, ['cancelled'], 'the new attempt is still known')
+    second.end({ kind: 'done', result: 'second' })
+    await again
+    assert.deepEqual(
+      [await help.status(job.id), (await help.row(job.id)).result, executor.running],
+      ['done', 'second', 0],
+    )
+  })
+
+  test('a current delivery that comes while a stale one is being claimed is not dropped', async () => {
+    const { executor, thread } = await open()
+    const { id, attempt } = await help.running()
+    await help.finish({ id, attempt, outcome: 'release' })
+    const stale = executor.deliver(id, 1)
+    const current = executor.deliver(id, 2)
+    const running = await thread(id, 2)
+    await stale
+    running.end({ kind: 'done', result: null })
+    await current
+    assert.equal(await help.status(id), 'done')
+  })
+
+  test('a lost lease aborts everything, and ends nothing', async () => {
+    const { executor, start } = await open()
+    const jobs = [await start(), await start()]
+    executor.supersedeAll()
+    for (const { id, thread, delivered } of jobs) {
+      assert.deepEqual(thread.aborts, ['superseded'])
+      thread.end({ kind: 'aborted', reason: 'superseded' })
+      await delivered
+      assert.equal(await help.status(id), 'running')
+    }
+  })
+
+  test('an orderly stop releases what runs, uncounted', async () => {
+    const { executor, start } = await open()
+    const job = await start()
+    executor.releaseAll()
+    assert.deepEqual(job.thread.aborts, ['stopping'])
+    job.thread.end({ kind: 'aborted', reason: 'stopping' })
+    await job.delivered
+    assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['sent', 0])
+  })
+
+  test('a claim whose answer never came is given back by the second heartbeat', async () => {
+    const { ledger, lease, heartbeat } = await open()
+    const { id } = await help.running({}, lease)
+    await heartbeat()
+    await ledger.idle()
+    assert.equal(await help.status(id), 'running')
+    await heartbeat()
+    await ledger.idle()
+    assert.equal(await help.status(id), 'sent')
+  })
+
+  test('a dead thread counts as a try', async () => {
+    const { start } = await open()
+    const job = await start({ max_tries: 1 })
+    job.thread.end({ kind: 'crashed' })
+    await job.delivered
+    const row = await help.row(job.id)
+    assert.deepEqual(
+      [row.status, row.error_code, row.error_detail],
+      ['failed', 'job.crashed', 'The thread that ran the job died'],
+    )
+  })
+})
