@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fail } from '../../sql/errors.ts'
+import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
+import { createLedger } from '../../workers/ledger.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from '../sql/ledger-help.ts'
+import { type Faulty, faulty, log } from './parts.ts'
+
+const base = await testDatabase()
+const help = ledgerOf(base)
+const lease = await help.lease()
+
+/** A ledger of its own for each test: what it sent to the database, marked and gave up. */
+function open(leaseId: () => string = () => lease) {
+  const db: Faulty = faulty(base.db, () => fail('database.down'))
+  const marked: string[] = []
+  const superseded: string[] = []
+  const ledger = createLedger({
+    db,
+    publisher: { mark: (id) => void marked.push(id), close: () => Promise.resolve() },
+    log,
+    leaseId,
+    onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),
+  })
+  const named = (name: string) => db.calls.filter((call) => call.name === name)
+  return { ledger, db, marked, superseded, named }
+}
+
+const step = (id: string, n: number, attempt = 1): ProgressEntry => ({
+  id,
+  attempt,
+  n,
+  kind: 'note',
+  data: { n },
+})
+const running = (count: number) => Promise.all(Array.from({ length: count }, () => help.running({}, lease)))
+const notes = async (id: string) =>
+  (await help.events(id)).filter((event) => event.kind === 'note').map((event) => event.data.n)
+
+describe('the worker ledger', () => {
+  test('what is said in one turn shares a statement', async () => {
+    const { ledger, named, marked } = open()
+    const jobs = Array.from({ length: 40 }, () => spec())
+    await help.enqueue(...jobs)
+    const claimed = await Promise.all(jobs.map((job) => ledger.claim(job.id, 1)))
+    assert.deepEqual(
+      claimed.map((job) => job?.id),
+      jobs.map((job) => job.id),
+    )
+    for (const { id } of jobs) for (const n of [1, 2, 3]) ledger.progress(step(id, n))
+    const ended = await Promise.all(
+      jobs.map(({ id }) => ledger.finish({ id, attempt: 1, outcome: 'done', result: id })),
+    )
+    assert.ok(ended.every(Boolean))
+    assert.deepEqual(
+      ['job_claim', 'job_progress', 'job_finish'].map((name) => named(name).length),
+      [1, 1, 1],
+    )
+    assert.equal(new Set(marked).size, 40)
+    for (const { id } of jobs) {
+      assert.deepEqual(await notes(id), [1, 2, 3])
+      assert.equal((await help.row(id)).result, id)
+      await help.assertSound(id)
+    }
+  })
+
+  test('more than a batch is cut, and nothing of it lost', async () => {
+    const { ledger, named } = open()
+    const [job] = await running(1)
+    for (let n = 1; n <= 1234; n++) ledger.progress(step(job!.id, n))
+    await ledger.idle()
+    assert.equal(named('job_progress').length, 3)
+    assert.deepEqual(
+      await notes(job!.id),
+      Array.from({ length: 1234 }, (_, i) => i + 1),
+    )
+  })
+
+  test('progress that was said before an end is stored before it', async () => {
+    const { ledger, db } = open()
+    const jobs = await running(20)
+    db.fault = (name) => (name === 'job_progress' && db.calls.length < 3 ? 'before' : null)
+    const ends = jobs.map(({ id }, i) => {
+      for (let n = 1; n <= i; n++) ledger.progress(step(id, n))
+      return ledger.finish({ id, attempt: 1, outcome: 'done' })
+    })
+    assert.deepEqual(
+      await Promise.all(ends),
+      jobs.map(() => true),
+    )
+    for (const [i, { id }] of jobs.entries()) {
+      assert.equal((await notes(id)).length, i)
+      await help.assertSound(id)
+    }
+  })
+
+  test('an outage delays and loses nothing', async () => {
+    const { ledger, db } = open()
+    const jobs = await running(10)
+    const waiting = spec()
+    await help.enqueue(waiting)
+    let down = true
+    db.fault = () => (down ? 'before' : null)
+    for (const { id } of jobs) ledger.progress(step(id, 1))
+    const ends = Promise.all(jobs.map(({ id }) => ledger.finish({ id, attempt: 1, outcome: 'done' })))
+    const claim = ledger.claim(waiting.id, 1)
+    await delay(300)
+    for (const { id } of jobs) assert.equal(await help.status(id), 'running')
+    down = false
+    assert.ok((await ends).every(Boolean))
+    assert.equal((await claim)?.id, waiting.id)
+    for (const { id } of jobs) {
+      assert.deepEqual(await notes(id), [1])
+      await help.assertSound(id)
+    }
+  })
+
+  test('when only the answers are lost, everything is stored once and nobody is superseded', async () => {
+    const { ledger, db, superseded } = open()
+    const [job] = await running(1)
+    const waiting = spec()
+    await help.enqueue(waiting)
+    const seen = new Set<string>()
+    db.fault = (name) => {
+      const first = !seen.has(name)
+      seen.add(name)
+      return first ? 'after' : null
+    }
+    for (const n of [1, 2, 3]) ledger.progress(step(job!.id, n))
+    await ledger.idle()
+    assert.deepEqual(superseded, [])
+    assert.deepEqual(await notes(job!.id), [1, 2, 3])
+    // The claim is repeated by the same lease, as a new attempt.
+    assert.equal((await ledger.claim(waiting.id, 1))?.attempt, 2)
+    await ledger.finish({ id: job!.id, attempt: 1, outcome: 'done', result: 1 })
+    assert.equal(await help.status(job!.id), 'done')
+    await help.assertSound(job!.id)
+  })
+
+  test('a result that can not be stored fails its job alone', async () => {
+    const { ledger } = open()
+    const jobs = await running(6)
+    const poison: unknown[] = ['a\u0000b', { '\u0000': 1 }, '\ud800', 10n]
+    const results = [1, ...poison, 2]
+    const ended = await Promise.all(
+      jobs.map(({ id, attempt }, i) => ledger.finish({ id, attempt, outcome: 'done', result: results[i] })),
+    )
+    assert.deepEqual(
+      ended,
+      jobs.map(() => true),
+    )
+    const rows = await Promise.all(jobs.map(({ id }) => help.row(id)))
+    assert.deepEqual(
+      rows.map((row) => row.status),
+      ['done', 'failed', 'failed', 'failed', 'failed', 'done'],
+    )
+    assert.deepEqual(
+      [rows[1]!.error_code, rows[1]!.error_detail],
+      ['internal', 'The result of the job could not be stored'],
+    )
+    for (const { id } of jobs) await help.assertSound(id)
+  })
+
+  test('progress that can not be stored is left out alone, and its job goes on', async () => {
+    const { ledger, superseded, named } = open()
+    const [one, two] = await running(2)
+    const bad: ProgressEntry = { ...step(one!.id, 2), data: { label: '\u0000' } }
+    for (const entry of [step(one!.id, 1), bad, step(one!.id, 3), step(two!.id, 1)]) ledger.progress(entry)
+    await ledger.idle()
+    assert.deepEqual([await notes(one!.id), await notes(two!.id)], [[1, 3], [1]])
+    assert.deepEqual(superseded, [])
+    assert.ok(named('job_progress').length >= 4)
+    assert.equal(await ledger.finish({ ...one!, outcome: 'done' }), true)
+    await help.assertSound(one!.id)
+  })
+
+  test('a text that can not be stored as the detail of a failure still fails the job', async () => {
+    const { ledger } = open()
+    const [job] = await running(1)
+    assert.equal(
+      await ledger.finish({ ...job!, outcome: 'failed', code: 'internal', detail: 'a\u0000b' }),
+      true,
+    )
+    assert.equal(await help.status(job!.id), 'failed')
+  })
+
+  test('an attempt that was taken over is told so, once per word of it, and its end is refused', async () => {
+    const { ledger, superseded, marked } = open()
+    const [mine, kept] = await running(2)
+    await help.finish({ ...mine!, outcome: 'lost' })
+    await help.claim(mine!.id, await help.lease())
+    ledger.progress(step(mine!.id, 1))
+    ledger.progress(step(kept!.id, 1))
+    await ledger.idle()
+    assert.deepEqual(superseded, [`${mine!.id}/1`])
+    assert.deepEqual(marked, [kept!.id])
+    assert.equal(await ledger.finish({ id: mine!.id, attempt: 1, outcome: 'done' }), false)
+    assert.equal(await help.status(mine!.id), 'running')
+  })
+
+  test('a claim that is refused answers null; two of one delivery get one job', async () => {
+    const { ledger } = open()
+    const job = spec()
+    await help.enqueue(job)
+    const claims = await Promise.all([
+      ledger.claim(job.id, 7),
+      ledger.claim(job.id, 1),
+      ledger.claim(job.id, 1),
+    ])
+    assert.deepEqual(
+      claims.map((claim) => claim?.attempt ?? null),
+      [null, 1, null],
+    )
+  })
+
+  test('deadlocks and shut-downs are sat out, other errors are not repeated', async () => {
+    const { ledger, db, named } = open()
+    const [job] = await running(1)
+    db.error = () => fail('database.busy')
+    let times = 3
+    db.fault = (name) => (name === 'job_finish' && times-- > 0 ? 'before' : null)
+    const entry: FinishEntry = { ...job!, outcome: 'done' }
+    assert.equal(await ledger.finish(entry), true)
+    assert.equal(named('job_finish').length, 4)
+  })
+
+  test('work that is said while other work is under way is not forgotten', async () => {
+    const { ledger } = open()
+    const jobs = await running(5)
+    for (let n = 1; n <= 50; n++) {
+      for (const { id } of jobs) ledger.progress(step(id, n))
+      if (n % 7 === 0) await delay(1)
+    }
+    await ledger.idle()
+    for (const { id } of jobs) assert.equal((await notes(id)).length, 50)
+    const more = spec()
+    await help.enqueue(more)
+    assert.equal((await ledger.claim(more.id, 1))?.id, more.id)
+    await ledger.idle()
+  })
+})

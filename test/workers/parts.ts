@@ -1,0 +1,97 @@
+import { after } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Database, Query } from '../../sql/db.ts'
+import { createPublisher } from '../../sql/notify.ts'
+import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { createLog, type Log } from '../../tasks/log.ts'
+import { parse, type Settings } from '../../tasks/settings.ts'
+import { createExecutor, type Executor } from '../../workers/executor.ts'
+import { createLedger, type Ledger } from '../../workers/ledger.ts'
+import { createPools, type Pools } from '../../workers/pools.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** Parts of a worker, put together in the test's own process. */
+
+export const log: Log = await createLog(process.env.TEST_LOG_LEVEL ?? 'silent', 'test')
+export const TASKS = new URL('./fixtures/tasks.ts', import.meta.url).href
+
+export function settingsFor(url: string, more: Readonly<Record<string, string>> = {}): Settings {
+  return parse({
+    DATABASE_URL: url,
+    WORKER_THREADS: '2',
+    NODE_ENV: 'test',
+    DATA_DIR: fileURLToPath(new URL('./', import.meta.url)),
+    ...more,
+  })
+}
+
+/** A database whose statements can be made to fail, before or after they took effect. */
+export interface Faulty extends Database {
+  /** Statements so far, by name: `job_finish`, `job_progress`, … */
+  readonly calls: { readonly name: string; readonly values: readonly unknown[] }[]
+  fault: ((name: string) => 'before' | 'after' | null) | null
+  error: () => Error
+}
+
+export function faulty(db: Database, error: () => Error): Faulty {
+  const nameOf = (query: Query<unknown>): string =>
+    (query as { name?: string }).name ?? /(\w+)\(/.exec(query.sql)?.[1] ?? ''
+  const wrap =
+    <T>(run: (query: Query<T>) => Promise<unknown>) =>
+    async (query: Query<T>): Promise<unknown> => {
+      const name = nameOf(query)
+      wrapped.calls.push({ name, values: query.values })
+      const fault = wrapped.fault?.(name) ?? null
+      if (fault === 'before') throw wrapped.error()
+      const result = await run(query)
+      if (fault === 'after') throw wrapped.error()
+      return result
+    }
+  const wrapped: Faulty = {
+    ...db,
+    any: wrap((query) => db.any(query)) as Database['any'],
+    run: wrap((query) => db.run(query)) as Database['run'],
+    maybeOne: wrap((query) => db.maybeOne(query)) as Database['maybeOne'],
+    calls: [],
+    fault: null,
+    error,
+  }
+  return wrapped
+}
+
+export interface Parts {
+  readonly ledger: Ledger
+  readonly pools: Pools
+  readonly executor: Executor
+}
+
+/** Executor, pools and ledger with the fixture's tasks, under a lease; closed after the file. */
+export async function startParts(
+  base: TestDatabase,
+  lease: string,
+  options: { killGraceMs?: number; settings?: Record<string, string> } = {},
+): Promise<Parts> {
+  let executor: Executor | null = null
+  const publisher = createPublisher(base.db, () => {})
+  const ledger = createLedger({
+    db: base.db,
+    publisher,
+    log,
+    leaseId: () => lease,
+    onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
+  })
+  const pools = createPools({
+    settings: settingsFor(base.url, options.settings),
+    databaseUrl: base.url,
+    log,
+    killGraceMs: options.killGraceMs ?? 300,
+    taskModules: [TASKS],
+    onEvent: (event) => {
+      executor?.heard(event)
+      ledger.progress(event)
+    },
+  })
+  executor = createExecutor({ ledger, pools, log, taskNamed: finderOf(await loadTasks([TASKS])) })
+  after(() => pools.close())
+  return { ledger, pools, executor }
+}
