@@ -132,7 +132,8 @@ export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
         ? Number(request.header('last-event-id'))
         : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
-      return followJob(edge.hub, state, lastSeen)
+      // A frame that is yet to come was not seen here: waiting for the one after it could take for ever.
+      return followJob(edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
     },
   }),
 ])
