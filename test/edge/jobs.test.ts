@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+const admin = await api.register('admin@example.com')
+const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+const get = (path = '', token?: string) =>
+  api.get(`/api/v1/jobs${path}`, token === undefined ? {} : { token })
+const list = async (search = '', token?: string): Promise<string[]> => {
+  const answer = await get(search, token)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json.map(({ job_id }: { job_id: string }) => job_id)
+}
+const cancel = (id: string, token = ann.token) => api.call('DELETE', `/api/v1/jobs/${id}`, { token })
+const UNKNOWN = '01900000-0000-7000-8000-000000000000'
+
+// In the order in which they are made: ids grow.
+const done = await ledger.ended(ann.id)
+const failed = await ledger.ended(ann.id, 'failed', {
+  code: 'job.crashed',
+  detail: 'The thread that ran the job died',
+})
+const cancelled = await ledger.ended(ann.id, 'cancelled', {})
+const queuedFirst = await ledger.add(ann.id)
+const running = await ledger.add(ann.id)
+const queuedLast = await ledger.add(ann.id)
+const runningLast = await ledger.add(ann.id)
+await ledger.claim(running)
+await ledger.progress(running, 'Page 3 of 9', 3, 9)
+await ledger.claim(runningLast)
+const foreign = await ledger.add(bob.id)
+const nobodys = await ledger.add(null)
+
+test('running first, then waiting, then ended, each as they come', async () => {
+  const own = (await list('', ann.token)).filter((id) => id !== nobodys)
+  assert.deepEqual(own, [runningLast, running, queuedFirst, queuedLast, cancelled, failed, done])
+})
+
+test('a status filters, and one that is none is 422', async () => {
+  for (const [status, ids] of Object.entries({
+    running: [runningLast, running],
+    done: [done],
+    failed: [failed],
+    cancelled: [cancelled],
+  })) {
+    assert.deepEqual(await list(`?status=${status}`, ann.token), ids, status)
+  }
+  assert.deepEqual(await list('?status=queued', ann.token), [queuedFirst, queuedLast, nobodys])
+  for (const status of ['sent', 'RUNNING', '', 'x']) {
+    const answer = await get(`?status=${status}`, ann.token)
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'status']], status)
+  }
+})
+
+test('a limit cuts the list at its end, and has bounds', async () => {
+  assert.deepEqual(await list('?limit=3', ann.token), [runningLast, running, queuedFirst])
+  assert.equal((await list('?limit=1000', ann.token)).length, 8)
+  for (const limit of ['0', '1001', '-1', 'x'])
+    assert.equal((await get(`?limit=${limit}`, ann.token)).status, 422, limit)
+})
+
+test('a hundred jobs are listed unless more are asked for', async () => {
+  const { query } = database
+  await query(
+    `insert into job (id, name, queue, owner_id, payload, status, max_tries, finished_at, result)
+     select gen_random_uuid(), 'many', 'documents', $1, '{}', 'done', 1, now(), '{}' from generate_series(1, 150)`,
+    [bob.id],
+  )
+  assert.equal((await list('', bob.token)).length, 100)
+  assert.equal((await list('?limit=1000', bob.token)).length, 152)
+  await query(`delete from job where name = 'many'`)
+})
+
+test('a job tells all that is known of it', async () => {
+  const answer = await get(`/${running}`, ann.token)
+  assert.equal(answer.status, 200)
+  const { created_at, started_at, ...job } = answer.json
+  assert.deepEqual(job, {
+    job_id: running,
+    name: 'documents.extract',
+    queue: 'documents',
+    status: 'running',
+    label: 'Page 3 of 9',
+    progress: { current: 3, total: 9 },
+    attempts: 1,
+    result: null,
+    error: null,
+    finished_at: null,
+  })
+  for (const at of [created_at, started_at]) assert.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+})
+
+test('a job that waits has not started, one that ended has its result or its error', async () => {
+  const waiting = (await get(`/${queuedFirst}`, ann.token)).json
+  assert.deepEqual(
+    [waiting.status, waiting.started_at, waiting.attempts, waiting.progress],
+    ['queued', null, 0, null],
+  )
+  const good = (await get(`/${done}`, ann.token)).json
+  assert.deepEqual([good.status, good.result, good.error], ['done', { read: 1, unread: 0, skipped: 0 }, null])
+  assert.ok(good.finished_at >= good.started_at)
+  const bad = (await get(`/${failed}`, ann.token)).json
+  assert.deepEqual(
+    [bad.status, bad.result, bad.error],
+    ['failed', null, { code: 'job.crashed', detail: 'The thread that ran the job died' }],
+  )
+})
+
+test('neither the payload nor anything of the machinery is shown', async () => {
+  const fields = [
+    'attempts',
+    'created_at',
+    'error',
+    'finished_at',
+    'job_id',
+    'label',
+    'name',
+    'progress',
+    'queue',
+    'result',
+    'started_at',
+    'status',
+  ]
+  assert.deepEqual(Object.keys((await get(`/${running}`, ann.token)).json).sort(), fields)
+})
+
+test('own jobs and those of nobody are visible, others are 404 as if they were not there', async () => {
+  const missing = await get(`/${UNKNOWN}`, ann.token)
+  assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found' }])
+  for (const path of [`/${foreign}`, `/${foreign}/events`]) {
+    const answer = await get(path, ann.token)
+    assert.deepEqual([answer.status, answer.text], [404, missing.text])
+  }
+  assert.equal((await get(`/${nobodys}`, ann.token)).status, 200)
+  assert.deepEqual((await list('', bob.token)).sort(), [foreign, nobodys].sort())
+})
+
+test('an admin sees every job', async () => {
+  assert.equal((await list('', admin.token)).length, 9)
+  for (const id of [running, foreign, nobodys]) assert.equal((await get(`/${id}`, admin.token)).status, 200)
+})
+
+test('a caller without a credential sees the jobs of nobody, where the area is open', async () => {
+  assert.deepEqual(await list(), [nobodys])
+  assert.equal((await get(`/${nobodys}`)).status, 200)
+  assert.equal((await get(`/${running}`)).status, 404)
+})
+
+test('an id that is no UUID is 404 like any other that is not there', async () => {
+  for (const id of ['1', 'x', UNKNOWN.slice(1), `${UNKNOWN}0`, '%27']) {
+    for (const path of [`/${id}`, `/${id}/events`])
+      assert.equal((await get(path, ann.token)).status, 404, path)
+    assert.equal((await cancel(id)).status, 404)
+  }
+})
+
+test('cancelling a job that waits ends it', async () => {
+  const id = await ledger.add(ann.id)
+  const answer = await cancel(id)
+  assert.deepEqual([answer.status, answer.json.job_id, answer.json.status], [202, id, 'cancelled'])
+  assert.match(answer.json.finished_at, /Z$/)
+  assert.equal((await get(`/${id}`, ann.token)).json.status, 'cancelled')
+})
+
+test('cancelling a running job asks its worker to stop', async () => {
+  const id = await ledger.add(ann.id)
+  await ledger.claim(id)
+  const answer = await cancel(id)
+  assert.deepEqual([answer.status, answer.json.status], [202, 'running'])
+  const [row] = await database.query(
+    'select cancel_requested_at is not null as requested from job where id = $1',
+    [id],
+  )
+  assert.equal(row!.requested, true)
+  await ledger.finish(id, 'cancelled')
+  assert.equal((await get(`/${id}`, ann.token)).json.status, 'cancelled')
+})
+
+test('cancelling a job that has ended changes nothing', async () => {
+  const id = await ledger.ended(ann.id)
+  const before = (await get(`/${id}`, ann.token)).json
+  const answer = await cancel(id)
+  assert.deepEqual([answer.status, answer.json], [202, before])
+  assert.deepEqual((await get(`/${id}`, ann.token)).json, before)
+})
+
+test('nobody cancels what they can not see, and an admin may cancel all', async () => {
+  const id = await ledger.add(ann.id)
+  assert.equal((await cancel(id, bob.token)).status, 404)
+  assert.equal((await get(`/${id}`, ann.token)).json.status, 'queued')
+  assert.equal((await cancel(id, admin.token)).status, 202)
+  assert.equal((await cancel(UNKNOWN)).status, 404)
+})

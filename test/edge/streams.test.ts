@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Client, type Frame } from '../service.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** The stream of one job, as a browser reads it. */
+
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+await api.register('admin@example.com')
+const { token, id: owner } = await api.register('owner@example.com')
+const client = new Client(api.port)
+client.token = token
+const stream = (id: string, lastSeen?: string) =>
+  client.stream(`/api/v1/jobs/${id}/events`, lastSeen === undefined ? {} : { 'last-event-id': lastSeen })
+const states = (frames: readonly Frame[]) => frames.map(({ data }) => [data.status, data.label])
+const ids = (frames: readonly Frame[]) => frames.map(({ id }) => Number(id))
+const RESULT = { read: 3, unread: 0, skipped: 0 }
+
+/** A job that was taken and has come to page 2. */
+async function working(): Promise<string> {
+  const id = await ledger.add(owner)
+  await ledger.claim(id)
+  await ledger.progress(id, 'Page 1 of 3', 1, 3)
+  await ledger.progress(id, 'Page 2 of 3', 2, 3)
+  return id
+}
+
+test('the stream says what it is, and that nobody may hold it back or keep it', async () => {
+  const id = await ledger.add(owner)
+  const { response, close } = await stream(id).then((opened) => ({
+    response: opened.response,
+    close: () => opened.close(),
+  }))
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  assert.equal(response.headers.get('cache-control'), 'no-store')
+  assert.equal(response.headers.get('x-accel-buffering'), 'no')
+  assert.ok(response.headers.get('x-request-id'))
+  close()
+})
+
+test('the present state at once, then every change in order, one terminal frame, the end', async () => {
+  const id = await ledger.add(owner)
+  const opened = await stream(id)
+  await opened.until('the first frame', (frames) => frames.length === 1)
+  await ledger.claim(id)
+  await ledger.progress(id, 'Page 1 of 3', 1, 3)
+  await ledger.progress(id, 'Page 2 of 3', 2, 3)
+  await ledger.progress(id, 'Page 3 of 3', 3, 3)
+  await ledger.finish(id, 'done', { result: RESULT })
+  const frames = await opened.finished()
+  assert.deepEqual(states(frames), [
+    ['queued', ''],
+    ['running', ''],
+    ['running', 'Page 1 of 3'],
+    ['running', 'Page 2 of 3'],
+    ['running', 'Page 3 of 3'],
+    ['done', 'Page 3 of 3'],
+  ])
+  assert.deepEqual(ids(frames), [0, 1, 2, 3, 4, 5])
+  assert.equal(opened.broken, false, 'the server ended it in order')
+  assert.deepEqual(new Set(frames.map(({ event }) => event)), new Set(['status']))
+  assert.deepEqual(frames[2]!.data, {
+    job_id: id,
+    status: 'running',
+    label: 'Page 1 of 3',
+    progress: { current: 1, total: 3 },
+  })
+  assert.deepEqual(frames[5]!.data, {
+    job_id: id,
+    status: 'done',
+    label: 'Page 3 of 3',
+    progress: { current: 3, total: 3 },
+    result: RESULT,
+  })
+})
+
+test('who comes in the middle begins at the state of that moment', async () => {
+  const id = await working()
+  const opened = await stream(id)
+  await opened.until('the first frame', (frames) => frames.length === 1)
+  await ledger.finish(id, 'done', { result: RESULT })
+  assert.deepEqual(states(await opened.finished()), [
+    ['running', 'Page 2 of 3'],
+    ['done', 'Page 2 of 3'],
+  ])
+})
+
+test('who comes after the end gets the terminal frame and the end', async () => {
+  const id = await ledger.ended(owner, 'done', { result: RESULT })
+  const frames = await (await stream(id)).finished()
+  assert.deepEqual(
+    frames.map(({ data }) => [data.status, data.result]),
+    [['done', RESULT]],
+  )
+})
+
+test('a failure and a cancellation are terminal too, with the reason of the failure', async () => {
+  const failed = await ledger.ended(owner, 'failed', { code: 'job.crashed', detail: 'The thread died' })
+  const [frame, ...more] = await (await stream(failed)).finished()
+  assert.deepEqual(
+    [frame!.data.status, frame!.data.error, more.length],
+    ['failed', { code: 'job.crashed', detail: 'The thread died' }, 0],
+  )
+  const waiting = await ledger.add(owner)
+  const opened = await stream(waiting)
+  await opened.until('the first frame', (frames) => frames.length === 1)
+  await api.call('DELETE', `/api/v1/jobs/${waiting}`, { token })
+  assert.deepEqual(states(await opened.finished()), [
+    ['queued', ''],
+    ['cancelled', ''],
+  ])
+})
+
+test('a result of null is there as null', async () => {
+  const id = await ledger.ended(owner, 'done', { result: null })
+  const [frame] = await (await stream(id)).finished()
+  assert.ok('result' in frame!.data)
+  assert.equal(frame!.data.result, null)
+})
+
+test('a job that is tried again says so, and ends once', async () => {
+  const id = await working()
+  const opened = await stream(id)
+  await opened.until('the first frame', (frames) => frames.length === 1)
+  await ledger.finish(id, 'retry', { delay_ms: 0 })
+  await ledger.claim(id)
+  await ledger.finish(id, 'done', { result: RESULT })
+  const frames = await opened.finished()
+  assert.deepEqual(
+    frames.map(({ data }) => data.status),
+    ['running', 'queued', 'running', 'done'],
+  )
+})
+
+test('Last-Event-ID goes on after that frame: nothing lost, nothing twice', async () => {
+  const id = await working()
+  await ledger.progress(id, 'Page 3 of 3', 3, 3)
+  for (const [lastSeen, expected] of [
+    ['0', [1, 2, 3, 4, 5]],
+    ['1', [2, 3, 4, 5]],
+    ['3', [4, 5]],
+    ['4', [5]],
+  ] as const) {
+    if (lastSeen === '4') await ledger.finish(id, 'done', { result: RESULT })
+    const opened = await stream(id, lastSeen)
+    if (lastSeen !== '4') {
+      await opened.until('what came since', (frames) => frames.at(-1)?.id === '4')
+      opened.close()
+      assert.deepEqual(
+        ids(opened.frames),
+        expected.filter((n) => n < 5),
+      )
+    } else assert.deepEqual(ids(await opened.finished()), expected)
+  }
+})
+
+test('a reader who was cut off and comes back has every frame exactly once', async () => {
+  const id = await working()
+  const first = await stream(id)
+  await first.until('the first frame', (frames) => frames.length === 1)
+  first.close()
+  await ledger.progress(id, 'while away')
+  await ledger.progress(id, 'still away')
+  const second = await stream(id, first.lastId)
+  await second.until('both', (frames) => frames.length === 2)
+  await ledger.finish(id, 'done', { result: RESULT })
+  await second.finished()
+  assert.deepEqual(ids([...first.frames, ...second.frames]), [3, 4, 5, 6])
+})
+
+test('after the terminal frame a reader who comes back is told to stay away', async () => {
+  const id = await ledger.ended(owner)
+  const last = (await (await stream(id)).finished()).at(-1)!.id
+  for (const lastSeen of [last, String(Number(last) + 5)]) {
+    const answer = await api.get(`/api/v1/jobs/${id}/events`, {
+      token,
+      headers: { 'last-event-id': lastSeen },
+    })
+    assert.deepEqual([answer.status, answer.bytes.length], [204, 0])
+  }
+})
+
+test('a Last-Event-ID that no frame had does not make a reader deaf', async () => {
+  const id = await working()
+  for (const lastSeen of ['999999', '1795246793000', 'x', '-1', '1.5', '99999999999999999999']) {
+    const opened = await stream(id, lastSeen)
+    await opened.until(`the present state after ${lastSeen}`, (frames) => frames.length === 1, 1_000)
+    assert.deepEqual(states(opened.frames), [['running', 'Page 2 of 3']])
+    opened.close()
+  }
+})
+
+test('many readers of one job see the same', async () => {
+  const id = await ledger.add(owner)
+  const readers = await Promise.all(Array.from({ length: 20 }, () => stream(id)))
+  await Promise.all(readers.map((reader) => reader.until('the first frame', (frames) => frames.length === 1)))
+  await ledger.claim(id)
+  await ledger.progressMany(
+    id,
+    Array.from({ length: 50 }, (_, i) => `step ${i}`),
+  )
+  await ledger.finish(id, 'done', { result: RESULT })
+  const all = await Promise.all(readers.map((reader) => reader.finished()))
+  for (const frames of all) assert.deepEqual(frames, all[0])
+  assert.deepEqual(
+    ids(all[0]!),
+    Array.from({ length: 53 }, (_, i) => i),
+  )
+})
+
+test('a change whose notification was lost comes with the next one, in order', async () => {
+  const id = await working()
+  const opened = await stream(id)
+  await opened.until('the first frame', (frames) => frames.length === 1)
+  ledger.quiet = true
+  await ledger.progress(id, 'unheard')
+  await ledger.progress(id, 'unheard too')
+  ledger.quiet = false
+  await ledger.progress(id, 'heard')
+  await opened.until('all three', (frames) => frames.length === 4)
+  assert.deepEqual(ids(opened.frames), [3, 4, 5, 6])
+  opened.close()
+})
+
+test('HEAD of a stream has its headers and ends', async () => {
+  const answer = await api.call('HEAD', `/api/v1/jobs/${await ledger.add(owner)}/events`, { token })
+  assert.deepEqual(
+    [answer.status, answer.headers['content-type'], answer.bytes.length],
+    [200, 'text/event-stream; charset=utf-8', 0],
+  )
+})
+
+test('who leaves is forgotten', async () => {
+  const { hub } = api.serving.edge
+  await until('nobody else watches', () => hub.watchers === 0)
+  const opened = await stream(await ledger.add(owner))
+  await until('one watches', () => hub.watchers === 1)
+  opened.close()
+  await until('nobody watches', () => hub.watchers === 0)
+})
