@@ -1,0 +1,39 @@
+import { type Measured, publish } from './report.ts'
+import { type Stack, startStack } from './stack.ts'
+
+/** `npm run bench -- NAME…`: measures, prints a table per benchmark, and writes `bench-results/NAME.json`. */
+
+const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promise<Measured>>>> = {
+  reads: async () => (await import('./reads.ts')).reads,
+  jobs: async () => (await import('./jobs.ts')).jobs,
+  enqueue: async () => (await import('./enqueue.ts')).enqueue,
+  latency: async () => (await import('./latency.ts')).latency,
+  sse: async () => (await import('./sse.ts')).sse,
+  extract: async () => (await import('./extract.ts')).extract,
+}
+
+const given = process.argv.slice(2)
+const names = given.includes('all') ? Object.keys(BENCHMARKS) : given
+if (names.length === 0 || names.some((name) => BENCHMARKS[name] === undefined)) {
+  process.stderr.write(`Usage: npm run bench -- NAME…; one of ${Object.keys(BENCHMARKS).join(', ')} or all\n`)
+  process.exit(2)
+}
+
+let stack: Stack | null = null
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    void Promise.resolve(stack?.stop()).finally(() => process.exit(130))
+  })
+}
+
+let met = true
+for (const name of names) {
+  const run = await BENCHMARKS[name]!()
+  stack = await startStack()
+  try {
+    met = publish(name, await run(stack), stack.postgres) && met
+  } finally {
+    await stack.stop()
+  }
+}
+process.exit(met ? 0 : 1)

@@ -1,0 +1,64 @@
+import { type ChildProcess, fork } from 'node:child_process'
+
+/** A process under measurement or doing the measuring. */
+export interface Child {
+  readonly pid: number
+  readonly process: ChildProcess
+  /** Its first message. */
+  readonly ready: { readonly port?: number }
+  /** Sends a request and waits for the answer to it; one at a time. */
+  ask<T>(message: unknown): Promise<T>
+  /** Asks it to end, and waits for it. */
+  stop(): Promise<void>
+}
+
+const all = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of all) child.kill('SIGKILL')
+})
+
+/** Starts a script under Node's own type stripping, as in production, and waits for its first message. */
+export async function startChild(
+  script: URL,
+  env: Readonly<Record<string, string>> = {},
+  execArgv: readonly string[] = [],
+): Promise<Child> {
+  const extra = process.env.BENCH_NODE_ARGS?.split(' ').filter(Boolean) ?? []
+  const child = fork(script, [], {
+    execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv, ...extra],
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 2, 2, 'ipc'], // Standard output is for the tables.,
+  })
+  all.add(child)
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  void ended.then(() => all.delete(child))
+  const ready = await firstMessage<Child['ready']>(child)
+  return {
+    pid: child.pid!,
+    process: child,
+    ready,
+    ask: (message) => {
+      const answer = firstMessage<never>(child)
+      child.send(message as never)
+      return answer
+    },
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
+      const patience = setTimeout(() => child.kill('SIGKILL'), 12_000)
+      await ended
+      clearTimeout(patience)
+    },
+  }
+}
+
+function firstMessage<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const exited = (code: number | null): void =>
+      reject(new Error(`${child.spawnargs.at(-1)} ended with ${code}`))
+    child.once('exit', exited)
+    child.once('message', (message) => {
+      child.off('exit', exited)
+      resolve(message as T)
+    })
+  })
+}

@@ -1,0 +1,93 @@
+import { type Child, startChild } from '../children.ts'
+import { untilQuiet } from '../usage.ts'
+
+/** What a run of the generator does; texts are raw HTTP/1.1. */
+export interface LoadOrder {
+  readonly port: number
+  readonly connections: number
+  /** The request; with `ids` what comes before the id. */
+  readonly head: string
+  readonly tail: string
+  /** First and last id to put between head and tail, each once. */
+  readonly ids: readonly [number, number] | null
+  readonly status: number
+  /** Length that every body must have; null: as its content-length says. */
+  readonly bodyBytes: number | null
+  readonly warmMs: number
+  readonly measureMs: number
+  /** Pause of each connection between an answer and its next request. */
+  readonly paceMs: number
+  readonly serverPids: readonly number[]
+  /** PostgreSQL's first process; its backends are found when the measuring begins. */
+  readonly postmaster: number | null
+}
+
+export interface LoadResult {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  /** Requests answered, the ones outside the measured time too. */
+  readonly answered: number
+  /** CPU time per measured request. */
+  readonly cpuMicroseconds: { readonly server: number; readonly postgres: number; readonly generator: number }
+  /** Cores that processes beside these kept busy meanwhile. */
+  readonly foreignCores: number
+  readonly bodyBytes: number
+}
+
+export interface Generator {
+  /** Runs an order, again when others disturbed it, and answers the least disturbed run. */
+  run(order: LoadOrder): Promise<LoadResult>
+  stop(): Promise<void>
+}
+
+// Somebody else's work on the same machine turns ratios into noise.
+const DISTURBED = 0.15
+const AGAIN = 2
+
+const NO_PIDS: readonly number[] = []
+
+/** What most orders have in common. */
+export const ORDINARY = {
+  connections: 64,
+  tail: '',
+  ids: null,
+  status: 200,
+  bodyBytes: null,
+  warmMs: 500,
+  measureMs: 3000,
+  paceMs: 0,
+  serverPids: NO_PIDS,
+  postmaster: null,
+}
+
+/** Starts the load generator in its own process. */
+export async function startGenerator(): Promise<Generator> {
+  const child: Child = await startChild(new URL('./generator.ts', import.meta.url))
+  const once = async (order: LoadOrder): Promise<LoadResult> => {
+    const answer = await child.ask<{ result?: LoadResult; error?: string }>(order)
+    if (answer.result === undefined) throw new Error(`The load generator failed: ${answer.error}`)
+    return answer.result
+  }
+  return {
+    run: async (order) => {
+      await untilQuiet()
+      let best = await once(order)
+      for (let again = 0; again < AGAIN && best.foreignCores > DISTURBED && order.ids === null; again++) {
+        await untilQuiet()
+        const next = await once(order)
+        if (next.foreignCores < best.foreignCores) best = next
+      }
+      return best
+    },
+    stop: () => child.stop(),
+  }
+}
+
+/** A request without a body as text. */
+export function requestText(method: string, path: string, token: string | null): string {
+  const authorization = token === null ? '' : `authorization: Bearer ${token}\r\n`
+  const length = method === 'GET' ? '' : 'content-length: 0\r\n'
+  return `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n${authorization}${length}\r\n`
+}

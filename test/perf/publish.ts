@@ -1,0 +1,99 @@
+import { createDatabase, type Database } from '../../sql/db.ts'
+import { claimJobs, finishJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
+import { createPublisher } from '../../sql/notify.ts'
+import { noop } from '../../tasks/system/noop.ts'
+import { enqueueMany } from '../../tasks/task.ts'
+
+/** Jobs that this process holds as running, to report progress of as a worker's ledger does. */
+export interface Publishing {
+  readonly jobIds: readonly string[]
+  /** Reports progress of some jobs in turn, `perTick` every 100 ms; the label is the time of sending. */
+  start(perTick: number): void
+  stop(): Promise<void>
+  /** Ends every job. Answers the number of the last event of each, by id. */
+  finish(): Promise<ReadonlyMap<string, number>>
+  close(): Promise<void>
+}
+
+const TICK_MS = 100
+const LEASE = '00000000-0000-4000-8000-000000000001'
+
+export async function publishing(url: string, ownerId: number, count: number): Promise<Publishing> {
+  const db = createDatabase({ url, applicationName: 'bench-publisher', size: 4, validateRows: false })
+  const publisher = createPublisher(db, (error) => {
+    throw error
+  })
+  const jobIds = await runningJobs(db, ownerId, count)
+  const reported = new Map<string, number>()
+  let next = 0
+  let current: Promise<void> = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+
+  const tick = async (perTick: number): Promise<void> => {
+    const ids = Array.from({ length: perTick }, () => jobIds[next++ % jobIds.length]!)
+    const entries = ids.map((id) => {
+      const n = (reported.get(id) ?? 0) + 1
+      reported.set(id, n)
+      return {
+        id,
+        attempt: 1,
+        n,
+        kind: 'status',
+        data: { status: 'running', label: String(Date.now()), current: n, total: 1_000_000 },
+      }
+    })
+    const stored = await db.any(storeProgress(entries))
+    if (stored.length !== ids.length) throw new Error('Progress was refused')
+    for (const id of ids) publisher.mark(id)
+  }
+
+  return {
+    jobIds,
+    start: (perTick) => {
+      timer = setInterval(() => {
+        current = current.then(() => tick(perTick))
+      }, TICK_MS)
+    },
+    stop: async () => {
+      clearInterval(timer)
+      await current
+    },
+    finish: async () => {
+      for (let from = 0; from < jobIds.length; from += 100) {
+        const batch = jobIds.slice(from, from + 100)
+        await db.any(
+          finishJobs(batch.map((id) => ({ id, attempt: 1, outcome: 'done' as const, result: { echo: '' } }))),
+        )
+        for (const id of batch) publisher.mark(id)
+      }
+      // Claimed as number 1, then its progress, then its end.
+      return new Map(jobIds.map((id) => [id, (reported.get(id) ?? 0) + 2]))
+    },
+    close: async () => {
+      await publisher.close()
+      await db.close()
+    },
+  }
+}
+
+async function runningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
+  await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], poolIds: [], threads: 0 }, 3_600_000))
+  const refs = await db.transaction((tx) =>
+    enqueueMany(
+      tx,
+      noop,
+      Array.from({ length: count }, () => ({ echo: '' })),
+      { ownerId, maxTries: 3 },
+    ),
+  )
+  const ids = refs.map(({ jobId }) => jobId)
+  const claimed = await db.any(
+    claimJobs(
+      LEASE,
+      ids,
+      ids.map(() => 1),
+    ),
+  )
+  if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
+  return ids
+}

@@ -1,0 +1,138 @@
+import { type Child, startChild } from './children.ts'
+import { type Generator, type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import type { Measured } from './report.ts'
+import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
+import { rotated } from './stats.ts'
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
+const POOL_SIZES = [2, 4, 8, 16]
+
+interface Server {
+  readonly name: string
+  readonly child: Child
+}
+
+/** One document read by key: the edge against Fastify with a pool, and against uWebSockets.js with nothing around it. */
+export async function reads(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  const edge = await stack.edge(url)
+  const account = await signUp(edge.port)
+  const [id] = await storeDocuments(url, account.id, 1000)
+  const generator = await startGenerator()
+  const request = requestText('GET', `/api/v1/documents/${id}`, account.token)
+  const bodyBytes = await bodyLength(edge.port, id, account.token)
+  const measure = ({ child }: Server, measureMs = 3000): Promise<LoadResult> =>
+    generator.run({
+      ...ORDINARY,
+      port: child.ready.port!,
+      head: request,
+      bodyBytes,
+      measureMs,
+      serverPids: [child.pid],
+      postmaster: stack.postmaster,
+    })
+
+  const fastify = await bestFastify(url, measure)
+  const servers: Server[] = [
+    { name: 'edge', child: edge },
+    { name: 'fastify', child: fastify.child },
+    { name: 'fastify-cached', child: await startFastify(url, fastify.size, true) },
+    {
+      name: 'bare',
+      child: await startChild(new URL('./servers/bare.ts', import.meta.url), {
+        DATABASE_URL: url,
+        OWNER: String(account.id),
+      }),
+    },
+  ]
+  const results = new Map<string, LoadResult[]>(servers.map(({ name }) => [name, []]))
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const server of rotated(servers, round)) results.get(server.name)!.push(await measure(server))
+  }
+  await stopAll(
+    generator,
+    servers.filter(({ child }) => child !== edge).map(({ child }) => child),
+  )
+  return summary(results, fastify.size, bodyBytes)
+}
+
+function summary(
+  results: ReadonlyMap<string, readonly LoadResult[]>,
+  poolSize: number,
+  bodyBytes: number,
+): Measured {
+  const of = (name: string, figure: (result: LoadResult) => number): number[] =>
+    results.get(name)!.map(figure)
+  const rate = (name: string): number[] => of(name, ({ perSecond }) => perSecond)
+  const against = (name: string, reference: string, target?: number) => ({
+    name,
+    unit: 'requests/s',
+    values: rate('edge'),
+    reference: { name: reference, values: rate(name.split(' ').at(-1)!) },
+    ...(target === undefined ? {} : { target: { of: 'ratio' as const, atLeast: target } }),
+  })
+  const cpu = (name: string) => ({
+    name: `CPU of ${name}`,
+    unit: 'µs/request',
+    values: of(name, ({ cpuMicroseconds }) => cpuMicroseconds.server),
+  })
+  return {
+    rounds: ROUNDS,
+    findings: [
+      against('edge : fastify', `Fastify, pool of ${poolSize}, jwtVerify`, 4),
+      against('edge : fastify-cached', `Fastify, pool of ${poolSize}, tokens cached`),
+      against('edge : bare', 'bare uWS, no auth', 0.8),
+      ...['edge', 'fastify', 'fastify-cached', 'bare'].map(cpu),
+      {
+        name: 'CPU of PostgreSQL behind the edge',
+        unit: 'µs/request',
+        values: of('edge', ({ cpuMicroseconds }) => cpuMicroseconds.postgres),
+      },
+      {
+        name: 'CPU of the generator',
+        unit: 'µs/request',
+        values: of('edge', ({ cpuMicroseconds }) => cpuMicroseconds.generator),
+      },
+    ],
+    notes: [`Every answer was a 200 with a body of ${bodyBytes} bytes; 64 connections.`],
+    details: Object.fromEntries(results),
+  }
+}
+
+/** The pool size that serves most; each is tried alone. */
+async function bestFastify(
+  url: string,
+  measure: (server: Server, ms: number) => Promise<LoadResult>,
+): Promise<{ child: Child; size: number }> {
+  const rates: number[] = []
+  for (const size of POOL_SIZES) {
+    const child = await startFastify(url, size, false)
+    rates.push((await measure({ name: 'fastify', child }, 2000)).perSecond)
+    await child.stop()
+  }
+  const size = POOL_SIZES[rates.indexOf(Math.max(...rates))]!
+  return { child: await startFastify(url, size, false), size }
+}
+
+function startFastify(url: string, size: number, cached: boolean): Promise<Child> {
+  const env = {
+    DATABASE_URL: url,
+    POOL_SIZE: String(size),
+    SECRET_KEY: SECRET,
+    NODE_ENV: 'production',
+    TOKEN_CACHE: cached ? '1' : '0',
+  }
+  return startChild(new URL('./servers/fastify.ts', import.meta.url), env)
+}
+
+async function bodyLength(port: number, id: number, token: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${port}/api/v1/documents/${id}`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  if (response.status !== 200) throw new Error(`GET: ${response.status}`)
+  return (await response.arrayBuffer()).byteLength
+}
+
+function stopAll(generator: Generator, children: readonly Child[]): Promise<unknown> {
+  return Promise.all([generator.stop(), ...children.map((child) => child.stop())])
+}

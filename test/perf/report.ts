@@ -1,0 +1,162 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, release, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { median, ratios } from './stats.ts'
+
+/** What is measured: one figure of ours per round, and the reference's of the same rounds. */
+export interface Finding {
+  readonly name: string
+  readonly unit: string
+  readonly values: readonly number[]
+  readonly reference?: { readonly name: string; readonly values: readonly number[] }
+  /** Absent: reported only. */
+  readonly target?: Target
+}
+
+export interface Target {
+  /** What the bound is about: the median of the ratios, or of our values. */
+  readonly of: 'ratio' | 'value'
+  readonly atLeast?: number
+  readonly atMost?: number
+  /** How the bound came about, when it is not a constant. */
+  readonly text?: string
+}
+
+export interface Measured {
+  readonly rounds: number
+  readonly findings: readonly Finding[]
+  /** Checks that held, and what a reader should know. */
+  readonly notes: readonly string[]
+  /** Further figures for whoever looks closer. */
+  readonly details?: unknown
+}
+
+interface Row extends Finding {
+  readonly median: number
+  readonly referenceMedian: number | null
+  readonly ratio: number | null
+  readonly ratios: readonly number[]
+  readonly pass: boolean | null
+}
+
+const FOLDER = 'bench-results'
+
+/** Prints a benchmark's table and writes `bench-results/NAME.json`. Answers whether every target was met. */
+export function publish(name: string, measured: Measured, postgres: string): boolean {
+  const rows = measured.findings.map(judged)
+  const machine = {
+    cpu: cpus()[0]?.model ?? '',
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+  }
+  const versions = { node: process.versions.node, postgres, ...packageVersions(), commit: commit() }
+  mkdirSync(FOLDER, { recursive: true })
+  const file = {
+    benchmark: name,
+    machine,
+    versions,
+    rounds: measured.rounds,
+    findings: rows,
+    notes: measured.notes,
+    details: measured.details,
+  }
+  writeFileSync(join(FOLDER, `${name}.json`), `${JSON.stringify(file, null, 2)}\n`)
+  process.stdout.write(
+    `\n${name}: ${measured.rounds} rounds, ${machine.cores} cores of ${machine.cpu}, Node ${versions.node}, PostgreSQL ${postgres}\n`,
+  )
+  process.stdout.write(table(rows))
+  for (const note of measured.notes) process.stdout.write(`  ${note}\n`)
+  return rows.every(({ pass }) => pass !== false)
+}
+
+function judged(finding: Finding): Row {
+  const { values, reference, target } = finding
+  const perRound = reference === undefined ? [] : ratios(values, reference.values)
+  const row = {
+    ...finding,
+    median: median(values),
+    referenceMedian: reference === undefined ? null : median(reference.values),
+    ratio: perRound.length === 0 ? null : median(perRound),
+    ratios: perRound,
+  }
+  const judgedFigure = target?.of === 'ratio' ? row.ratio : row.median
+  if (target === undefined || judgedFigure === null) return { ...row, pass: null }
+  return {
+    ...row,
+    pass: judgedFigure >= (target.atLeast ?? -Infinity) && judgedFigure <= (target.atMost ?? Infinity),
+  }
+}
+
+function table(rows: readonly Row[]): string {
+  const head = ['what', 'unit', 'ours', 'reference', '', 'ratio', 'target', '']
+  const lines = [head, ...rows.map(cells)]
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
+  return lines
+    .map(
+      (line) =>
+        `  ${line
+          .map((cell, column) => cell.padEnd(widths[column]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
+
+function cells(row: Row): string[] {
+  const spread =
+    row.ratios.length > 1 ? ` (${short(Math.min(...row.ratios))}-${short(Math.max(...row.ratios))})` : ''
+  return [
+    row.name,
+    row.unit,
+    short(row.median),
+    row.reference?.name ?? '',
+    row.referenceMedian === null ? '' : short(row.referenceMedian),
+    row.ratio === null ? '' : `${short(row.ratio)}${spread}`,
+    row.target === undefined ? '' : targetText(row.target),
+    row.pass === null ? '' : row.pass ? 'pass' : 'MISS',
+  ]
+}
+
+function targetText({ of, atLeast, atMost, text }: Target): string {
+  const bound = atLeast === undefined ? `<= ${short(atMost!)}` : `>= ${short(atLeast)}`
+  return `${of} ${bound}${text === undefined ? '' : ` (${text})`}`
+}
+
+function short(value: number): string {
+  if (!Number.isFinite(value)) return '-'
+  const digits = Math.abs(value) >= 1000 ? 0 : Math.abs(value) >= 100 ? 1 : 2
+  return value.toFixed(digits)
+}
+
+function packageVersions(): Record<string, string> {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
+    'dependencies' | 'devDependencies',
+    Record<string, string>
+  >
+  const all: Record<string, string> = { ...dependencies, ...devDependencies }
+  return Object.fromEntries(
+    [
+      'uWebSockets.js',
+      'graphile-worker',
+      'pg',
+      'slonik',
+      'jose',
+      'fastify',
+      'pdfjs-dist',
+      'tesseract.js',
+    ].map((name) => [name, all[name] ?? '']),
+  )
+}
+
+function commit(): string {
+  try {
+    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,49 @@
+import { Logger, makeWorkerUtils, run } from 'graphile-worker'
+import pg from 'pg'
+
+/**
+ * The reference for jobs: graphile-worker by itself with no-op jobs, eight at a time and everything else as it
+ * comes; with TUNED its own prefetching and batching, as our kernel uses it.
+ */
+
+const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
+pool.on('error', () => process.exit(1))
+pool.on('connect', (client) => client.on('error', () => process.exit(1)))
+const total = Number(process.env.JOBS)
+const CHUNK = 1000
+const seen = new Set<string>()
+let executed = 0
+
+const utils = await makeWorkerUtils({ pgPool: pool, logger: new Logger(() => () => {}) })
+await utils.migrate()
+for (let from = 0; from < total; from += CHUNK) {
+  const count = Math.min(CHUNK, total - from)
+  await utils.addJobs(
+    Array.from({ length: count }, (_, i) => ({ identifier: 'noop', payload: { echo: `job ${from + i}` } })),
+  )
+}
+
+process.on('message', (message) => {
+  if (message === 'count') process.send!({ executed, distinct: seen.size })
+  else void start()
+})
+process.on('disconnect', () => process.exit())
+process.on('SIGTERM', () => process.exit())
+process.send!({})
+
+async function start(): Promise<void> {
+  const tuned = { concurrentJobs: 256, localQueue: { size: 512 }, completeJobBatchDelay: 2 }
+  await run({
+    pgPool: pool,
+    noHandleSignals: true,
+    parsedCronItems: [],
+    preset: { worker: process.env.TUNED === '1' ? tuned : { concurrentJobs: 8 } },
+    taskList: {
+      noop: (payload) => {
+        executed++
+        seen.add((payload as { echo: string }).echo)
+      },
+    },
+  })
+  process.send!({})
+}

@@ -1,0 +1,152 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from '../../sql/driver.ts'
+import { type EmbeddedDatabase, startEmbedded } from '../../sql/embedded.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { type Child, startChild } from './children.ts'
+
+/** A PostgreSQL of its own with everything durable, and the real processes on it. */
+export interface Stack {
+  readonly postgres: string
+  /** PostgreSQL's first process, the parent of all backends. */
+  readonly postmaster: number
+  /** A new database, migrated; the same for every call but for its name. */
+  database(): Promise<string>
+  /** A new database with nothing in it. */
+  emptyDatabase(): Promise<string>
+  edge(url: string, env?: Readonly<Record<string, string>>): Promise<Child & { readonly port: number }>
+  worker(url: string, env?: Readonly<Record<string, string>>): Promise<Child>
+  stop(): Promise<void>
+}
+
+/** The key of all servers of a run, ours and the references. */
+export const SECRET = 'a secret for benchmarks, long enough to be one'
+
+const TEMPLATE = 'millrace_template'
+const EDGE = new URL('../../edge/main.ts', import.meta.url)
+const WORKER = new URL('../../workers/main.ts', import.meta.url)
+const ENVIRONMENT = {
+  NODE_ENV: 'production',
+  LOG_LEVEL: 'warn',
+  SECRET_KEY: SECRET,
+  PORT: '0',
+  ACCESS_TOKEN_MINUTES: '1440',
+  UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+}
+
+/** Starts PostgreSQL in a temporary folder, which `stop` removes. */
+export async function startStack(): Promise<Stack> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
+  chmodSync(dataDir, 0o755) // Root's server runs as another user, who has to pass.
+  const server = await startEmbedded({ dataDir })
+  const children: Child[] = []
+  const stop = async (): Promise<void> => {
+    await Promise.all(children.map((child) => child.stop()))
+    await server.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  const start = async (script: URL, url: string, env: Readonly<Record<string, string>>): Promise<Child> => {
+    const child = await startChild(script, { ...ENVIRONMENT, DATABASE_URL: url, ...env })
+    children.push(child)
+    return child
+  }
+  try {
+    const identity = await prepare(server)
+    let databases = 0
+    const create = async (template: string): Promise<string> => {
+      const name = `bench_${++databases}`
+      await ask(server.urlFor('postgres'), `create database ${name} template ${template}`)
+      return server.urlFor(name)
+    }
+    return {
+      ...identity,
+      database: () => create(TEMPLATE),
+      emptyDatabase: () => create('template1'),
+      edge: async (url, env = {}) => {
+        const child = await start(EDGE, url, env)
+        return { ...child, port: child.ready.port! }
+      },
+      worker: (url, env = {}) => start(WORKER, url, env),
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function prepare(server: EmbeddedDatabase): Promise<{ postgres: string; postmaster: number }> {
+  const admin = server.urlFor('postgres')
+  const settings = await ask(
+    admin,
+    `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
+  )
+  if (settings.some(({ setting }) => setting !== 'on'))
+    throw new Error('PostgreSQL does not flush: the figures would mean nothing')
+  await ask(admin, `create database ${TEMPLATE}`)
+  await migrate(server.urlFor(TEMPLATE))
+  const [row] = await ask(
+    admin,
+    `select current_setting('server_version') as version, pg_read_file('postmaster.pid', 0, 20) as pid`,
+  )
+  return { postgres: String(row!.version), postmaster: Number.parseInt(String(row!.pid), 10) }
+}
+
+/** Rows of one statement, over a connection of its own. */
+export async function ask(
+  url: string,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Record<string, unknown>[]> {
+  const client = await connect({ url, applicationName: 'bench' })
+  try {
+    return (await client.query(text, [...values])).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** An account of an edge's database, signed in. */
+export interface SignedIn {
+  readonly id: number
+  readonly token: string
+}
+
+/** Registers an account and signs in. */
+export async function signUp(port: number, email = 'bench@example.com'): Promise<SignedIn> {
+  const base = `http://127.0.0.1:${port}/api/v1/auth`
+  const password = 'correct horse battery'
+  const registered = await fetch(`${base}/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email, password }),
+  })
+  if (registered.status !== 200) throw new Error(`register: ${registered.status} ${await registered.text()}`)
+  const { id } = (await registered.json()) as { id: number }
+  const signedIn = await fetch(`${base}/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ username: email, password }),
+  })
+  return { id, token: ((await signedIn.json()) as { access_token: string }).access_token }
+}
+
+/** Stores small text documents straight in the database; answers the first and the last id. */
+export async function storeDocuments(
+  url: string,
+  owner: number,
+  count: number,
+): Promise<readonly [number, number]> {
+  const rows = await ask(
+    url,
+    `with given as (select convert_to('Document number ' || n || E'\\n', 'UTF8') as bytes from generate_series(1, $2::int) n),
+      blobs as (insert into blob (sha256, byte_size) select sha256(bytes), length(bytes) from given returning id, sha256),
+      chunks as (insert into blob_chunk (blob_id, ordinal, bytes) select b.id, 0, g.bytes from blobs b join given g on sha256(g.bytes) = b.sha256),
+      documents as (insert into document (owner_id, title, media_type, byte_size, sha256)
+        select $1::int, 'Benchmark', 'text/plain', length(bytes), sha256(bytes) from given returning id)
+    select min(id) as first, max(id) as last from documents`,
+    [owner, count],
+  )
+  await ask(url, 'vacuum analyze')
+  return [Number(rows[0]!.first), Number(rows[0]!.last)]
+}

@@ -1,0 +1,25 @@
+/** The middle value; the mean of the two middle ones for an even count. NaN for none. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  if (sorted.length === 0) return Number.NaN
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The value that a share of all lies at or below; NaN for none. */
+export function percentile(values: readonly number[], share: number): number {
+  if (values.length === 0) return Number.NaN
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)]!
+}
+
+/** Ours over the reference's, round by round: what drifts with the machine drops out. */
+export function ratios(ours: readonly number[], reference: readonly number[]): number[] {
+  return ours.slice(0, reference.length).map((value, round) => value / reference[round]!)
+}
+
+/** The items, beginning with another one in each round, so that none is always first. */
+export function rotated<T>(items: readonly T[], round: number): T[] {
+  const start = items.length === 0 ? 0 : round % items.length
+  return [...items.slice(start), ...items.slice(0, start)]
+}

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+
+// USER_HZ: fixed at 100 in Linux's interface to user space.
+const MS_PER_TICK = 10
+
+/** Begins to measure; the answer tells the CPU ms that each group has used since, and what everybody else has. */
+export function cpuMeter<G extends string>(
+  groups: Readonly<Record<G, readonly number[]>>,
+): () => { used: Record<G, number>; foreign: number } {
+  const names = Object.keys(groups) as G[]
+  const before = new Map(names.flatMap((name) => groups[name]).map((pid) => [pid, ticks(pid)]))
+  const busyBefore = busyTicks()
+  return () => {
+    const busy = (busyTicks() - busyBefore) * MS_PER_TICK
+    const used = {} as Record<G, number>
+    // One that has ended meanwhile can no longer be asked, and counts as none.
+    for (const name of names)
+      used[name] =
+        groups[name].reduce((sum, pid) => sum + Math.max(0, ticks(pid) - before.get(pid)!), 0) * MS_PER_TICK
+    const ours = names.reduce((sum, name) => sum + used[name], 0)
+    return { used, foreign: Math.max(0, busy - ours) }
+  }
+}
+
+/** CPU time of the whole machine that was not idle (proc_stat(5)). */
+function busyTicks(): number {
+  const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
+    .split('\n', 1)[0]!
+    .split(/ +/)
+    .slice(1)
+    .map(Number)
+  return user! + nice! + system! + irq! + softirq! + steal!
+}
+
+/** A process and its present children: for PostgreSQL, the server with all its backends. */
+export function family(pid: number): number[] {
+  const children = readdirSync('/proc').filter(
+    (name) => /^\d+$/.test(name) && fields(Number(name))?.[1] === String(pid),
+  )
+  return [pid, ...children.map(Number)]
+}
+
+/** Resident memory in bytes. */
+export function residentBytes(pid: number): number {
+  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  return Number(line?.[1] ?? 0) * 1024
+}
+
+function ticks(pid: number): number {
+  const stat = fields(pid)
+  return stat === null ? 0 : Number(stat[11]) + Number(stat[12])
+}
+
+/** The fields of /proc/PID/stat after the command, which may hold spaces: state, parent, … (proc_pid_stat(5)). */
+function fields(pid: number): string[] | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return null
+  }
+}
+
+// Somebody else's work on the same machine turns ratios into noise.
+const QUIET_CORES = 0.1
+const LOOK_MS = 400
+
+/** Waits, up to the patience of the run, until nobody keeps the machine busy; what is measured must be idle. */
+export async function untilQuiet(): Promise<void> {
+  const end = Date.now() + Number(process.env.BENCH_PATIENCE_SECONDS ?? 60) * 1000
+  for (let quiet = 0; quiet < 2 && Date.now() < end; ) {
+    const meter = cpuMeter({})
+    await delay(LOOK_MS)
+    quiet = meter().foreign / LOOK_MS < QUIET_CORES ? quiet + 1 : 0
+  }
+}
