@@ -36,11 +36,11 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   let judgeFrom = 0
   let stopped = false
 
-  const insert = (): Promise<number> =>
+  const insert = (fresh: string): Promise<number> =>
     db.run(
       insertLease(
         {
-          id,
+          id: fresh,
           name: `${hostname()}/${process.pid}`,
           queues: options.queues,
           poolIds: options.poolIds(),
@@ -57,19 +57,21 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     if (row !== null) return options.onHeartbeat(row.running)
     log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
     options.onLost()
-    id = randomUUID()
-    await insert()
+    // Only a lease that is in the table may claim: a job under any other would be taken over at once.
+    const fresh = randomUUID()
+    await insert(fresh)
+    id = fresh
   }
 
   const watch = async (): Promise<void> => {
-    if (Date.now() < judgeFrom) return
+    if (Date.now() < judgeFrom || Date.now() - renewedAt > 2 * RENEW_MS) return
     const recovered = await db.any(recoverJobs(TTL_MS * 2))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
     options.onRecovered(recovered.map((row) => row.id))
   }
 
-  await insert()
+  await insert(id)
   const loops = [every(RENEW_MS, renew), every(WATCH_MS, watch)]
   function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
     let busy = false
