@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fail } from '../../sql/errors.ts'
+import { cancelJob } from '../../sql/jobs.ts'
+import { holdLease, type Lease } from '../../workers/lease.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+import { faulty, log } from './parts.ts'
+
+const base = await testDatabase()
+const { query } = base
+const help = ledgerOf(base)
+const open = new Set<Lease>()
+
+async function hold() {
+  const db = faulty(base.db, () => fail('database.down'))
+  const heartbeats: (readonly { id: string; attempt: number; cancel: boolean }[])[] = []
+  const recovered: string[] = []
+  const pools = ['pool-1']
+  const recoveries: number[] = []
+  let lost = 0
+  const record = db.calls.push.bind(db.calls)
+  db.calls.push = (...calls) => {
+    if (calls[0]?.name === 'job_recover') recoveries.push(Date.now())
+    return record(...calls)
+  }
+  const lease = await holdLease({
+    db,
+    log,
+    queues: ['a', 'b'],
+    poolIds: () => pools,
+    threads: () => 3,
+    onHeartbeat: (running) => void heartbeats.push(running),
+    onLost: () => void lost++,
+    onRecovered: (ids) => void recovered.push(...ids),
+  })
+  open.add(lease)
+  return { lease, db, heartbeats, recovered, pools, recoveries, lost: () => lost }
+}
+
+const row = async (id: string) =>
+  (await query('select *, expires_at > now() as live from worker_lease where id = $1', [id]))[0]
+
+describe('a lease', { concurrency: false }, () => {
+  afterEach(async () => {
+    for (const lease of open) await lease.close()
+    open.clear()
+  })
+
+  test('is there when the worker starts, and gone when it stops', async () => {
+    const { lease } = await hold()
+    const found = (await row(lease.id))!
+    assert.deepEqual(
+      [found.queues, found.pool_ids, found.threads, found.live],
+      [['a', 'b'], ['pool-1'], 3, true],
+    )
+    assert.match(String(found.name), new RegExp(`/${process.pid}$`))
+    await lease.close()
+    assert.equal(await row(lease.id), undefined)
+  })
+
+  test('is renewed long before it runs out, with the queue pools of the moment', async () => {
+    const { lease, pools } = await hold()
+    pools.push('pool-2')
+    const looks: unknown[] = []
+    for (let i = 0; i < 12; i++) {
+      await delay(250)
+      looks.push((await row(lease.id))?.live)
+    }
+    assert.deepEqual(
+      looks,
+      looks.map(() => true),
+    )
+    assert.deepEqual((await row(lease.id))!.pool_ids, ['pool-1', 'pool-2'])
+  })
+
+  test('tells with each heartbeat what the database holds to be running here', async () => {
+    const { lease, heartbeats } = await hold()
+    const job = await help.running({}, lease.id)
+    await help.running({}, await help.lease())
+    await until('it is heard of', () => heartbeats.at(-1)?.length === 1)
+    assert.deepEqual(heartbeats.at(-1), [{ id: job.id, attempt: 1, cancel: false }])
+    await base.db.one(cancelJob(job.id))
+    await until('the cancel request is heard of', () => heartbeats.at(-1)?.[0]?.cancel)
+    await help.finish({ ...job, outcome: 'cancelled' })
+  })
+
+  test('that was taken away is lost once, and replaced by another', async () => {
+    const { lease, lost } = await hold()
+    const before = lease.id
+    await query('delete from worker_lease where id = $1', [before])
+    await until('there is another', async () => lease.id !== before && (await row(lease.id)))
+    assert.equal(lost(), 1)
+    await delay(800)
+    assert.equal(lost(), 1)
+    assert.equal((await row(lease.id))?.live, true)
+  })
+
+  test('of another worker that has run out: its jobs are taken over within half a second, and told', async () => {
+    const { recovered } = await hold()
+    const dead = await help.lease(60_000, ['pool-dead'])
+    const job = await help.running({}, dead)
+    await help.running({}, await help.lease())
+    // Nobody is judged in the first seconds of the server.
+    await until('the server is up for long enough', async () => {
+      const [up] = await query(`select now() - pg_postmaster_start_time() > interval '4.5 s' as long`)
+      return up!.long
+    })
+    await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
+    const since = Date.now()
+    await until('the job is taken over', () => recovered.length > 0)
+    assert.ok(Date.now() - since < 1000, `after ${Date.now() - since} ms`)
+    assert.deepEqual(recovered, [job.id])
+    assert.equal(await help.status(job.id), 'sent')
+    assert.equal(await row(dead), undefined)
+  })
+
+  test('an outage of the database costs nothing: the lease is renewed when it is over', async () => {
+    const { lease, db, lost } = await hold()
+    const job = await help.running({}, lease.id)
+    db.fault = () => 'before'
+    await delay(2600)
+    assert.equal((await row(lease.id))?.live, false)
+    db.fault = null
+    await until('it is renewed', async () => (await row(lease.id))?.live)
+    assert.equal(lost(), 0)
+    assert.equal(await help.status(job.id), 'running')
+    await help.finish({ ...job, outcome: 'done' })
+  })
+
+  test('a process that was cut off itself judges nobody, until it has had a lease for a while', async () => {
+    const { lease, db, recovered, recoveries } = await hold()
+    // Renewals do not get through; other statements do.
+    db.fault = (name) => (name === 'lease_renew' ? 'before' : null)
+    const cutOffAt = Date.now()
+    await delay(2700)
+    assert.notEqual(await row(lease.id), undefined, 'it did not take over its own jobs')
+    const late = recoveries.filter((at) => at > cutOffAt + 1800)
+    assert.deepEqual(late, [], 'nobody is judged while renewals fail')
+    db.fault = null
+    const backAt = Date.now()
+    await until('it judges again', () => recoveries.some((at) => at > backAt), 5000)
+    assert.ok(recoveries.find((at) => at > backAt)! - backAt > 1500, 'not at once')
+    assert.deepEqual(recovered, [])
+  })
+})
