@@ -37,6 +37,8 @@ export async function startProcess(
       LOG_LEVEL: 'info',
       NODE_ENV: 'test',
       UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+      // Ends with its test, however that ends.
+      MILLRACE_SUPERVISED: '1',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
