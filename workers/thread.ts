@@ -45,6 +45,9 @@ commands.onmessage = (event) => {
 
 /** Piscina's entry: runs jobs side by side, and resolves when all of them have ended. Never rejects. */
 export default async function runJobs(jobs: readonly ThreadJob[]): Promise<void> {
+  // Told before any of them runs: one that never comes up for air can be killed only where it is known to be.
+  for (const { id, attempt } of jobs) outbox.push({ kind: 'started', id, attempt })
+  flush()
   await Promise.all(jobs.map(runJob))
 }
 
@@ -52,7 +55,6 @@ async function runJob(job: ThreadJob): Promise<void> {
   const abort = new AbortController()
   const key = `${job.id}/${job.attempt}`
   aborts.set(key, abort)
-  report({ kind: 'started', id: job.id, attempt: job.attempt })
   const outcome = await attemptOnce(job, abort.signal)
   aborts.delete(key)
   report({ kind: 'ended', id: job.id, attempt: job.attempt, outcome })
@@ -133,6 +135,39 @@ function report(entry: ThreadEntry): void {
 
 function flush(): void {
   const entries = outbox.splice(0)
-  const message: ThreadReport = { threadId, entries }
-  parentPort!.postMessage(message)
+  if (entries.length === 0) return
+  try {
+    post(entries)
+  } catch {
+    for (const entry of entries) postAlone(entry)
+  }
+}
+
+function post(entries: readonly ThreadEntry[]): void {
+  parentPort!.postMessage({ threadId, entries } satisfies ThreadReport)
+}
+
+/** What can't be cloned stays behind alone; an end never does. */
+function postAlone(entry: ThreadEntry): void {
+  try {
+    post([entry])
+  } catch (error) {
+    const { id, attempt } = entry as { id?: string; attempt?: number }
+    post([
+      {
+        kind: 'log',
+        level: 'error',
+        data: { jobId: id, error: String(error) },
+        message: 'A report could not leave its thread',
+      },
+    ])
+    if (entry.kind !== 'ended') return
+    const outcome = {
+      kind: 'failed',
+      code: 'internal',
+      detail: `Internal error (job ${id})`,
+      retryable: false,
+    } as const
+    post([{ kind: 'ended', id: id!, attempt: attempt!, outcome }])
+  }
 }
