@@ -34,7 +34,9 @@ export interface PoolsOptions {
 interface Running {
   readonly job: ThreadJob
   readonly settle: (outcome: Outcome) => void
-  readonly pool: Piscina
+  readonly home: Waiting
+  /** How many threads of its pool had been killed when it was handed over. */
+  readonly kills: number
   threadId: number | null
   abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
 }
@@ -43,6 +45,7 @@ interface Waiting {
   readonly pool: Piscina
   readonly perTrip: number
   readonly jobs: ThreadJob[]
+  kills: number
 }
 
 // Threads wait for I/O most of the time, so few carry many jobs.
@@ -63,7 +66,12 @@ export function createPools(options: PoolsOptions): Pools {
     const key = `${queue}/${name}`
     const known = pools.get(key)
     if (known !== undefined) return known
-    const made = { pool: makePool(options, name, channelName), perTrip: name === 'io' ? 64 : 1, jobs: [] }
+    const made: Waiting = {
+      pool: makePool(options, name, channelName),
+      perTrip: name === 'io' ? 64 : 1,
+      jobs: [],
+      kills: 0,
+    }
     made.pool.on('message', (message: ThreadReport) => onReport(message))
     made.pool.on('error', (error) => options.log.error({ err: error, pool: key }, 'A task thread failed'))
     pools.set(key, made)
@@ -129,8 +137,10 @@ export function createPools(options: PoolsOptions): Pools {
     for (const job of trip) {
       const found = running.get(`${job.id}/${job.attempt}`)
       if (found === undefined) continue
-      // Its thread was killed because of another job in it: not this one's failure.
-      const bystander = found.threadId !== null && killed.has(found.threadId)
+      // Its thread was killed because of another job in it, maybe before it came to this one: not its failure.
+      const killedUnder =
+        found.threadId === null ? found.home.kills > found.kills : killed.has(found.threadId)
+      const bystander = killedUnder && found.abort === null
       end(found, bystander ? { kind: 'aborted', reason: 'stopping' } : { kind: 'crashed' })
     }
   }
@@ -142,7 +152,8 @@ export function createPools(options: PoolsOptions): Pools {
         running.set(`${job.id}/${job.attempt}`, {
           job,
           settle,
-          pool: waiting.pool,
+          home: waiting,
+          kills: waiting.kills,
           threadId: null,
           abort: null,
         })
@@ -159,6 +170,7 @@ export function createPools(options: PoolsOptions): Pools {
       const kill = setTimeout(() => {
         if (found.threadId === null) return
         killed.add(found.threadId)
+        found.home.kills++
         killThread(found, options.log)
       }, options.killGraceMs ?? 2000)
       found.abort = { reason, kill }
@@ -180,8 +192,8 @@ function* trips({ pool, jobs, perTrip }: Waiting): Generator<ThreadJob[]> {
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
 }
 
-function killThread({ job, pool, threadId }: Running, log: Log): void {
-  const thread = pool.threads.find((candidate) => candidate.threadId === threadId)
+function killThread({ job, home, threadId }: Running, log: Log): void {
+  const thread = home.pool.threads.find((candidate) => candidate.threadId === threadId)
   log.warn({ jobId: job.id, task: job.name }, 'A job did not follow its abort signal; its thread is killed')
   void thread?.terminate()
 }
