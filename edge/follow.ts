@@ -6,6 +6,9 @@ import type { SseFrame, SseStream, StreamSource } from './sse.ts'
  * A reader that can't keep up is sent the latest state when it can, and never a backlog.
  */
 
+// Of this many jobs a reader of all is known to have seen the latest state: a terminal one must not come twice.
+const MOST_REMEMBERED = 10_000
+
 const frameOf = (event: JobEvent): SseFrame => ({
   event: event.kind,
   id: String(event.seq),
@@ -83,8 +86,13 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
         const frames = [...pending.values()].filter((state) => (sent.get(state.jobId) ?? -1) < state.seq)
         pending.clear()
         for (const state of frames) {
-          if (isTerminal(state)) sent.delete(state.jobId)
-          else sent.set(state.jobId, state.seq)
+          // Put back at the end, so that the first is the one that has been quiet for the longest.
+          sent.delete(state.jobId)
+          sent.set(state.jobId, state.seq)
+        }
+        for (const jobId of sent.keys()) {
+          if (sent.size <= MOST_REMEMBERED) break
+          sent.delete(jobId)
         }
         if (frames.length > 0)
           stream.send(frames.map((state) => ({ event: 'status', id, data: state.frame })))

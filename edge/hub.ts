@@ -1,4 +1,4 @@
-import { readEventsAfter, readStates } from '../sql/jobs.ts'
+import { readEventsAfter, readLiveStates, readStates } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
 
 /** One event of a job, as it stands in the ledger. */
@@ -40,6 +40,8 @@ interface Subscriber {
 // The first reading of a lost hint: a crash between storing and notifying loses only the notification.
 const POLL_MS = 5_000
 const RECENT_STATES = 20_000
+// Clocks differ, and a job's end bears the time at which its transaction began.
+const OVERLAP_MS = 1_000
 const TERMINAL = new Set(['done', 'failed', 'cancelled'])
 
 export function isTerminal(event: JobEvent): boolean {
@@ -53,6 +55,9 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   const changed = new Set<string>()
   // Last state sent to the watchers of everything, by job: two notifications may find the same one.
   const sent = new Map<string, number>()
+  // The watchers of everything may have missed what came after `knownUntil`, in ms.
+  let missed = false
+  let knownUntil = 0
   let reading = false
   let watchers = 0
 
@@ -64,9 +69,10 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
 
   const readAll = async (): Promise<void> => {
     try {
-      while (dirty.size > 0 || changed.size > 0) {
+      while (dirty.size > 0 || changed.size > 0 || missed) {
         if (dirty.size > 0) await readTopics()
         if (changed.size > 0) await readChanged()
+        if (missed) await readMissed()
       }
     } catch (error) {
       // The next notification or poll reads again from the same cursors.
@@ -94,18 +100,29 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   const readChanged = async (): Promise<void> => {
     const ids = [...changed]
     changed.clear()
-    const lines = await reader.texts(readStates, [ids])
+    pushFresh(await reader.texts(readStates, [ids]))
+  }
+
+  const readMissed = async (): Promise<void> => {
+    missed = false
+    const startedAt = Date.now()
+    pushFresh(await reader.texts(readLiveStates, [null, true, knownUntil - OVERLAP_MS]))
+    knownUntil = startedAt
+  }
+
+  const pushFresh = (lines: readonly string[]): void => {
     const fresh = lines.map(parseLine).filter((state) => (sent.get(state.jobId) ?? -1) < state.seq)
     if (sent.size > RECENT_STATES) sent.clear()
     for (const state of fresh) sent.set(state.jobId, state.seq)
     if (fresh.length > 0) for (const push of everything) push(fresh)
   }
 
-  const markAllTopics = (): void => {
+  const markAll = (): void => {
     for (const id of topics.keys()) dirty.add(id)
+    missed = everything.size > 0
     wake()
   }
-  const poll = setInterval(markAllTopics, POLL_MS).unref()
+  const poll = setInterval(markAll, POLL_MS).unref()
 
   const watchJob: Hub['watchJob'] = (jobId, after, push) => {
     const subscriber = { after, push }
@@ -124,11 +141,12 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   return {
     watchJob,
     watchAll: (push) => {
+      if (everything.size === 0) knownUntil = Date.now()
       everything.add(push)
       return () => everything.delete(push)
     },
     notified: (payload) => {
-      if (payload === null || payload === '*') return markAllTopics()
+      if (payload === null || payload === '*') return markAll()
       for (const id of payload.split(' ')) {
         if (topics.has(id)) dirty.add(id)
         if (everything.size > 0) changed.add(id)
