@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import { z } from 'zod'
+import { area, route } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { Client } from '../service.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** How streams are kept open, and how they end with their process. */
+
+// The edge's intervals begin when it starts: from here on the test says when they are due.
+mock.timers.enable({ apis: ['setInterval'] })
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+const { token, id: owner } = await api.register('owner@example.com')
+const clientOf = (port: number): Client => Object.assign(new Client(port), { token })
+const id = await ledger.add(owner)
+
+test('a comment every 15 seconds keeps a stream that has nothing to say', async (t) => {
+  for (const path of ['/api/v1/jobs/events', `/api/v1/jobs/${id}/events`]) {
+    const stream = await clientOf(api.port).stream(path)
+    t.after(() => stream.close())
+    await stream.until('the first frame', (frames) => frames.length === 1)
+    const before = stream.comments
+    mock.timers.tick(14_999)
+    await new Promise((resolve) => setTimeout(resolve, 40))
+    assert.equal(stream.comments, before)
+    mock.timers.tick(1)
+    await until('one comment', () => stream.comments === before + 1, 2_000)
+    mock.timers.tick(30_000)
+    await until('two more', () => stream.comments >= before + 3, 2_000)
+    assert.equal(stream.frames.length, 1, 'which is no frame')
+    stream.close()
+    await until('it is gone', () => api.serving.edge.hub.watchers === 0)
+  }
+})
+
+test('a notification that never comes is made up for within five seconds, on both kinds of stream', async (t) => {
+  const job = await ledger.add(owner)
+  const [one, all] = [
+    await clientOf(api.port).stream(`/api/v1/jobs/${job}/events`),
+    await clientOf(api.port).stream('/api/v1/jobs/events'),
+  ]
+  t.after(() => {
+    one.close()
+    all.close()
+  })
+  await one.until('the first frame', (frames) => frames.length === 1)
+  await all.until('the first frames', (frames) => frames.some(({ data }) => data.job_id === job))
+  ledger.quiet = true
+  await ledger.claim(job)
+  await ledger.finish(job, 'done', { result: null })
+  ledger.quiet = false
+  mock.timers.tick(5_000)
+  await one.until('the end', () => one.ended, 2_000)
+  await all.until(
+    'the end',
+    (frames) => frames.some(({ data }) => data.job_id === job && data.status === 'done'),
+    2_000,
+  )
+})
+
+test('a process that stops ends its streams in order and asks their readers to come back soon', async () => {
+  const stopping = await startEdge(database.url)
+  const stream = await clientOf(stopping.port).stream(`/api/v1/jobs/${id}/events`)
+  await stream.until('the first frame', (frames) => frames.length === 1)
+  const raw = stopping.raw(
+    `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+    1_000,
+  )
+  await until('both are there', () => stopping.serving.edge.hub.watchers === 2)
+  await stopping.serving.stop()
+  await until('it ended', () => stream.ended, 2_000)
+  assert.equal(stream.broken, false)
+  assert.deepEqual(
+    stream.frames.map(({ data }) => data.status),
+    ['queued'],
+    'without a frame that would be taken for the end of the job',
+  )
+  assert.match(await raw, /retry: 1000\n\n/)
+  await assert.rejects(stopping.get('/health'))
+})
+
+test('a reader who comes back to another process goes on where it was', async (t) => {
+  const [first, second] = [await startEdge(database.url), await startEdge(database.url)]
+  const job = await ledger.add(owner)
+  await ledger.claim(job)
+  const before = await clientOf(first.port).stream(`/api/v1/jobs/${job}/events`)
+  await before.until('it runs', (frames) => frames.length === 1)
+  await first.serving.stop()
+  await ledger.progress(job, 'meanwhile')
+  const after = await clientOf(second.port).stream(`/api/v1/jobs/${job}/events`, {
+    'last-event-id': before.lastId,
+  })
+  t.after(() => after.close())
+  await after.until('what happened meanwhile', (frames) => frames.length === 1)
+  await ledger.finish(job, 'done', { result: null })
+  const frames = await after.finished()
+  assert.deepEqual(
+    [...before.frames, ...frames].map((frame) => Number(frame.id)),
+    [1, 2, 3],
+  )
+})
+
+test('requests in flight are answered before the process is gone', async () => {
+  const gate = Promise.withResolvers<void>()
+  const slow = route({
+    method: 'get',
+    path: '/slow',
+    summary: 'slow',
+    response: z.string(),
+    handle: async () => {
+      await gate.promise
+      return 'done'
+    },
+  })
+  const stopping = await startEdge(database.url, {
+    areas: [...areas, area('slow', '', { auth: 'public' }, [slow])],
+  })
+  const answer = stopping.get('/slow')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const stopped = stopping.serving.stop()
+  setTimeout(() => gate.resolve(), 50)
+  assert.deepEqual([(await answer).status, (await answer).json], [200, 'done'])
+  await stopped
+})

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Client, type Stream } from '../service.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** The one stream with the frames of all jobs that the caller may see. */
+
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+const admin = await api.register('admin@example.com')
+const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+const open = (token = ann.token, lastSeen?: string): Promise<Stream> => {
+  const client = new Client(api.port)
+  client.token = token
+  return client.stream('/api/v1/jobs/events', lastSeen === undefined ? {} : { 'last-event-id': lastSeen })
+}
+const of = (stream: Stream, id: string) => stream.frames.filter(({ data }) => data.job_id === id)
+const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) => data.status)
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+test('it begins with the jobs that live, as they are, and not with those that ended', async (t) => {
+  const ended = await ledger.ended(ann.id)
+  const waiting = await ledger.add(ann.id)
+  const running = await ledger.add(ann.id)
+  await ledger.claim(running)
+  await ledger.progress(running, 'Page 1 of 2', 1, 2)
+  const stream = await open()
+  t.after(() => stream.close())
+  assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  await stream.until('both', (frames) => frames.length === 2)
+  await pause(50)
+  assert.deepEqual(
+    [statuses(stream, waiting), statuses(stream, running), statuses(stream, ended)],
+    [['queued'], ['running'], []],
+  )
+  assert.deepEqual(of(stream, running)[0]!.data, {
+    job_id: running,
+    status: 'running',
+    label: 'Page 1 of 2',
+    progress: { current: 1, total: 2 },
+  })
+  await ledger.finish(running, 'done', { result: null })
+  await api.call('DELETE', `/api/v1/jobs/${waiting}`, { token: ann.token })
+  await stream.until(
+    'both ended',
+    () => statuses(stream, waiting).at(-1) === 'cancelled' && statuses(stream, running).at(-1) === 'done',
+  )
+})
+
+test('new jobs come, change and end in it: exactly one terminal frame each, and the stream goes on', async (t) => {
+  const stream = await open()
+  t.after(() => stream.close())
+  const ids = [await ledger.add(ann.id), await ledger.add(ann.id), await ledger.add(ann.id)]
+  for (const [i, id] of ids.entries()) {
+    await ledger.claim(id)
+    await ledger.progress(id, `step of ${i}`)
+    await ledger.finish(
+      id,
+      i === 0 ? 'failed' : 'done',
+      i === 0 ? { code: 'internal', detail: 'x' } : { result: { i } },
+    )
+    await ledger.notify(id)
+  }
+  const last = ['failed', 'done', 'done']
+  await stream.until('all ended', () => ids.every((id, i) => statuses(stream, id).at(-1) === last[i]))
+  await ledger.notify(ids.join(' '))
+  await pause(80)
+  for (const id of ids) {
+    assert.equal(statuses(stream, id).filter((status) => status === 'done' || status === 'failed').length, 1)
+    const seen = statuses(stream, id)
+    assert.deepEqual(
+      seen,
+      [...seen].sort(
+        (a, b) =>
+          ['queued', 'running', 'failed', 'done'].indexOf(a!) -
+          ['queued', 'running', 'failed', 'done'].indexOf(b!),
+      ),
+    )
+  }
+  assert.deepEqual(of(stream, ids[1]!).at(-1)!.data.result, { i: 1 })
+  assert.equal(stream.ended, false)
+})
+
+test('everybody sees only what is visible to them', async (t) => {
+  const streams = {
+    ann: await open(),
+    bob: await open(bob.token),
+    admin: await open(admin.token),
+    nobody: await open(''),
+  }
+  t.after(() => {
+    for (const stream of Object.values(streams)) stream.close()
+  })
+  const jobs = {
+    anns: await ledger.add(ann.id),
+    bobs: await ledger.add(bob.id),
+    nobodys: await ledger.add(null),
+  }
+  const later = await Promise.all(Object.values(streams).map(() => open(ann.token)))
+  for (const id of Object.values(jobs)) {
+    await ledger.claim(id)
+    await ledger.finish(id, 'done', { result: null })
+  }
+  const ended = (stream: Stream, id: string) => statuses(stream, id).includes('done')
+  await streams.admin.until('all three', () => Object.values(jobs).every((id) => ended(streams.admin, id)))
+  await Promise.all(
+    [...Object.values(streams), ...later].map((stream) =>
+      stream.until('the public one', () => ended(stream, jobs.nobodys)),
+    ),
+  )
+  await pause(50)
+  for (const stream of later) stream.close()
+  const sees = (stream: Stream) =>
+    Object.entries(jobs)
+      .filter(([, id]) => of(stream, id).length > 0)
+      .map(([name]) => name)
+  assert.deepEqual(
+    Object.fromEntries(Object.entries(streams).map(([name, stream]) => [name, sees(stream)])),
+    {
+      ann: ['anns', 'nobodys'],
+      bob: ['bobs', 'nobodys'],
+      admin: ['anns', 'bobs', 'nobodys'],
+      nobody: ['nobodys'],
+    },
+  )
+  assert.deepEqual([...new Set(later.flatMap(sees))].sort(), ['anns', 'nobodys'])
+})
+
+test('ids grow, and who comes back with one hears of what ended meanwhile', async () => {
+  const first = await open()
+  const id = await ledger.add(ann.id)
+  await ledger.claim(id)
+  await first.until('it runs', () => statuses(first, id).includes('running'))
+  first.close()
+  const ids = first.frames.map((frame) => Number(frame.id))
+  assert.deepEqual(
+    ids,
+    [...ids].sort((a, b) => a - b),
+  )
+  await ledger.finish(id, 'done', { result: 7 })
+  await pause(50)
+  const [again, fresh] = [await open(ann.token, first.lastId), await open()]
+  await again.until('its end', () => statuses(again, id).includes('done'))
+  assert.deepEqual(statuses(again, id), ['done'])
+  await pause(50)
+  assert.deepEqual(statuses(fresh, id), [], 'which is no news to who was not here before')
+  again.close()
+  fresh.close()
+})
+
+test('"too many to name" reaches the stream of all jobs too', async (t) => {
+  const stream = await open()
+  t.after(() => stream.close())
+  const ids = await Promise.all(Array.from({ length: 5 }, () => ledger.add(ann.id)))
+  await stream.until('they wait', () => ids.every((id) => statuses(stream, id).includes('queued')))
+  ledger.quiet = true
+  for (const id of ids) {
+    await ledger.claim(id)
+    await ledger.finish(id, 'done', { result: null })
+  }
+  ledger.quiet = false
+  await ledger.notify('*')
+  await stream.until('they ended', () => ids.every((id) => statuses(stream, id).includes('done')), 2_000)
+  await ledger.notify('*')
+  await pause(80)
+  for (const id of ids)
+    assert.equal(statuses(stream, id).filter((status) => status === 'done').length, 1, 'once')
+})
+
+test('what happened while nobody listened to the database is made up for', async (t) => {
+  const all = await open()
+  const watched = await ledger.add(ann.id)
+  const client = new Client(api.port)
+  client.token = ann.token
+  const one = await client.stream(`/api/v1/jobs/${watched}/events`)
+  t.after(() => {
+    all.close()
+    one.close()
+  })
+  await one.until('it waits', (frames) => frames.length === 1)
+  ledger.quiet = true
+  await ledger.claim(watched)
+  await ledger.finish(watched, 'done', { result: null })
+  ledger.quiet = false
+  await database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'millrace-edge-listen'`,
+  )
+  await one.until('the stream of the job', () => one.ended, 3_000)
+  await all.until('the stream of all', () => statuses(all, watched).includes('done'), 3_000)
+})
