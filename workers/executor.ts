@@ -146,6 +146,8 @@ function finishEntry(job: Claimed, outcome: Outcome, limit: string): FinishEntry
 
 function failed(job: Claimed, code: string, detail: string, retryable: boolean): FinishEntry {
   const { id, attempt, tries } = job
+  // An outage is not the job's failure: a long job outlives any number of them.
+  if (code === 'database.down') return { id, attempt, outcome: 'lost', code, detail, delay_ms: RETRY_BASE_MS }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const delay_ms = Math.round(
     Math.min(RETRY_BASE_MS * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2),
