@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+const PAGES = 20
+
+const { url, query } = await testDatabase()
+await crash.witness(query, 100)
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('workers that were all cut off from the database do not take each other for dead', async () => {
+  const link = await openLink()
+  const workers = await Promise.all([
+    crash.startWorker(link.url, 'first'),
+    crash.startWorker(link.url, 'second'),
+  ])
+  const id = await crash.uploadText(client, PAGES, 'cut off together')
+  const jobId = await crash.extract(client, id)
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  await crash.pagesStored(query, jobId, 5)
+  link.cut()
+  await until('every lease has run out', async () => {
+    const rows = await query("select from worker_lease where expires_at > now() - interval '0.5 s'")
+    return rows.length === 0
+  })
+  link.mend()
+  const frames = await stream.finished()
+  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  const { attempt, tries } = await crash.jobRow(query, jobId)
+  assert.deepEqual({ attempt, tries }, { attempt: 2, tries: 1 }, 'an outage is no failure of the job')
+  const judged = workers.flatMap(({ log }) => log).filter((line) => /Took over|lease was lost/.test(line))
+  assert.deepEqual(judged, [])
+  await Promise.all(workers.map((worker) => worker.kill()))
+})
+
+test('a worker that alone was cut off is judged, and comes back', async () => {
+  const links = await Promise.all([openLink(), openLink()])
+  const workers = await Promise.all(links.map((link, n) => crash.startWorker(link.url, `worker${n}`)))
+  const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'cut off alone'))
+  await crash.pagesStored(query, jobId, 5)
+  const [cutOff, other] = await crash.holderOf(query, jobId, workers)
+  const link = links[workers.indexOf(cutOff)]!
+  link.cut()
+  await crash.attemptBegan(query, jobId, 2)
+  link.mend()
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  assert.ok(!other.log.some((line) => line.includes('lease was lost')))
+  await other.kill()
+  const last = await crash.extract(client, await crash.uploadText(client, 2, 'for the one that came back'))
+  assert.equal((await crash.jobEnded(query, last)).status, 'done')
+})
+
+/** A way to the database that can be cut: connections break, and new ones are refused. */
+async function openLink(): Promise<{ url: string; cut(): void; mend(): void }> {
+  const target = new URL(url)
+  const folder = await mkdtemp(join(tmpdir(), 'link-'))
+  const name = `.s.PGSQL.${target.port}`
+  const open = new Set<Socket>()
+  let whole = true
+  const server = createServer((near) => {
+    if (!whole) return void near.destroy()
+    const far = connect(join(decodeURIComponent(target.hostname), name))
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(from)
+      from
+        .on('error', () => {})
+        .on('close', () => {
+          open.delete(from)
+          to.destroy()
+        })
+      from.pipe(to)
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
+  after(async () => {
+    server.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return {
+    url: url.replace(target.hostname, encodeURIComponent(folder)),
+    cut: () => {
+      whole = false
+      for (const socket of open) socket.destroy()
+    },
+    mend: () => {
+      whole = true
+    },
+  }
+}
