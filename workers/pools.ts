@@ -127,7 +127,11 @@ export function createPools(options: PoolsOptions): Pools {
         waiting.pool.run(trip).then(
           // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
           () => setTimeout(() => settleLeftOver(trip), 1000).unref(),
-          () => settleLeftOver(trip),
+          () => {
+            settleLeftOver(trip)
+            // A pool that has lost its last thread starts another only when it is given something.
+            if (waiting.pool.queueSize > 0) waiting.pool.run([]).catch(() => {})
+          },
         )
       }
     }

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { uuidv7 } from '../../sql/ids.ts'
+import { createPools } from '../../workers/pools.ts'
+import type { Outcome } from '../../workers/protocol.ts'
+import { testDatabase } from '../database.ts'
+import { log, settingsFor, TASKS } from './parts.ts'
+
+/** Pools of one thread each: whatever happens to it, what waits behind gets its turn. */
+
+const { url } = await testDatabase()
+const events: unknown[] = []
+const pools = createPools({
+  settings: settingsFor(url, { WORKER_THREADS: '1' }),
+  databaseUrl: url,
+  log,
+  killGraceMs: 200,
+  taskModules: [TASKS],
+  onEvent: (event) => void events.push(event),
+})
+after(() => pools.close())
+
+function start(name: string, payload: unknown = {}) {
+  const id = uuidv7()
+  const pool = name.startsWith('cpu') ? 'cpu' : 'io'
+  const outcome = pools.run(name.split('.')[0]!, pool, {
+    id,
+    attempt: 1,
+    name,
+    payload,
+    ownerId: null,
+    requestId: null,
+  })
+  return { id, outcome }
+}
+
+const within = (outcome: Promise<Outcome>, ms: number): Promise<Outcome | 'nothing'> =>
+  Promise.race([outcome, delay(ms, 'nothing' as const, { ref: false })])
+
+describe('a pool of one thread', () => {
+  for (const name of ['cpu.exit', 'cpu.memory'] as const) {
+    test(`what waits behind ${name} runs`, async () => {
+      const dying = start(name)
+      const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
+      assert.deepEqual(await dying.outcome, { kind: 'crashed' })
+      for (const [i, { outcome }] of behind.entries()) {
+        assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: i + 1 })
+      }
+    })
+  }
+
+  test('what waits behind a killed job runs', async () => {
+    const spinning = start('cpu.spin', { ms: 60_000 })
+    const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
+    await delay(1500)
+    pools.abort(spinning.id, 1, 'cancelled')
+    assert.deepEqual(await spinning.outcome, { kind: 'aborted', reason: 'cancelled' })
+    for (const [i, { outcome }] of behind.entries()) {
+      assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: i + 1 })
+    }
+  })
+
+  test('a job that is aborted while it waits is not begun for long', async () => {
+    const spinning = start('cpu.spin', { ms: 1500 })
+    const waiting = start('cpu.spin', { ms: 60_000 })
+    await delay(200)
+    pools.abort(waiting.id, 1, 'cancelled')
+    assert.deepEqual(await spinning.outcome, { kind: 'done', result: null })
+    assert.deepEqual(await within(waiting.outcome, 10_000), { kind: 'aborted', reason: 'cancelled' })
+    assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: 3 })
+  })
+
+  test('an abort of what is not here is nothing', async () => {
+    pools.abort(uuidv7(), 1, 'cancelled')
+    const job = start('io.late', { ms: 200 })
+    pools.abort(job.id, 2, 'cancelled')
+    assert.deepEqual(await job.outcome, { kind: 'done', result: { aborted: false } })
+  })
+
+  test('a task that nobody knows fails, and takes nobody along', async () => {
+    const other = start('io.late', { ms: 300 })
+    const unknown = await start('io.no-such-task').outcome
+    assert.equal(unknown.kind, 'failed')
+    assert.equal((await other.outcome).kind, 'done')
+  })
+
+  test('a fence refuses an attempt whose job is not in the ledger', async () => {
+    assert.deepEqual(await start('io.fenced').outcome, { kind: 'aborted', reason: 'superseded' })
+  })
+
+  test('closing ends what runs', async () => {
+    const closing = createPools({
+      settings: settingsFor(url),
+      databaseUrl: url,
+      log,
+      taskModules: [TASKS],
+      onEvent: () => {},
+    })
+    const job = closing.run('io', 'io', {
+      id: uuidv7(),
+      attempt: 1,
+      name: 'io.deaf',
+      payload: { ms: 60_000 },
+      ownerId: null,
+      requestId: null,
+    })
+    await delay(800)
+    await closing.close()
+    assert.equal((await job).kind, 'crashed')
+    assert.equal(closing.threads, 0)
+  })
+})
