@@ -6,7 +6,13 @@ import { z } from 'zod'
  */
 
 const count = (fallback: number, min = 0, max = 1_000_000_000) =>
-  z.coerce.number().int().min(min).max(max).default(fallback)
+  z
+    .string()
+    .trim()
+    .regex(/^-?\d{1,15}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(min).max(max))
+    .default(fallback)
 const flag = (fallback: boolean) => z.stringbool().default(fallback)
 const list = (...values: readonly string[]) =>
   z
@@ -20,6 +26,8 @@ const list = (...values: readonly string[]) =>
     .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
       error: `must be a comma list of ${values.join(', ')}`,
     })
+
+const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -58,7 +66,12 @@ const Environment = z.object({
   ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
   REFRESH_TOKEN_DAYS: count(14, 1, 365),
   TRUST_PROXY: flag(false),
-  CORS_ORIGINS: list().optional(),
+  CORS_ORIGINS: list()
+    .refine(
+      (items) => items.every(isOrigin),
+      'must be a comma list of origins such as https://app.example.com',
+    )
+    .optional(),
   WORKER_PROCESSES: count(1, 0, 256),
   WORKER_THREADS: count(8, 1, 256),
   WORKER_QUEUES: list().optional(),
@@ -131,13 +144,11 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   )
   const result = Environment.safeParse(given)
-  if (!result.success) {
-    throw new SettingsError(result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
-  }
+  const issues = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+  const problems = [...issues, ...crossChecks(given)]
+  if (!result.success || problems.length > 0) throw new SettingsError(problems)
   const env = result.data
   const production = env.NODE_ENV === 'production'
-  const problems = crossChecks(env, production)
-  if (problems.length > 0) throw new SettingsError(problems)
   return Object.freeze({
     projectName: env.PROJECT_NAME,
     production,
@@ -173,7 +184,9 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
   })
 }
 
-function crossChecks(env: z.output<typeof Environment>, production: boolean): string[] {
+/** What is missing together with what is there; of the values as given, so that it is told along with what is wrong with them. */
+function crossChecks(env: Readonly<Record<string, string | undefined>>): string[] {
+  const production = env.NODE_ENV === 'production'
   const problems: string[] = []
   if (production && env.SECRET_KEY === undefined)
     problems.push('SECRET_KEY: required in production (32 characters or more)')
