@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
+import { AREAS, parse, SettingsError } from '../../tasks/settings.ts'
+
+const KEY = 'a secret of thirty-two characters'
+const PRODUCTION = { NODE_ENV: 'production', SECRET_KEY: KEY, DATABASE_URL: 'postgresql://u:p4ss@db/x' }
+
+/** The problems of an environment that can't be used. */
+function problems(environment: Record<string, string | undefined>): readonly string[] {
+  try {
+    parse(environment)
+  } catch (error) {
+    assert.ok(error instanceof SettingsError)
+    return error.problems
+  }
+  return []
+}
+
+const names = (lines: readonly string[]): string[] => lines.map((line) => line.split(':')[0]!).sort()
+
+test('an empty environment has the documented defaults', () => {
+  const { openAreas, corsOrigins, ...settings } = parse({})
+  assert.deepEqual(settings, {
+    projectName: 'millrace',
+    production: false,
+    host: '127.0.0.1',
+    port: 8000,
+    publicBaseUrl: 'http://127.0.0.1:8000',
+    webConcurrency: 1,
+    databaseUrl: undefined,
+    databaseUrlUnpooled: undefined,
+    dataDir: '.data',
+    secretKey: undefined,
+    authLevel: 'rbac',
+    adminEmail: undefined,
+    adminPassword: undefined,
+    registrationEnabled: true,
+    accessTokenSeconds: 15 * 60,
+    refreshTokenSeconds: 14 * 86_400,
+    trustProxy: false,
+    workerProcesses: 1,
+    workerThreads: 8,
+    workerQueues: undefined,
+    workerMaxTries: 3,
+    keepResultSeconds: 3600,
+    requestWaitSeconds: 120,
+    maxUploadBytes: 100 * 1024 * 1024,
+    maxJsonBytes: 1024 * 1024,
+    visionProvider: 'tesseract',
+    logLevel: 'info',
+    checked: true,
+  })
+  assert.deepEqual([...openAreas].sort(), ['ai', 'comms', 'jobs', 'llm', 'rag', 'tasks', 'voice'])
+  assert.deepEqual([...corsOrigins], [])
+})
+
+test('an empty variable counts as unset, and so does one that nobody knows', () => {
+  const empty = Object.fromEntries(
+    ['PORT', 'SECRET_KEY', 'DATABASE_URL', 'TRUST_PROXY', 'OPEN_AREAS', 'ADMIN_EMAIL', 'NODE_ENV'].map(
+      (name) => [name, ''],
+    ),
+  )
+  assert.deepEqual(parse({ ...empty, PATH: '/bin', port: 'x', UNKNOWN: 'x', SHELL: undefined }), parse({}))
+})
+
+test('what is given counts', () => {
+  const settings = parse({
+    PROJECT_NAME: 'mill-2',
+    HOST: '0.0.0.0',
+    PORT: '0',
+    PUBLIC_BASE_URL: 'https://mill.example.com/base//',
+    DATABASE_URL: 'postgres://u@%2Ftmp%2Fsocket:5432/x',
+    AUTH_LEVEL: 'none',
+    ADMIN_EMAIL: 'Root@Example.com',
+    ADMIN_PASSWORD: '12345678',
+    ACCESS_TOKEN_MINUTES: '5',
+    REFRESH_TOKEN_DAYS: '2',
+    CORS_ORIGINS: 'https://a.example, http://localhost:3000 ,',
+    WORKER_QUEUES: 'documents,system',
+    WORKER_PROCESSES: '0',
+    MAX_UPLOAD_BYTES: String(2 ** 40),
+    VISION_PROVIDER: 'none',
+    LOG_LEVEL: 'silent',
+  })
+  assert.equal(settings.projectName, 'mill-2')
+  assert.equal(settings.port, 0)
+  assert.equal(settings.publicBaseUrl, 'https://mill.example.com/base')
+  assert.equal(settings.databaseUrl, 'postgres://u@%2Ftmp%2Fsocket:5432/x')
+  assert.equal(settings.databaseUrlUnpooled, settings.databaseUrl)
+  assert.deepEqual(
+    [settings.authLevel, settings.adminEmail, settings.adminPassword],
+    ['none', 'root@example.com', '12345678'],
+  )
+  assert.deepEqual([settings.accessTokenSeconds, settings.refreshTokenSeconds], [300, 172_800])
+  assert.deepEqual([...settings.corsOrigins], ['https://a.example', 'http://localhost:3000'])
+  assert.deepEqual(
+    [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes],
+    [['documents', 'system'], 0, 2 ** 40],
+  )
+})
+
+test('what is left out follows from what is given', () => {
+  assert.equal(parse({ HOST: '::1', PORT: '81' }).publicBaseUrl, 'http://[::1]:81')
+  const direct = { DATABASE_URL: 'postgres://pooler/x', DATABASE_URL_UNPOOLED: 'postgres://direct/x' }
+  assert.equal(parse(direct).databaseUrlUnpooled, 'postgres://direct/x')
+})
+
+test('flags are words, and "false" is false', () => {
+  for (const text of ['false', '0', 'no', 'off', 'FALSE', 'False'])
+    assert.equal(parse({ REGISTRATION_ENABLED: text }).registrationEnabled, false, text)
+  for (const text of ['true', '1', 'yes', 'on', 'TRUE'])
+    assert.equal(parse({ TRUST_PROXY: text }).trustProxy, true, text)
+  for (const text of ['maybe', '2', 'nope', 'null', ' '])
+    assert.deepEqual(names(problems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
+})
+
+test('numbers are whole numbers in digits', () => {
+  assert.equal(parse({ PORT: ' 81 ' }).port, 81)
+  for (const text of [
+    ' ',
+    'x',
+    '1.5',
+    '1e3',
+    '0x50',
+    '8000px',
+    '1_000',
+    'NaN',
+    'Infinity',
+    'true',
+    '--1',
+    '9'.repeat(20),
+  ]) {
+    assert.deepEqual(names(problems({ PORT: text, MAX_JSON_BYTES: text })), ['MAX_JSON_BYTES', 'PORT'], text)
+  }
+})
+
+test('numbers have bounds', () => {
+  const bounds: Readonly<Record<string, readonly [number, number]>> = {
+    PORT: [0, 65_535],
+    WEB_CONCURRENCY: [1, 256],
+    ACCESS_TOKEN_MINUTES: [1, 1440],
+    REFRESH_TOKEN_DAYS: [1, 365],
+    WORKER_PROCESSES: [0, 256],
+    WORKER_THREADS: [1, 256],
+    WORKER_MAX_TRIES: [1, 100],
+    REQUEST_WAIT_SECONDS: [0, 3600],
+    MAX_JSON_BYTES: [1, 2 ** 30],
+  }
+  for (const [name, [least, most]] of Object.entries(bounds)) {
+    for (const good of [least, most]) assert.deepEqual(problems({ [name]: String(good) }), [], name)
+    for (const bad of [least - 1, most + 1])
+      assert.deepEqual(names(problems({ [name]: String(bad) })), [name], `${name}=${bad}`)
+  }
+})
+
+test('choices and forms are checked', () => {
+  const wrong: Readonly<Record<string, readonly string[]>> = {
+    PROJECT_NAME: ['Mill', '1mill', 'a b', 'a;b', 'x'.repeat(41)],
+    NODE_ENV: ['prod', 'PRODUCTION'],
+    PUBLIC_BASE_URL: ['mill.example.com', 'ftp://x', 'javascript:alert(1)'],
+    DATABASE_URL: ['mysql://x', 'localhost:5432'],
+    DATABASE_URL_UNPOOLED: ['x'],
+    SECRET_KEY: ['too short'],
+    AUTH_LEVEL: ['RBAC', 'off'],
+    OPEN_AREAS: ['jobs,documents', 'all', 'jobs;ai'],
+    CORS_ORIGINS: [
+      '*',
+      'app.example.com',
+      'https://app.example.com/',
+      'https://app.example.com/path',
+      'https://ok.example,HTTPS://App.example.com',
+      'null',
+    ],
+    VISION_PROVIDER: ['openai'],
+    LOG_LEVEL: ['verbose'],
+  }
+  for (const [name, values] of Object.entries(wrong)) {
+    for (const value of values)
+      assert.deepEqual(names(problems({ [name]: value })), [name], `${name}=${value}`)
+  }
+  assert.match(
+    problems({ OPEN_AREAS: 'documents' })[0]!,
+    new RegExp(AREAS.join(', ')),
+    'with the names that are known',
+  )
+})
+
+test('every problem is told at once, one line each', () => {
+  const wrong = {
+    NODE_ENV: 'production',
+    PORT: 'x',
+    AUTH_LEVEL: 'x',
+    TRUST_PROXY: 'x',
+    ADMIN_EMAIL: 'root@example.com',
+  }
+  const found = problems(wrong)
+  assert.deepEqual(names(found), [
+    'ADMIN_EMAIL',
+    'AUTH_LEVEL',
+    'DATABASE_URL',
+    'PORT',
+    'SECRET_KEY',
+    'TRUST_PROXY',
+  ])
+  try {
+    parse(wrong)
+  } catch (error) {
+    assert.equal((error as Error).message.split('\n').length, 1 + found.length)
+  }
+})
+
+test('production needs a key and a database, opens no area, and is not checked at every answer', () => {
+  assert.deepEqual(names(problems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
+  assert.deepEqual(names(problems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
+  const settings = parse(PRODUCTION)
+  assert.deepEqual([settings.production, settings.openAreas.size, settings.checked], [true, 0, false])
+  assert.deepEqual([...parse({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
+})
+
+test('a password without its address, or the other way round, is a problem', () => {
+  assert.deepEqual(names(problems({ ADMIN_EMAIL: 'a@example.com' })), ['ADMIN_EMAIL'])
+  assert.deepEqual(names(problems({ ADMIN_PASSWORD: 'long enough' })), ['ADMIN_EMAIL'])
+  assert.deepEqual(names(problems({ ADMIN_EMAIL: 'x', ADMIN_PASSWORD: 'short' })), [
+    'ADMIN_EMAIL',
+    'ADMIN_PASSWORD',
+  ])
+})
+
+test('settings can not be changed', () => {
+  assert.throws(() => Object.assign(parse({}), { port: 1 }), TypeError)
+})
+
+test('no problem prints the value that it is about', () => {
+  const secrets = {
+    SECRET_KEY: 'hunter2-short',
+    ADMIN_PASSWORD: 'hunt2',
+    DATABASE_URL: 'mysql://u:hunter2@x',
+    DATABASE_URL_UNPOOLED: 'hunter2://',
+    ADMIN_EMAIL: 'hunter2',
+  }
+  try {
+    parse(secrets)
+    assert.fail('it was taken')
+  } catch (error) {
+    assert.ok(error instanceof SettingsError)
+    assert.equal(error.problems.length, 5)
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /hunter2|hunt2/)
+  }
+})
+
+test('a process that can not start says so in lines, ends with 2, and prints no value', () => {
+  const main = fileURLToPath(new URL('../../edge/main.ts', import.meta.url))
+  const env = {
+    PATH: process.env.PATH,
+    PORT: 'x',
+    SECRET_KEY: 'hunter2',
+    NODE_ENV: 'production',
+    DATABASE_URL: 'mysql://u:hunter2@x',
+  }
+  const { status, stderr, stdout } = spawnSync(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', main],
+    { env, encoding: 'utf8' },
+  )
+  assert.equal(status, 2)
+  const lines = stderr.trim().split('\n')
+  assert.deepEqual(names(lines.slice(1).map((line) => line.trim())), ['DATABASE_URL', 'PORT', 'SECRET_KEY'])
+  assert.doesNotMatch(stderr + stdout, /hunter2|\.ts:/)
+})
+
+test('settings that are logged lose their secrets', () => {
+  const script = `
+    const { createLog } = await import(${JSON.stringify(new URL('../../tasks/log.ts', import.meta.url).href)})
+    const { parse } = await import(${JSON.stringify(new URL('../../tasks/settings.ts', import.meta.url).href)})
+    const settings = parse(process.env)
+    const log = await createLog('info', 'test')
+    log.info({ settings }, 'nested')
+    log.info(settings, 'flat')
+    log.info({ headers: { authorization: 'hunter2', cookie: 'hunter2' }, password: 'hunter2' }, 'request')
+    log.flush()`
+  const env = {
+    PATH: process.env.PATH,
+    SECRET_KEY: `hunter2-${KEY}`,
+    DATABASE_URL: 'postgres://u:hunter2@x/y',
+    ADMIN_EMAIL: 'a@example.com',
+    ADMIN_PASSWORD: 'hunter2-hunter2',
+  }
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script],
+    { env, encoding: 'utf8' },
+  )
+  assert.equal(stdout.trim().split('\n').length, 3, stderr)
+  assert.match(stdout, /"port":8000/)
+  assert.doesNotMatch(stdout, /hunter2/)
+})
