@@ -93,7 +93,7 @@ function admit(
   ) {
     throw fail('request.cross_site')
   }
-  if (auth === 'public') return authenticateAnyway(edge, request)
+  if (auth === 'public') return authenticateAnyway(edge, request, route)
   const permit = (caller: Caller | null): Caller => {
     if (caller === null) {
       if (auth !== 'open' || !edge.settings.openAreas.has(area.name)) throw fail('auth.required')
@@ -108,11 +108,13 @@ function admit(
 }
 
 /** A public route knows its caller when the credential is good, and does not mind when it is not. */
-async function authenticateAnyway(edge: Edge, request: EdgeRequest): Promise<Caller | null> {
+async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRoute): Promise<Caller | null> {
   try {
     return await edge.accounts.authenticate(request)
   } catch (error) {
     if (error instanceof Failure && error.code === 'auth.required') return null
+    // Unless it is about the session, it goes without: /health answers a browser while the database is down.
+    if (error instanceof Failure && error.status === 503 && route.cookieAuth !== true) return null
     throw error
   }
 }
