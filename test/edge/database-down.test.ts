@@ -41,8 +41,17 @@ test('a credential that can not be checked is 503, not 401', async () => {
   assert.equal(answer.headers['www-authenticate'], undefined)
 })
 
-test('the process is healthy, but not ready', async () => {
+test('the process is healthy, but not ready, whoever asks', async () => {
   assert.equal((await api.get('/health')).status, 200)
+  api.serving.edge.accounts.forget(null)
+  assert.equal((await api.get('/health', { token: stranger.token })).status, 200)
+  const cookie = `millrace_session=${stranger.token}`
+  assert.equal((await api.get('/openapi.json', { headers: { cookie } })).status, 200)
+  assert.equal(
+    (await api.post('/api/v1/auth/logout', { headers: { cookie } })).status,
+    503,
+    'no 401 by mistake',
+  )
   const ready = await api.get('/ready')
   assert.deepEqual(
     [ready.status, ready.json],
