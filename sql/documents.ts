@@ -4,20 +4,16 @@ import type { ReadStatement } from './reader.ts'
 
 /** Documents, their bytes and pages. An owner is an account id, or null where there is no authentication. */
 
-const DOCUMENT_JSON = `json_build_object(
-  'id', d.id, 'title', d.title, 'kind', d.kind, 'media_type', d.media_type, 'byte_size', d.byte_size,
-  'sha256', encode(d.sha256, 'hex'), 'page_count', d.page_count, 'document_date', d.document_date,
-  'received_at', iso(d.received_at), 'source', d.source, 'channel', d.channel, 'note', d.note, 'protected', d.protected,
-  'supersedes_id', d.supersedes_id,
-  'superseded_by_id', (select s.id from document s where s.supersedes_id = d.id and s.deleted_at is null),
-  'tags', d.tags, 'created_at', iso(d.created_at), 'updated_at', iso(d.updated_at))`
+// The row holds its own JSON but for what another row says of it.
+const DOCUMENT_JSON = `d.fields || ', "superseded_by_id" : '
+  || coalesce((select s.id from document s where s.supersedes_id = d.id and s.deleted_at is null)::text, 'null') || '}'`
 
 const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
 /** One document as clients see it: $1 id, $2 owner. */
 export const readDocument: ReadStatement = {
   name: 'document',
-  text: `select ${DOCUMENT_JSON}::text from document d where ${OWNED}`,
+  text: `select ${DOCUMENT_JSON} from document d where ${OWNED}`,
 }
 
 /** A page of the list: $1 owner, $2 kind, $3 tag, $4 search, $5 with superseded ones, $6 offset, $7 limit, $8 page. */
@@ -36,7 +32,7 @@ export const readDocuments: ReadStatement = {
     )
     select json_build_object(
       'items', (select coalesce(json_agg(item order by n), '[]') from (
-        select ${DOCUMENT_JSON} as item, row_number() over (order by d.id desc) as n
+        select (${DOCUMENT_JSON})::json as item, row_number() over (order by d.id desc) as n
         from found d order by d.id desc offset $6::int limit $7::int) page),
       'total', (select count(*) from found), 'page', $8::int, 'page_size', $7::int)::text`,
 }

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import pg from 'pg'
 
 /** The only importer of `pg`: bare clients for what a query pool can't do, and the pool that the queue library wants. */
@@ -21,11 +22,23 @@ function base(options: ConnectOptions) {
 }
 
 /** Opens one client of its own. The caller listens to `error` and `end`, and ends it. */
-export async function connect(options: ConnectOptions & { pipeline?: boolean }): Promise<Client> {
-  const client = new pg.Client({ ...base(options), ...(options.pipeline ? { pipeline: true } : {}) })
+export async function connect(options: ConnectOptions): Promise<Client> {
+  const client = new pg.Client(base(options))
   client.on('error', () => {}) // Every pending query is rejected with it too; `end` follows.
   await client.connect()
   return client
+}
+
+/**
+ * Opens and authenticates a connection, TLS included, and hands over its socket: for {@link Wire}, which speaks the
+ * protocol from there on by itself.
+ */
+export async function connectSocket(options: ConnectOptions): Promise<Socket> {
+  const client = await connect(options)
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+  // The client is at rest: nothing of its is under way, and from here on it hears nothing.
+  for (const event of ['data', 'end', 'close', 'error'] as const) stream.removeAllListeners(event)
+  return stream
 }
 
 /** The pool that graphile-worker fetches through: its LISTEN holds one connection for good, so `size` is at least 3. */

@@ -1,5 +1,6 @@
-import { type Client, type ConnectOptions, connect } from './driver.ts'
+import { type ConnectOptions, connectSocket } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
+import { Wire, WireError, type WireRows, type WireValue } from './wire.ts'
 
 /** A named statement whose answer is one text column: JSON that PostgreSQL built, or nothing. */
 export interface ReadStatement {
@@ -7,7 +8,7 @@ export interface ReadStatement {
   readonly text: string
 }
 
-export type ReadValue = string | number | boolean | null | readonly string[] | readonly number[]
+export type ReadValue = WireValue
 
 /**
  * The hot reads of a process: one pipelined connection, named statements, JSON passed on untouched. One such
@@ -21,69 +22,46 @@ export interface Reader {
   close(): Promise<void>
 }
 
-const raw = { getTypeParser: () => (value: string) => value }
-
 /** Opens the connection now; when it breaks, the next read opens another, and a read it cut off is done once more. */
 export async function createReader(options: ConnectOptions): Promise<Reader> {
-  let current: Promise<Client> | null = null
+  let wire = new Wire(await connectSocket(options))
+  let opening: Promise<Wire> | null = null
   let closed = false
 
-  const open = (): Promise<Client> => {
-    current ??= connect({ ...options, pipeline: true }).then(
-      (client) => {
-        const opened = current
-        client.once('end', () => {
-          if (current === opened) current = null
-        })
-        return client
-      },
-      (error) => {
-        current = null
-        throw error
-      },
-    )
-    return current
+  const reopen = (): Promise<Wire> => {
+    opening ??= connectSocket(options)
+      .then((socket) => {
+        wire = new Wire(socket)
+        return wire
+      })
+      .finally(() => {
+        opening = null
+      })
+    return opening
   }
 
-  const rows = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<string[][]> => {
-    const query = {
-      name: statement.name,
-      text: statement.text,
-      values: values as unknown[],
-      rowMode: 'array' as const,
-      types: raw,
-    }
-    let client = await open()
+  const rows = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> => {
     try {
-      return (await client.query<string[]>(query)).rows
+      const current = wire.broken ? await reopen() : wire
+      return await current.read(statement, values).catch((error) => {
+        // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
+        if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw error
+        return again(statement, values)
+      })
     } catch (error) {
-      // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
-      if (closed || ('severity' in (error as object) && !isShutdown(error))) throw error
-      if ((await current) === client) current = null
-      client = await open()
-      return (await client.query<string[]>(query)).rows
+      throw mapDatabaseError(error)
     }
   }
+  const again = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
+    (wire.broken ? await reopen() : wire).read(statement, values)
 
-  const guarded = (statement: ReadStatement, values: readonly ReadValue[]): Promise<string[][]> =>
-    rows(statement, values).catch((error) => {
-      throw mapDatabaseError(error)
-    })
-
-  await open()
   return {
-    text: async (statement, values) => (await guarded(statement, values))[0]?.[0] ?? null,
-    texts: async (statement, values) => (await guarded(statement, values)).map((row) => row[0] ?? ''),
+    text: async (statement, values) => (await rows(statement, values))[0] ?? null,
+    texts: async (statement, values) => (await rows(statement, values)).map((row) => row ?? ''),
     close: async () => {
       closed = true
-      const client = await current?.catch(() => null)
-      await client?.end()
+      await opening?.catch(() => null)
+      await wire.close()
     },
   }
-}
-
-// admin_shutdown and crash_shutdown end the connection after the error.
-function isShutdown(error: unknown): boolean {
-  const code = (error as { code?: unknown }).code
-  return code === '57P01' || code === '57P02'
 }

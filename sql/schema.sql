@@ -54,6 +54,7 @@ create table document (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
+  fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)),
   constraint document_pkey PRIMARY KEY (id),
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id),
@@ -229,6 +230,17 @@ CREATE OR REPLACE FUNCTION public.actor_lock_key(actor text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended(('millrace.actor:'::text || actor), (0)::bigint);
+
+CREATE OR REPLACE FUNCTION public.document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id integer, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select left(json_build_object('id', id, 'title', title, 'kind', kind, 'media_type', media_type, 'byte_size', byte_size,
+    'sha256', encode(sha256, 'hex'), 'page_count', page_count, 'document_date', document_date,
+    'received_at', iso(received_at), 'source', source, 'channel', channel, 'note', note, 'protected', protected,
+    'supersedes_id', supersedes_id, 'tags', tags, 'created_at', iso(created_at), 'updated_at', iso(updated_at))::text, -1)
+$function$;
 
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  RETURNS text

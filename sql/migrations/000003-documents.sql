@@ -22,6 +22,18 @@ create table blob_chunk (
 -- The bytes of a document are compressed already, or are read as they are: do not spend CPU on them.
 alter table blob_chunk alter column bytes set storage external;
 
+-- What clients see of a document, as JSON without its closing brace: built when the row is written, because it is read
+-- far more often. Immutable in truth: JSON writes dates in ISO form whatever the session's settings.
+create function document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
+  page_count integer, document_date date, received_at timestamptz, source text, channel text, note text,
+  protected boolean, supersedes_id integer, tags text[], created_at timestamptz, updated_at timestamptz)
+returns text language sql immutable parallel safe as $$
+  select left(json_build_object('id', id, 'title', title, 'kind', kind, 'media_type', media_type, 'byte_size', byte_size,
+    'sha256', encode(sha256, 'hex'), 'page_count', page_count, 'document_date', document_date,
+    'received_at', iso(received_at), 'source', source, 'channel', channel, 'note', note, 'protected', protected,
+    'supersedes_id', supersedes_id, 'tags', tags, 'created_at', iso(created_at), 'updated_at', iso(updated_at))::text, -1)
+$$;
+
 create table document (
   id integer generated always as identity,
   owner_id integer,
@@ -42,6 +54,8 @@ create table document (
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   deleted_at timestamptz,
+  fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count,
+    document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)) stored,
   constraint document_pkey primary key (id),
   constraint document_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
   constraint document_supersedes_id_fkey foreign key (supersedes_id) references document (id),
