@@ -22,8 +22,7 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   if (schema === undefined) return undefined
   const result = schema.safeParse(value)
   if (result.success) {
-    const problems = [...nulProblems(result.data, [part])]
-    if (problems.length > 0) throw refusal(problems)
+    if (holdsNul(result.data, 0)) throw refusal([...nulProblems(result.data, [part])])
     return result.data
   }
   throw refusal(
@@ -38,7 +37,15 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
 // No schema of a route is deeper, and a body nested a million times must not exhaust the stack.
 const DEEPEST = 32
 
-/** Texts with the character NUL: JSON can carry it, PostgreSQL can't store it. */
+/** Whether a text in it has the character NUL: JSON can carry it, PostgreSQL can't store it. */
+function holdsNul(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return false
+  for (const key in value) if (holdsNul((value as Record<string, unknown>)[key], depth + 1)) return true
+  return false
+}
+
+/** Where they are, once it is known that there are some. */
 function* nulProblems(value: unknown, loc: InputProblem['loc']): Generator<InputProblem> {
   if (typeof value === 'string' && value.includes('\0')) {
     yield { loc, msg: 'must not hold the character NUL', type: 'invalid_format' }

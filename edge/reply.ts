@@ -16,27 +16,31 @@ const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
 
 /** Sends a JSON text, compressed when it is worth it and the client takes it. Resolves when it is handed over. */
-export async function sendJson(
+export function sendJson(
   request: EdgeRequest,
   responder: Responder,
   status: number,
   headers: readonly Header[],
   text: string,
-): Promise<void> {
+): Promise<void> | void {
   const head = request.method === 'HEAD'
-  if (text.length < COMPRESS_FROM)
-    return responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
+  if (text.length < COMPRESS_FROM) {
+    responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
+    return
+  }
   const encoding = acceptedEncoding(request.header('accept-encoding'))
-  const vary: Header = ['vary', 'accept-encoding']
-  if (encoding === null)
-    return responder.send({ status, headers: [JSON_TYPE, vary, ...headers], body: text, head })
-  const body = encoding === 'br' ? await brotli(text, BROTLI) : await gunzippable(text, { level: 5 })
-  responder.send({
-    status,
-    headers: [JSON_TYPE, vary, ['content-encoding', encoding], ...headers],
-    body,
-    head,
+  const varied: Header[] = [JSON_TYPE, ['vary', 'accept-encoding'], ...headers]
+  if (encoding === null) {
+    responder.send({ status, headers: varied, body: text, head })
+    return
+  }
+  return compressed(encoding, text).then((body) => {
+    responder.send({ status, headers: [...varied, ['content-encoding', encoding]], body, head })
   })
+}
+
+function compressed(encoding: 'br' | 'gzip', text: string): Promise<Buffer> {
+  return encoding === 'br' ? brotli(text, BROTLI) : gunzippable(text, { level: 5 })
 }
 
 /** The best coding that the client takes and we have (RFC 9110, section 12.5.3); null for none. */

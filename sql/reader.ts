@@ -40,24 +40,20 @@ export async function createReader(options: ConnectOptions): Promise<Reader> {
     return opening
   }
 
-  const rows = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> => {
-    try {
-      const current = wire.broken ? await reopen() : wire
-      return await current.read(statement, values).catch((error) => {
-        // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
-        if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw error
-        return again(statement, values)
+  const rows = (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
+    (wire.broken ? again(statement, values) : wire.read(statement, values)).catch((error) => {
+      // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
+      if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
+      return again(statement, values).catch((second) => {
+        throw mapDatabaseError(second)
       })
-    } catch (error) {
-      throw mapDatabaseError(error)
-    }
-  }
+    })
   const again = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
     (wire.broken ? await reopen() : wire).read(statement, values)
 
   return {
-    text: async (statement, values) => (await rows(statement, values))[0] ?? null,
-    texts: async (statement, values) => (await rows(statement, values)).map((row) => row ?? ''),
+    text: (statement, values) => rows(statement, values).then((found) => found[0] ?? null),
+    texts: (statement, values) => rows(statement, values).then((found) => found.map((row) => row ?? '')),
     close: async () => {
       closed = true
       await opening?.catch(() => null)
