@@ -50,7 +50,7 @@ interface Waiting {
 
 // Threads wait for I/O most of the time, so few carry many jobs.
 const IO_THREADS = 2
-const IO_JOBS_PER_THREAD = 256
+const IO_JOBS_PER_THREAD = 512
 // Bounds what a bad document can take; the pool replaces a thread that passes it. WASM and native memory are beside it.
 const CPU_HEAP_MB = 384
 

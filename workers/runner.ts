@@ -29,7 +29,7 @@ export interface QueueRunnerOptions {
 }
 
 // Deliveries that an io group has in hand at once, and fetches at once.
-const IO_SLOTS = 256
+const IO_SLOTS = 512
 // What is fetched by polling was only missed by LISTEN: waking up is the rule.
 const POLL_MS = 1000
 
