@@ -59,10 +59,13 @@ export class Exchange {
     return this.json(answer.status, answer.headers, answer.body)
   }
 
-  /** The client's address: behind a trusted proxy the first one that `X-Forwarded-For` names. */
+  /**
+   * The client's address: behind a trusted proxy the last one that `X-Forwarded-For` names, which the proxy has added
+   * itself; those before it are the client's word.
+   */
   get address(): string {
     const forwarded = this.settings.trustProxy
-      ? this.request.header('x-forwarded-for').split(',', 1)[0]!.trim()
+      ? this.request.header('x-forwarded-for').split(',').at(-1)!.trim()
       : ''
     return forwarded === '' ? this.request.address : forwarded
   }

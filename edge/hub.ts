@@ -1,4 +1,4 @@
-import { readEventsAfter, readLiveStates, readStates } from '../sql/jobs.ts'
+import { EVENTS_AT_ONCE, readEventsAfter, readLiveStates, readStates } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
 
 /** One event of a job, as it stands in the ledger. */
@@ -94,7 +94,10 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
     dirty.clear()
     if (ids.length === 0) return
     const lines = await reader.texts(readEventsAfter, [ids, cursors])
-    for (const events of byJob(lines.map(parseLine))) deliver(topics.get(events[0]!.jobId), events)
+    for (const events of byJob(lines.map(parseLine))) {
+      if (events.length === EVENTS_AT_ONCE) dirty.add(events[0]!.jobId)
+      deliver(topics.get(events[0]!.jobId), events)
+    }
   }
 
   const readChanged = async (): Promise<void> => {

@@ -34,9 +34,12 @@ export const credentials = (email: string): Query<z.output<typeof Credentials>> 
 
 const FIRST_ACCOUNT_LOCK = 7_236_501_145
 
-/** Whether there is any account yet; while there is none, registrations wait for each other. */
+/** Whether there is any active account yet; while there is none, registrations wait for each other. */
 export const anyAccount = (): Query<{ any: boolean }> =>
-  sql.prepared('any_account', z.object({ any: z.boolean() }))`select exists (select from account) as any`
+  sql.prepared(
+    'any_account',
+    z.object({ any: z.boolean() }),
+  )`select exists (select from account where is_active) as any`
 
 export const lockFirstAccount = (): Query<unknown> =>
   sql.type(nothing)`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`

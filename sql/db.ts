@@ -77,7 +77,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     maybeOne: (query) => on((q) => q.maybeOne(query)),
     any: (query) => on((q) => q.any(query)),
     run: (query) => on((q) => q.run(query)),
-    transaction: async (work) => guarded((await open()).transaction((tx) => work(queries(tx)))),
+    // Inside, errors stay slonik's own: it runs the work again for those of class 40.
+    transaction: async (work) => guarded((await open()).transaction((tx) => work(queries(tx, passed)))),
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
@@ -101,12 +102,15 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
   })
 }
 
-function queries(on: CommonQueryMethods): Queries {
+type Guard = <T>(promise: Promise<T>) => Promise<T>
+const passed: Guard = (promise) => promise
+
+function queries(on: CommonQueryMethods, guard: Guard = guarded): Queries {
   return {
-    one: (query) => guarded(on.one(query)),
-    maybeOne: (query) => guarded(on.maybeOne(query)),
-    any: (query) => guarded(on.any(query)),
-    run: async (query) => (await guarded(on.query(query))).rowCount ?? 0,
+    one: (query) => guard(on.one(query)),
+    maybeOne: (query) => guard(on.maybeOne(query)),
+    any: (query) => guard(on.any(query)),
+    run: async (query) => (await guard(on.query(query))).rowCount ?? 0,
   } as Queries
 }
 

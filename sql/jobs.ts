@@ -213,7 +213,10 @@ const LINE = (seq: string, kind: string, status: string, frame: string): string 
 const ROW_STATUS = `(case job.status when 'sent' then 'queued' else job.status end)`
 const ROW_FRAME = STATUS_FRAME(ROW_STATUS, 'job.label', 'job.progress_current', 'job.progress_total')
 
-/** Events of jobs after a cursor each: $1 ids, $2 last seq seen. */
+/** So many events of one job are read at once; whoever is further behind reads again. */
+export const EVENTS_AT_ONCE = 500
+
+/** Events of jobs after a cursor each, at most `EVENTS_AT_ONCE` per job: $1 ids, $2 last seq seen. */
 export const readEventsAfter: ReadStatement = {
   name: 'job_events_after',
   text: `
@@ -229,7 +232,8 @@ export const readEventsAfter: ReadStatement = {
       )} else e.data end`,
     )}
     from unnest($1::uuid[], $2::int[]) as wanted(id, after)
-    join job on job.id = wanted.id join job_event e on e.job_id = wanted.id and e.seq > wanted.after
+    join job on job.id = wanted.id cross join lateral (
+      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${EVENTS_AT_ONCE}) e
     order by e.job_id, e.seq`,
 }
 

@@ -1,8 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { Logger, runMigrations } from 'graphile-worker'
 import { type Client, connect, createQueuePool } from './driver.ts'
+import { MIGRATIONS, migrationNames } from './migrations.ts'
 
-const FOLDER = new URL('./migrations/', import.meta.url)
 // Two starts at once: the second waits here, then finds nothing to do.
 const LOCK = 7_236_501_144
 
@@ -31,12 +31,8 @@ export async function migrate(url: string): Promise<readonly string[]> {
   }
 }
 
-async function migrationNames(): Promise<string[]> {
-  return (await readdir(FOLDER)).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name)).sort()
-}
-
 async function apply(client: Client, name: string): Promise<void> {
-  const text = await readFile(new URL(name, FOLDER), 'utf8')
+  const text = await readFile(new URL(name, MIGRATIONS), 'utf8')
   await client.query('begin')
   try {
     await client.query('insert into migration (name) values ($1)', [name])

@@ -8,7 +8,9 @@ export const JOB_EVENTS = 'job_events'
 export const ACCOUNT_CHANGED = 'account_changed'
 
 // A payload ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit.
-const MOST_IDS = 200
+const IDS_PER_PAYLOAD = 200
+// Beyond it a reader finds what it watches sooner by itself than by reading all these.
+const MOST_PAYLOADS = 50
 const INTERVAL_MS = 25
 
 /**
@@ -27,11 +29,12 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
 
   const send = async (): Promise<void> => {
     while (dirty.size > 0) {
-      const ids = dirty.size > MOST_IDS ? '*' : [...dirty].join(' ')
+      const payloads = payloadsOf([...dirty])
       dirty.clear()
       // A lost hint costs its readers one slow poll; the rows are already there.
       await db
-        .run(sql.prepared('notify', z.unknown())`select pg_notify(${JOB_EVENTS}, ${ids})`)
+        .run(sql.prepared('notify', z.unknown())`
+          select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloads, 'text')}) payload`)
         .catch(onError)
       await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS))
     }
@@ -47,4 +50,13 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       await sending
     },
   }
+}
+
+function payloadsOf(ids: readonly string[]): string[] {
+  if (ids.length > IDS_PER_PAYLOAD * MOST_PAYLOADS) return ['*']
+  const payloads: string[] = []
+  for (let start = 0; start < ids.length; start += IDS_PER_PAYLOAD) {
+    payloads.push(ids.slice(start, start + IDS_PER_PAYLOAD).join(' '))
+  }
+  return payloads
 }

@@ -40,6 +40,7 @@ interface Read {
 /** Reads that went out under one Sync: an error in one makes the server skip the rest, which then go out again. */
 interface Batch {
   readonly reads: readonly Read[]
+  readonly sentAt: number
   /** How many have been answered. */
   done: number
   failed: boolean
@@ -54,6 +55,9 @@ const READY_FOR_QUERY = 0x5a
 // More would make the first of them wait for the last.
 const MOST_PER_BATCH = 128
 // What the server knows of our statements can differ from what we think after an error: then it says so.
+// A server that has stopped answering, or a network that has, is found out by nothing else.
+const ANSWER_MS = 30_000
+const WATCH_MS = 1_000
 const UNKNOWN_STATEMENT = '26000'
 const KNOWN_STATEMENT = '42P05'
 
@@ -67,9 +71,14 @@ export class Wire {
   private waiting: Read[] = []
   private scheduled = false
   private rest: Buffer | null = null
+  private readonly watch: NodeJS.Timeout
+  private readonly answerMs: number
 
-  constructor(socket: Socket) {
+  /** @param answerMs how long the server may take for a batch before the connection is given up. */
+  constructor(socket: Socket, answerMs = ANSWER_MS) {
     this.socket = socket
+    this.answerMs = answerMs
+    this.watch = setInterval(() => this.lookForSilence(), Math.min(WATCH_MS, answerMs)).unref()
     socket.on('data', (chunk: Buffer) => this.receive(chunk))
     socket.on('error', (error) => this.break(error))
     socket.on('close', () => this.break(new Error('Connection terminated')))
@@ -119,7 +128,7 @@ export class Wire {
       out.bindAndExecute(statement.name, values)
     }
     out.sync()
-    this.batches.push({ reads, done: 0, failed: false })
+    this.batches.push({ reads, sentAt: Date.now(), done: 0, failed: false })
     this.socket.write(out.bytes())
   }
 
@@ -188,9 +197,17 @@ export class Wire {
     }
   }
 
+  private lookForSilence(): void {
+    const oldest = this.batches[0]
+    if (oldest !== undefined && Date.now() - oldest.sentAt > this.answerMs) {
+      this.break(new Error('Connection terminated: the server does not answer'))
+    }
+  }
+
   private break(error: Error): void {
     if (this.broken) return
     this.broken = true
+    clearInterval(this.watch)
     this.socket.destroy()
     const lost = [...this.batches.flatMap(({ reads, done }) => reads.slice(done)), ...this.waiting]
     this.batches.length = 0

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { type Answered, type Api, PASSWORD, startEdge } from './harness.ts'
+import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
 const REGISTER = '/api/v1/auth/register'
 const { url, query } = await testDatabase()
@@ -266,4 +266,12 @@ test('a closed registration is 403, whatever is sent', async () => {
   assert.deepEqual([answer.status, answer.json], [403, { detail: 'Registration is closed' }])
   assert.deepEqual(await query(`select 1 from account where email = 'late@example.com'`), [])
   assert.equal((await login('first@example.com', closed)).status, 200, 'signing in is not registering')
+})
+
+test('an account that asks to be inactive is never the first admin: the next one is', async () => {
+  const fresh = await edgeAndDatabase()
+  const register = (email: string, is_active: boolean) =>
+    fresh.api.post(REGISTER, { json: { email, password: PASSWORD, is_active } })
+  assert.equal((await register('asleep@example.com', false)).json.role, 'user')
+  assert.equal((await register('awake@example.com', true)).json.role, 'admin')
 })

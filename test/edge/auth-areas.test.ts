@@ -159,3 +159,9 @@ test('uploads, extraction, refresh and logout are guarded alike', async () => {
   const own = { cookie: `millrace_refresh=${user.refresh}`, origin: `http://127.0.0.1:${at}` }
   assert.equal((await closed.post('/api/v1/auth/refresh', { headers: own })).status, 200)
 })
+
+test('without authentication the caller is everybody, and asks who it is like any other', async () => {
+  const me = await none.get('/api/v1/auth/me')
+  assert.equal(me.status, 200)
+  assert.deepEqual([me.json.id, me.json.role, me.json.is_active], [0, 'admin', true])
+})

@@ -95,3 +95,11 @@ test('closing answers what is under way first', async () => {
   await closing.close()
   assert.deepEqual(await answer, ['last'])
 })
+
+test('a server that does not answer is given up', async () => {
+  const silent = new Wire(await connectSocket({ url, applicationName: 'wire-silent' }), 200)
+  await assert.rejects(
+    silent.read({ name: 'sleep', text: 'select pg_sleep(30)::text' }, []),
+    /does not answer/,
+  )
+})

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { nothing, sql } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+await query('create table pair (id integer primary key, n integer not null)')
+await query('insert into pair values (1, 0), (2, 0)')
+
+const add = (id: number) => sql.type(nothing)`update pair set n = n + 1 where id = ${id}`
+
+test('two transactions that wait for each other both commit: the one that was cut off runs again', async () => {
+  let runs = 0
+  const both = new Promise<void>((resolve) => {
+    let waiting = 0
+    arrive = () => ++waiting === 2 && resolve()
+  })
+  const inOrder = (first: number, second: number): Promise<void> =>
+    db.transaction(async (tx) => {
+      runs++
+      await tx.run(add(first))
+      arrive()
+      await both
+      await tx.run(add(second))
+    })
+  await Promise.all([inOrder(1, 2), inOrder(2, 1)])
+  assert.equal(runs, 3)
+  assert.deepEqual(await query('select n from pair order by id'), [{ n: 2 }, { n: 2 }])
+})
+let arrive = (): unknown => null
+
+test('a constraint that fails inside a transaction is the failure that it means', async () => {
+  const insert = sql.type(nothing)`insert into account (email, password_hash) values ('one@example.com', 'x')`
+  await db.run(insert)
+  await assert.rejects(
+    db.transaction((tx) => tx.run(insert)),
+    (error) => error instanceof Failure && error.code === 'account.email_taken',
+  )
+})
+
+test('a row that is not what its query promises is refused', async () => {
+  await assert.rejects(db.one(sql.type(z.object({ n: z.string() }))`select 1 as n`))
+  await assert.rejects(db.one(sql.type(nothing)`select 1 where false`))
+  assert.equal(await db.maybeOne(sql.type(nothing)`select 1 where false`), null)
+})
+
+test('what a transaction wrote is gone when its work throws', async () => {
+  await assert.rejects(
+    db.transaction(async (tx) => {
+      await tx.run(add(1))
+      throw new Error('no')
+    }),
+    /no/,
+  )
+  assert.deepEqual(await query('select n from pair where id = 1'), [{ n: 2 }])
+})
