@@ -78,7 +78,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
 
 test('a page that is being recognised is given up', async (t) => {
   await crash.startWorker(url, 'worker')
-  const bytes = await scanPdf(12, { sentences: 40 })
+  const bytes = await scanPdf(3, { sentences: 40 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
   await crash.pagesStored(query, jobId, 1)
