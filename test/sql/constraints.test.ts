@@ -224,7 +224,11 @@ describe('constraints', () => {
     )
     await assertBroken(
       'document_pkey',
-      query(`insert into document overriding system value select * from document where id = $1`, [doc]),
+      query(
+        `insert into document (id, title, media_type, byte_size, sha256) overriding system value
+         select id, title, media_type, byte_size, sha256 from document where id = $1`,
+        [doc],
+      ),
     )
     await twice('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
   })
