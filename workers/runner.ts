@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
@@ -32,29 +32,62 @@ export interface QueueRunnerOptions {
 const IO_SLOTS = 512
 // What is fetched by polling was only missed by LISTEN: waking up is the rule.
 const POLL_MS = 1000
+// What a runner that is ending may take once nothing is in its hands.
+const END_MS = 2000
+// A runner that lived this long is no sign that the next one will fail: it is started soon.
+const LIVED_MS = 60_000
 
 /**
  * Keeps a runner going until stopped. graphile-worker ends by itself when a batched completion fails (graphile/worker
- * #636); its jobs are in our ledger, so it is simply started again and what it still held is freed.
+ * #636), and more often than not it then hangs, its count of open batches gone wrong. Its jobs are in our ledger, so
+ * it is left to itself, another one is started, and what it still held is freed.
  */
-export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
-  const { queue, log } = options
+export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
+  const { queue, log } = given
+  const inHand = new Set<Promise<void>>()
+  const options: QueueRunnerOptions = {
+    ...given,
+    deliver: (id, delivery) => {
+      const one = given.deliver(id, delivery).finally(() => inHand.delete(one))
+      inHand.add(one)
+      return one
+    },
+  }
   let current: Runner | null = null
   let poolId: string | null = null
   let stopped = false
 
+  const emptyHanded = async (): Promise<void> => {
+    while (inHand.size > 0) await Promise.allSettled(inHand)
+  }
+
+  const runOnce = async (): Promise<void> => {
+    const events = new EventEmitter()
+    events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
+      poolId = workerPool.id
+    })
+    const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
+      if (stopped) await emptyHanded()
+      await delay(END_MS, undefined, { ref: false })
+    })
+    const runner = await startOnce(options, events)
+    current = runner
+    if (stopped) stopRunner(runner)
+    await Promise.race([runner.promise, overdue])
+    // One that hangs still has its cron.
+    if (!stopped) stopRunner(runner)
+  }
+
+  const stopRunner = (runner: Runner): void => {
+    runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
+  }
+
   const loop = async (): Promise<void> => {
     for (let failures = 0; !stopped; failures++) {
       if (failures > 0) await delay(Math.min(100 * 2 ** failures, 5000))
-      try {
-        current = await startOnce(options, (id) => {
-          poolId = id
-        })
-        if (stopped) await current.stop()
-        await current.promise
-      } catch (error) {
-        log.warn({ err: error, queue }, 'A queue runner failed')
-      }
+      const startedAt = Date.now()
+      await runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
+      if (Date.now() - startedAt > LIVED_MS) failures = 0
       current = null
       if (!stopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
       if (poolId !== null)
@@ -72,17 +105,14 @@ export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
     },
     stop: async () => {
       stopped = true
-      await current
-        ?.stop()
-        .catch((error) => log.warn({ err: error, queue }, 'A queue runner did not stop cleanly'))
+      if (current !== null) stopRunner(current)
       await running
+      await emptyHanded()
     },
   }
 }
 
-function startOnce(options: QueueRunnerOptions, onPool: (id: string) => void): Promise<Runner> {
-  const events = new EventEmitter()
-  events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => onPool(workerPool.id))
+function startOnce(options: QueueRunnerOptions, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
   const slots = io ? IO_SLOTS : Math.min(options.settings.workerThreads, availableParallelism())
   return run({
