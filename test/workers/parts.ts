@@ -8,6 +8,7 @@ import { parse, type Settings } from '../../tasks/settings.ts'
 import { createExecutor, type Executor } from '../../workers/executor.ts'
 import { createLedger, type Ledger } from '../../workers/ledger.ts'
 import { createPools, type Pools } from '../../workers/pools.ts'
+import { startWorker, type Worker } from '../../workers/worker.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Parts of a worker, put together in the test's own process. */
@@ -94,4 +95,29 @@ export async function startParts(
   executor = createExecutor({ ledger, pools, log, taskNamed: finderOf(await loadTasks([TASKS])) })
   after(() => pools.close())
   return { ledger, pools, executor }
+}
+
+/** A worker with the fixture's tasks in this process, its warnings kept; stopped after the test. */
+export async function startTestWorker(
+  url: string,
+  queues: string,
+): Promise<{ worker: Worker; warnings: string[] }> {
+  const warnings: string[] = []
+  const listening = Object.assign(Object.create(log) as Log, {
+    warn: (_data: object, message: string) => void warnings.push(message),
+  })
+  const worker = await startWorker({
+    settings: settingsFor(url, { WORKER_QUEUES: queues }),
+    databaseUrl: url,
+    directUrl: url,
+    log: listening,
+    taskModules: [TASKS],
+  })
+  let stopping: Promise<void> | null = null
+  const stop = (): Promise<void> => {
+    stopping ??= worker.stop()
+    return stopping
+  }
+  after(stop)
+  return { worker: { lease: worker.lease, executor: worker.executor, stop }, warnings }
 }

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, TERMINAL } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+import { startTestWorker, TASKS } from './parts.ts'
+
+/** Whole workers: queue, lease, ledger and threads. */
+
+const base = await testDatabase()
+const { db, query, url } = base
+const help = ledgerOf(base)
+const taskNamed = finderOf(await loadTasks([TASKS]))
+
+async function add(
+  name: string,
+  payloads: readonly unknown[],
+  options: Partial<EnqueueOptions> = {},
+): Promise<string[]> {
+  const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
+  const refs = await db.transaction((tx) =>
+    enqueueMany(tx, task, payloads, { ownerId: null, maxTries: 3, ...options }),
+  )
+  return refs.map((ref) => ref.jobId)
+}
+
+const allEnded = (ids: readonly string[], deadlineMs = 20_000) =>
+  until(
+    'all jobs have ended',
+    async () => {
+      const [row] = await query(
+        'select count(*)::int as left from job where id = any($1) and not status = any($2)',
+        [ids, TERMINAL],
+      )
+      return row!.left === 0
+    },
+    deadlineMs,
+  )
+
+async function assertAllDoneOnce(ids: readonly string[]): Promise<void> {
+  const rows = await query('select status, count(*)::int as n from job where id = any($1) group by 1', [ids])
+  assert.deepEqual(rows, [{ status: 'done', n: ids.length }])
+  for (const id of ids) await help.assertSound(id)
+}
+
+const numbers = (count: number): { n: number }[] => Array.from({ length: count }, (_, n) => ({ n }))
+
+describe('a worker', { concurrency: false }, () => {
+  test('tries again later and later, and counts', async () => {
+    await startTestWorker(url, 'flaky')
+    const [id] = await add('flaky.twice', [{}])
+    for (const attempt of [1, 2]) {
+      const row = await until(`attempt ${attempt} has failed`, async () => {
+        const found = await help.row(id!)
+        return found.status === 'sent' && found.attempt === attempt ? found : null
+      })
+      const wait = row.run_at.getTime() - Date.now()
+      assert.ok(wait > 300 * attempt && wait < 1400 * attempt, `attempt ${attempt + 1} comes in ${wait} ms`)
+      assert.equal(row.tries, attempt)
+    }
+    await allEnded([id!])
+    const row = await help.row(id!)
+    assert.deepEqual(
+      [row.status, row.result, row.attempt, row.tries, row.error_code],
+      ['done', 3, 3, 3, null],
+    )
+    await help.assertSound(id!)
+  })
+
+  test('gives up after the last try, and says why', async () => {
+    await startTestWorker(url, 'flaky')
+    const [id] = await add('flaky.always', [{}], { maxTries: 9 })
+    await allEnded([id!])
+    const row = await help.row(id!)
+    assert.deepEqual(
+      [row.status, row.tries, row.error_code, row.error_detail],
+      ['failed', 2, 'database.busy', 'The service is overloaded; try again shortly'],
+    )
+    await help.assertSound(id!)
+  })
+
+  test('starts a job no earlier than it was asked to', async () => {
+    await startTestWorker(url, 'io')
+    const [id] = await add('io.echo', [1], { delayMs: 1500 })
+    await delay(1000)
+    assert.equal(await help.status(id!), 'sent')
+    await allEnded([id!])
+    const [row] = await query(
+      `select started_at - created_at > interval '1.4 s' as late from job where id = $1`,
+      [id],
+    )
+    assert.equal(row!.late, true)
+  })
+
+  test('loses nothing when all of its connections are cut again and again', async () => {
+    await startTestWorker(url, 'io')
+    const ids: string[] = []
+    const waves = 6
+    for (let wave = 0; wave < waves; wave++) {
+      ids.push(
+        ...(await add(
+          'io.late',
+          Array.from({ length: 30 }, (_, i) => ({ ms: i * 5 })),
+        )),
+      )
+      await delay(120)
+      await query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+        and application_name like 'millrace-%'`)
+    }
+    await allEnded(ids, 40_000)
+    await assertAllDoneOnce(ids)
+  })
+})
+
+describe('a queue runner that ends by itself', { concurrency: false }, () => {
+  test('is started again, and no job is lost or run twice', async () => {
+    const { warnings } = await startTestWorker(url, 'other')
+    // The first completions fail as a deadlock would make them; graphile-worker then stops.
+    await query(`create sequence failures`)
+    await query(`create function fail_completion() returns trigger language plpgsql as $$ begin
+      if nextval('failures') <= 3 then raise exception 'as if' using errcode = '40P01'; end if;
+      return old; end $$`)
+    await query(
+      'create trigger fail_completion before delete on graphile_worker._private_jobs for each row execute function fail_completion()',
+    )
+    const slow = await add(
+      'other.deaf',
+      Array.from({ length: 20 }, () => ({ ms: 1500 })),
+    )
+    await until('they run', async () => (await help.status(slow.at(-1)!)) === 'running')
+    const ids = [...slow, ...(await add('other.echo', numbers(300)))]
+    await allEnded(ids)
+    await until('the runner is started again', () => warnings.some((line) => line.includes('started again')))
+    await query('drop trigger fail_completion on graphile_worker._private_jobs')
+    const more = await add('other.echo', numbers(50))
+    await allEnded(more)
+    await assertAllDoneOnce([...ids, ...more])
+    const again = await query('select count(*)::int as n from job where id = any($1) and attempt > 1', [
+      [...ids, ...more],
+    ])
+    assert.deepEqual(again, [{ n: 0 }])
+    await until('the queue is empty', async () => (await help.deliveries(...ids, ...more)).length === 0)
+  })
+})
+
+describe('two workers', { concurrency: false }, () => {
+  test('share a queue', async () => {
+    await Promise.all([startTestWorker(url, 'shared'), startTestWorker(url, 'shared')])
+    const [leases] = await query(`select count(*)::int as n from worker_lease where queues = '{shared}'`)
+    assert.equal(leases!.n, 2)
+    const ids = await add(
+      'shared.where',
+      Array.from({ length: 60 }, () => ({ ms: 40 })),
+    )
+    await allEnded(ids)
+    await assertAllDoneOnce(ids)
+    const threads = await query('select result, count(*)::int as n from job where id = any($1) group by 1', [
+      ids,
+    ])
+    assert.ok(threads.length > 2, `jobs ran on ${threads.length} threads; one worker has two`)
+  })
+
+  test('keep the turns of an actor', async () => {
+    await startTestWorker(url, 'flaky')
+    const actors = ['one', 'two', 'three']
+    const ids = await add(
+      'flaky.turns',
+      Array.from({ length: 45 }, (_, i) => ({ actor: actors[i % 3], ms: i % 4 })),
+    )
+    await allEnded(ids)
+    await assertAllDoneOnce(ids)
+    for (const actor of actors) {
+      const turns = await query(
+        'select id, started_at, finished_at from job where actor = $1 order by ordinal',
+        [actor],
+      )
+      assert.equal(turns.length, 15)
+      for (const [i, turn] of turns.entries()) {
+        const before = turns[i - 1]
+        if (before !== undefined)
+          assert.ok((before.finished_at as Date) <= (turn.started_at as Date), `${actor}: turn ${i}`)
+      }
+    }
+  })
+
+  test('an orderly stop releases what does not end in time, and gives the lease back', async () => {
+    const { worker } = await startTestWorker(url, 'floating')
+    const [id] = await add('floating.sleep', [{ ms: 60_000 }])
+    await until('it runs', async () => (await help.status(id!)) === 'running')
+    const since = Date.now()
+    await worker.stop()
+    assert.ok(Date.now() - since < 9000, `stopped in ${Date.now() - since} ms`)
+    const row = await help.row(id!)
+    assert.deepEqual([row.status, row.tries, row.losses], ['sent', 0, 0])
+    assert.deepEqual(await query('select id from worker_lease where id = $1', [worker.lease.id]), [])
+    assert.equal((await help.deliveries(id!)).at(-1)?.locked_by ?? null, null)
+  })
+})
