@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import type { TestDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
-import { type Child, type Client, type Frame, startProcess } from '../service.ts'
+import { type Child, type Client, type Frame, type Stream, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
 /** What the crash tests share: documents under way, a record of who wrote what, and the shape of a whole stream. */
 
 type Ask = TestDatabase['query']
+
+// Of what takes a moment: a busy machine is no failure.
+const DEADLINE_MS = 60_000
 
 /** One committed write of a page (`number` is the page) or an event (`number` is its seq). */
 export interface Write {
@@ -82,7 +85,7 @@ export function pagesStored(query: Ask, jobId: string, count: number, attempt?: 
       const pages = await writes(query, 'page', jobId)
       return pages.filter((page) => attempt === undefined || page.attempt === attempt).length >= count
     },
-    20_000,
+    DEADLINE_MS,
   )
 }
 
@@ -100,7 +103,7 @@ export async function jobRow(query: Ask, jobId: string): Promise<JobRow> {
 }
 
 /** Waits for the job's end, whatever it is. */
-export function jobEnded(query: Ask, jobId: string, deadlineMs = 25_000): Promise<JobRow> {
+export function jobEnded(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
   const ended = async (): Promise<JobRow | null> => {
     const row = await jobRow(query, jobId)
     return ['done', 'failed', 'cancelled'].includes(row.status) ? row : null
@@ -123,14 +126,20 @@ export async function holderOf(
 
 /** When the given attempt of the job began, in ms on the database's clock. */
 export function attemptBegan(query: Ask, jobId: string, attempt: number): Promise<number> {
-  return until(`attempt ${attempt} begins`, async () => {
+  const began = async (): Promise<number | null> => {
     const [row] = await query(
       `select extract(epoch from min(at))::float8 * 1000 as at from witnessed
       where what = 'event' and job_id = $1 and attempt = $2 and writer like '%-worker'`,
       [jobId, attempt],
     )
     return row?.at as number | null
-  })
+  }
+  return until(`attempt ${attempt} begins`, began, DEADLINE_MS)
+}
+
+/** The frames of a stream that the server has ended. */
+export function wholeStream(stream: Stream): Promise<readonly Frame[]> {
+  return stream.finished(DEADLINE_MS)
 }
 
 const TERMINAL = ['done', 'failed', 'cancelled']

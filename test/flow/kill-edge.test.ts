@@ -39,7 +39,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
   again.token = client.token
   const rest = await again.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': stream.lastId })
   const allAgain = await again.stream('/api/v1/jobs/events', { 'last-event-id': all.lastId })
-  const frames: Frame[] = [...stream.frames, ...(await rest.finished())]
+  const frames: Frame[] = [...stream.frames, ...(await crash.wholeStream(rest))]
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
@@ -61,14 +61,14 @@ test('a stream that is asked for after the end gives the end, and nothing to one
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
   await crash.jobEnded(query, jobId)
-  const first = await (await reader.stream(`/api/v1/jobs/${jobId}/events`)).finished()
+  const first = await crash.wholeStream(await reader.stream(`/api/v1/jobs/${jobId}/events`))
   assert.deepEqual(
     first.map(({ data }) => data.status),
     ['done'],
   )
-  const fromStart = await (
-    await reader.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': '0' })
-  ).finished()
+  const fromStart = await crash.wholeStream(
+    await reader.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': '0' }),
+  )
   crash.assertWhole(fromStart)
   const [row] = await query('select count(*)::int as count from job_event where job_id = $1', [jobId])
   assert.equal(fromStart.length, row!.count)

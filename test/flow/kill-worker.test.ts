@@ -28,7 +28,7 @@ test('another worker goes on where a killed one was', async (t) => {
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
   assert.ok(recoveryMs <= RECOVERY_MS, `runs again after ${recoveryMs} ms`)
 
-  await assertFinished(id, jobId, await stream.finished())
+  await assertFinished(id, jobId, await crash.wholeStream(stream))
   await other.kill()
 })
 
@@ -46,7 +46,7 @@ test('a worker that starts after the only one was killed goes on at once', async
   t.diagnostic(`runs again after ${Math.round(recoveryMs)} ms`)
   assert.ok(recoveryMs <= RECOVERY_MS, `runs again after ${recoveryMs} ms`)
 
-  await assertFinished(id, jobId, await stream.finished())
+  await assertFinished(id, jobId, await crash.wholeStream(stream))
   await next.kill()
 })
 

@@ -33,7 +33,7 @@ test('workers that were all cut off from the database do not take each other for
     return rows.length === 0
   })
   link.mend()
-  const frames = await stream.finished()
+  const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
   const { attempt, tries } = await crash.jobRow(query, jobId)

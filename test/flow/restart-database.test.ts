@@ -85,7 +85,7 @@ async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
 }
 
 async function assertWhole(id: number, jobId: string, stream: Stream, outages: number): Promise<void> {
-  const frames = await stream.finished()
+  const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)

@@ -31,7 +31,7 @@ test('a worker that is told to stop hands its job over', async () => {
 
   const [holder] = await crash.holderOf(query, jobId, workers)
   assert.equal(await stop(holder), 0)
-  const frames = await stream.finished()
+  const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
@@ -43,7 +43,7 @@ test('a worker that is told to stop hands its job over', async () => {
 
 test('a worker that is told to stop lets a job end that is nearly done', async () => {
   const worker = await crash.startWorker(url, 'first')
-  const jobId = await crash.extract(client, await crash.uploadText(client, 5, 'nearly done'))
+  const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
   await crash.pagesStored(query, jobId, 1)
   assert.equal(await stop(worker), 0)
   const { status, attempt } = await crash.jobRow(query, jobId)
@@ -71,7 +71,7 @@ test('an edge that is told to stop answers what it was asked', async () => {
   const [leaving] = await Promise.all([startProcess('edge', url), crash.startWorker(url, 'first')])
   const asking = new Client(leaving.ready.port!)
   asking.token = client.token
-  const id = await crash.uploadText(client, 6, 'asked for')
+  const id = await crash.uploadText(client, 4, 'asked for')
   const answer = asking.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until('the job is there', async () => {
     const [row] = await query('select id from job where actor = $1', [`document:${id}`])

@@ -35,7 +35,7 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   await newLease(zombie)
   await gate.open()
 
-  const frames = await stream.finished()
+  const frames = await crash.wholeStream(stream)
   assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await assertNothingAfter(jobId, zombie, workers, takenOverAt)
