@@ -49,7 +49,7 @@ export async function createReader(options: ConnectOptions): Promise<Reader> {
       })
     })
   const again = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
-    (wire.broken ? await reopen() : wire).read(statement, values)
+    (wire.broken && !closed ? await reopen() : wire).read(statement, values)
 
   return {
     text: (statement, values) => rows(statement, values).then((found) => found[0] ?? null),

@@ -34,7 +34,7 @@ interface Read {
   readonly resolve: (rows: WireRows) => void
   readonly reject: (error: unknown) => void
   rows: (string | null)[]
-  retried: boolean
+  retries: number
 }
 
 /** Reads that went out under one Sync: an error in one makes the server skip the rest, which then go out again. */
@@ -54,12 +54,14 @@ const ERROR_RESPONSE = 0x45
 const READY_FOR_QUERY = 0x5a
 // More would make the first of them wait for the last.
 const MOST_PER_BATCH = 128
-// What the server knows of our statements can differ from what we think after an error: then it says so.
 // A server that has stopped answering, or a network that has, is found out by nothing else.
 const ANSWER_MS = 30_000
 const WATCH_MS = 1_000
+// What the server knows of our statements can differ from what we think after an error: then it says so. Where many
+// errors meet, one read may be told several times.
 const UNKNOWN_STATEMENT = '26000'
 const KNOWN_STATEMENT = '42P05'
+const MOST_RETRIES = 10
 
 /** A connection that has been opened and authenticated, and does nothing but reads from here on. */
 export class Wire {
@@ -70,7 +72,9 @@ export class Wire {
   private readonly batches: Batch[] = []
   private waiting: Read[] = []
   private scheduled = false
-  private rest: Buffer | null = null
+  private parts: Buffer[] = []
+  private received = 0
+  private needed = 5
   private readonly watch: NodeJS.Timeout
   private readonly answerMs: number
 
@@ -87,7 +91,7 @@ export class Wire {
   read(statement: WireStatement, values: readonly WireValue[]): Promise<WireRows> {
     return new Promise((resolve, reject) => {
       if (this.broken) reject(new Error('Connection terminated'))
-      else this.enqueue({ statement, values, resolve, reject, rows: [], retried: false })
+      else this.enqueue({ statement, values, resolve, reject, rows: [], retries: 0 })
     })
   }
 
@@ -133,15 +137,24 @@ export class Wire {
   }
 
   private receive(chunk: Buffer): void {
-    const data = this.rest === null ? chunk : Buffer.concat([this.rest, chunk])
+    this.parts.push(chunk)
+    this.received += chunk.length
+    // A long message is put together once, when all of it is here: with each piece it would cost its length squared.
+    if (this.received < this.needed) return
+    const data = this.parts.length === 1 ? chunk : Buffer.concat(this.parts, this.received)
     let at = 0
+    this.needed = 5
     while (data.length - at >= 5) {
       const end = at + 1 + data.readInt32BE(at + 1)
-      if (end > data.length) break
+      if (end > data.length) {
+        this.needed = end - at
+        break
+      }
       this.message(data[at]!, data, at + 5, end)
       at = end
     }
-    this.rest = at === data.length ? null : data.subarray(at)
+    this.parts = at === data.length ? [] : [data.subarray(at)]
+    this.received = data.length - at
   }
 
   private message(type: number, data: Buffer, start: number, end: number): void {
@@ -179,10 +192,10 @@ export class Wire {
       return
     }
     for (const [name, state] of this.statements) if (state === 'sent') this.statements.delete(name)
-    if ((error.code === UNKNOWN_STATEMENT || error.code === KNOWN_STATEMENT) && !read.retried) {
+    if ((error.code === UNKNOWN_STATEMENT || error.code === KNOWN_STATEMENT) && read.retries < MOST_RETRIES) {
       if (error.code === UNKNOWN_STATEMENT) this.statements.delete(read.statement.name)
       else this.statements.set(read.statement.name, 'ready')
-      read.retried = true
+      read.retries++
       return
     }
     batch.done++
