@@ -1,0 +1,61 @@
+import { connect, createServer, type Socket } from 'node:net'
+
+/** A TCP way to the test database that can be cut, refused or made to swallow everything. */
+export interface Proxy {
+  readonly url: string
+  /** Closes what is open, and lets nobody in. */
+  refuse(): Promise<void>
+  accept(): Promise<void>
+  /** Keeps every connection open, and passes nothing on in either direction. */
+  swallow(): void
+  close(): Promise<void>
+  readonly connections: number
+}
+
+export async function startProxy(url: string): Promise<Proxy> {
+  const { hostname, port, username, password, pathname } = new URL(url)
+  const host = decodeURIComponent(hostname)
+  const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port: Number(port) }
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect(target)
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(one)
+      one.pipe(other)
+      one.on('error', () => other.destroy())
+      one.on('close', () => {
+        sockets.delete(one)
+        other.destroy()
+      })
+    }
+  })
+  const listen = (at: number): Promise<void> =>
+    new Promise((resolve) => server.listen(at, '127.0.0.1', resolve))
+  await listen(0)
+  const { port: own } = server.address() as { port: number }
+  const refuse = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve())
+      for (const socket of sockets) socket.destroy()
+    })
+  return {
+    url: `postgresql://${username}:${password}@127.0.0.1:${own}${pathname}`,
+    refuse,
+    accept: () => listen(own),
+    swallow: () => {
+      for (const socket of sockets) {
+        socket.unpipe()
+        socket.resume()
+      }
+    },
+    close: async () => {
+      if (server.listening) await refuse()
+    },
+    get connections() {
+      return sockets.size / 2
+    },
+  }
+}

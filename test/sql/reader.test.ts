@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import fc from 'fast-check'
+import { Failure } from '../../sql/errors.ts'
+import { createReader, type Reader, type ReadStatement } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { startProxy } from './proxy.ts'
+
+const { url, query } = await testDatabase()
+const opened: Reader[] = []
+after(() => Promise.all(opened.map((reader) => reader.close())))
+
+async function open(applicationName: string, at = url): Promise<Reader> {
+  const reader = await createReader({ url: at, applicationName })
+  opened.push(reader)
+  return reader
+}
+
+const statement = (text: string, name = text): ReadStatement => ({ name, text })
+const echo = statement('select $1::text')
+const divide = statement('select (100 / $1::int)::text')
+const sleep = statement(`select $1::text from pg_sleep($2::float8)`)
+
+const terminate = (name: string) =>
+  query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
+const connections = async (name: string): Promise<number> =>
+  (await query('select pid from pg_stat_activity where application_name = $1', [name])).length
+
+const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
+
+describe('a reader', () => {
+  test('gives each of many callers at once the right answer, whatever beside them fails', async () => {
+    const reader = await open('reader-many')
+    const read = fc.oneof(
+      fc.record({ kind: fc.constant('echo' as const), value: fc.string() }),
+      fc.record({ kind: fc.constant('divide' as const), by: fc.integer({ min: 0, max: 3 }) }),
+      fc.record({ kind: fc.constant('new' as const), n: fc.nat({ max: 400 }) }),
+      fc.record({ kind: fc.constant('bad' as const), n: fc.nat({ max: 30 }) }),
+      fc.record({ kind: fc.constant('wait' as const), turns: fc.integer({ min: 1, max: 3 }) }),
+    )
+    const run = async (one: typeof read extends fc.Arbitrary<infer T> ? T : never): Promise<void> => {
+      switch (one.kind) {
+        case 'echo': {
+          // The server takes no NUL.
+          if (one.value.includes('\0')) return assert.rejects(reader.text(echo, [one.value]))
+          return assert.equal(await reader.text(echo, [one.value]), one.value)
+        }
+        case 'divide':
+          if (one.by === 0) return assert.rejects(reader.text(divide, [0]), { code: '22012' })
+          return assert.equal(await reader.text(divide, [one.by]), String(Math.trunc(100 / one.by)))
+        case 'new':
+          return assert.equal(
+            await reader.text(statement(`select '${one.n}'`, `new-${one.n}`), []),
+            String(one.n),
+          )
+        case 'bad':
+          return assert.rejects(reader.text(statement(`select missing_${one.n}`), []), { code: '42703' })
+        case 'wait':
+          for (let i = 0; i < one.turns; i++) await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(read, { minLength: 5, maxLength: 12 }), { minLength: 20, maxLength: 40 }),
+        async (callers) => {
+          await Promise.all(
+            callers.map(async (reads) => {
+              for (const one of reads) await run(one)
+            }),
+          )
+        },
+      ),
+      { numRuns: 100, endOnFailure: true },
+    )
+    assert.equal(await connections('reader-many'), 1)
+  })
+
+  test('answers in order of the callers, not of the work: none waits for a connection', async () => {
+    const reader = await open('reader-order')
+    const order: number[] = []
+    await Promise.all(
+      [0.1, 0, 0].map((seconds, i) => reader.text(sleep, [String(i), seconds]).then(() => order.push(i))),
+    )
+    assert.deepEqual(order, [0, 1, 2])
+  })
+
+  test('reads that a terminated backend cut off are done again, on a fresh connection', async () => {
+    const reader = await open('reader-cut')
+    const reads = Array.from({ length: 200 }, (_, i) =>
+      reader.text(i === 0 ? sleep : echo, i === 0 ? ['0', 0.3] : [String(i)]),
+    )
+    await delay(100)
+    await terminate('reader-cut')
+    assert.deepEqual(
+      await Promise.all(reads),
+      Array.from({ length: 200 }, (_, i) => String(i)),
+    )
+    assert.equal(await reader.text(echo, ['after']), 'after')
+    assert.equal(await connections('reader-cut'), 1)
+  })
+
+  test('terminated again and again under load, it loses no read', async () => {
+    const reader = await open('reader-storm')
+    let stop = false
+    const killer = (async () => {
+      while (!stop) {
+        await delay(150)
+        await terminate('reader-storm')
+      }
+    })()
+    const callers = Array.from({ length: 20 }, async (_, caller) => {
+      for (let i = 0; i < 60; i++) {
+        assert.equal(await reader.text(echo, [`${caller}/${i}`]), `${caller}/${i}`)
+        await delay(15)
+      }
+    })
+    await Promise.all(callers)
+    stop = true
+    await killer
+  })
+
+  test('an idle connection that was cut is replaced without anybody noticing', async () => {
+    const reader = await open('reader-idle')
+    await reader.text(echo, ['x'])
+    await terminate('reader-idle')
+    await until('it is gone', async () => (await connections('reader-idle')) === 0)
+    assert.equal(await reader.text(echo, ['y']), 'y')
+  })
+
+  test('while the server can not be reached reads fail as an outage; then they work again', async () => {
+    const proxy = await startProxy(url)
+    after(() => proxy.close())
+    const reader = await open('reader-outage', proxy.url)
+    await proxy.refuse()
+    await assert.rejects(reader.text(echo, ['x']), isFailure('database.down'))
+    await assert.rejects(
+      Promise.all([1, 2, 3].map((n) => reader.text(echo, [String(n)]))),
+      isFailure('database.down'),
+    )
+    await proxy.accept()
+    assert.equal(await reader.text(echo, ['y']), 'y')
+    assert.equal((await reader.texts(statement('select n::text from generate_series(1, 3) n'), [])).length, 3)
+  })
+
+  test('a statement that the server cut short is busy, and not done again', async () => {
+    const reader = await open('reader-cancel')
+    const slow = reader.text(sleep, ['x', 30])
+    await until(
+      'it runs',
+      async () =>
+        (
+          await query(
+            `select 1 from pg_stat_activity where application_name = 'reader-cancel' and state = 'active'`,
+          )
+        ).length > 0,
+    )
+    await query(
+      `select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'reader-cancel'`,
+    )
+    await assert.rejects(slow, isFailure('database.busy'))
+  })
+
+  test('no row and null are null; rows come as they are', async () => {
+    const reader = await open('reader-null')
+    assert.equal(await reader.text(statement('select 1::text where false'), []), null)
+    assert.equal(await reader.text(statement('select null::text'), []), null)
+    assert.deepEqual(await reader.texts(statement(`select * from (values ('a'), (null), ('c')) v`), []), [
+      'a',
+      '',
+      'c',
+    ])
+  })
+
+  test('a large answer comes in little time, and the small ones behind it', async () => {
+    const reader = await open('reader-large')
+    const large = statement('select repeat($1::text, $2::int)')
+    const startedAt = Date.now()
+    const [text, small] = await Promise.all([
+      reader.text(large, ['0123456789', 4_000_000]),
+      reader.text(echo, ['s']),
+    ])
+    assert.deepEqual([text!.length, small], [40_000_000, 's'])
+    assert.ok(Date.now() - startedAt < 3000, `took ${Date.now() - startedAt} ms`)
+  })
+
+  test('after close nothing is read, and no connection is left', async () => {
+    const reader = await createReader({ url, applicationName: 'reader-close' })
+    const last = reader.text(sleep, ['last', 0.1])
+    await delay(20)
+    await reader.close()
+    assert.equal(await last, 'last')
+    await assert.rejects(reader.text(echo, ['x']))
+    await until('it is closed', async () => (await connections('reader-close')) === 0)
+  })
+})
