@@ -95,6 +95,8 @@ export interface ServingEdge {
 
 // Requests that wait for a job may take their time; their clients come back to another process.
 const IN_FLIGHT_MS = 6_000
+// Those that wait for a job longer are answered 202 while they can still be answered.
+const WAIT_MS = 4_000
 
 export async function serveEdge(options: EdgeOptions, at: { exclusive: boolean }): Promise<ServingEdge> {
   const parts = await createEdge(options)
@@ -121,6 +123,7 @@ export async function serveEdge(options: EdgeOptions, at: { exclusive: boolean }
       server.stopListening()
       parts.closeStreams()
       if (inFlight > 0) {
+        setTimeout(() => parts.edge.hub.stopWaiting(), WAIT_MS)
         await new Promise<void>((resolve) => {
           idle = resolve
           setTimeout(resolve, IN_FLIGHT_MS)

@@ -28,6 +28,8 @@ export interface Hub {
   notified(payload: string | null): void
   /** The job's terminal event, or null when it has not come within the time. */
   terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
+  /** Ends every wait for a terminal event, as if its time were up. */
+  stopWaiting(): void
   readonly watchers: number
   close(): void
 }
@@ -53,6 +55,7 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   const everything = new Set<(states: readonly JobEvent[]) => void>()
   const dirty = new Set<string>()
   const changed = new Set<string>()
+  const waiting = new Set<() => void>()
   // Last state sent to the watchers of everything, by job: two notifications may find the same one.
   const sent = new Map<string, number>()
   // The watchers of everything may have missed what came after `knownUntil`, in ms.
@@ -160,12 +163,14 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
       new Promise((resolve) => {
         const finish = (event: JobEvent | null): void => {
           clearTimeout(timer)
+          waiting.delete(aborted)
           stop()
           signal?.removeEventListener('abort', aborted)
           resolve(event)
         }
         const aborted = (): void => finish(null)
         const timer = setTimeout(aborted, waitMs)
+        waiting.add(aborted)
         const stop = watchJob(jobId, 0, (events) => {
           const last = events.find(isTerminal)
           if (last !== undefined) finish(last)
@@ -173,6 +178,9 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
         signal?.addEventListener('abort', aborted)
         if (signal?.aborted) aborted()
       }),
+    stopWaiting: () => {
+      for (const stop of waiting) stop()
+    },
     get watchers() {
       return watchers + everything.size
     },

@@ -179,11 +179,16 @@ export const extractableDocument = (id: number, owner: number | null): Query<z.o
     select d.id, exists (select from blob b where b.sha256 = d.sha256) as has_bytes from document d
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-const Source = z.object({ blob_id: z.number().nullable(), byte_size: z.number(), media_type: z.string() })
+const Source = z.object({
+  blob_id: z.number().nullable(),
+  byte_size: z.number(),
+  media_type: z.string(),
+  page_count: z.number().nullable(),
+})
 
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
-    select b.id as blob_id, d.byte_size, d.media_type
+    select b.id as blob_id, d.byte_size, d.media_type, d.page_count
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id}`
 
 const Progress = z.object({ page_number: z.number(), status: z.enum(['read', 'unread']), mine: z.boolean() })
@@ -195,7 +200,8 @@ export const extractedPages = (id: number, jobId: string): Query<z.output<typeof
 
 export const setPageCount = (id: number, count: number): Query<unknown> =>
   sql.type(nothing)`
-    with extra as (delete from document_page where document_id = ${id} and page_number > ${count})
+    with extra as (delete from document_page where document_id = ${id} and page_number > ${count}),
+      opened as (delete from document_page_try where document_id = ${id} and page_number = 0)
     update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}`
 
 /** Notes that an attempt takes a page in hand; answers how often attempts of this job have. */

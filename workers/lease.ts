@@ -27,6 +27,8 @@ export interface LeaseOptions {
 const TTL_MS = 2000
 const RENEW_MS = 500
 const WATCH_MS = 250
+// Longer than any answer takes, shorter than the kernel takes to give up a silent connection.
+const HUNG_MS = 10_000
 
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const { db, log } = options
@@ -74,14 +76,19 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   await insert(id)
   const loops = [every(RENEW_MS, renew), every(WATCH_MS, watch)]
   function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
-    let busy = false
+    let busySince: number | null = null
     return setInterval(() => {
-      if (busy || stopped) return
-      busy = true
+      if (stopped) return
+      if (busySince !== null) {
+        if (Date.now() - busySince < HUNG_MS) return
+        // Nothing here can end a query whose connection has gone silent: a new process can.
+        throw new Error(`The database has not answered for ${HUNG_MS / 1000} s: this worker gives up`)
+      }
+      busySince = Date.now()
       work()
         .catch((error) => log.warn({ err: error }, 'The lease could not be looked after'))
         .finally(() => {
-          busy = false
+          busySince = null
         })
     }, ms)
   }

@@ -75,9 +75,9 @@ function label(number: number, count: number, page: PageRow): string {
 }
 
 async function openGuarded(ctx: TaskContext, documentId: number): Promise<PageReader> {
+  const { blob_id, byte_size, media_type, page_count } = await ctx.db.one(extractionSource(documentId))
   if (await hasCutOffAttempts(ctx, documentId, 0))
-    return unreadDocument('Opening the document fails again and again')
-  const { blob_id, byte_size, media_type } = await ctx.db.one(extractionSource(documentId))
+    return unreadDocument(page_count ?? 1, 'Opening the document fails again and again')
   if (blob_id === null) throw fail('document.bytes_missing')
   return ctx.providers.openPages(await readBlob(ctx, blob_id, byte_size), media_type, ctx.signal)
 }
@@ -115,6 +115,6 @@ function unread(detail: string): PageRow {
   return { status: 'unread', method: 'none', model: null, detail, text: '', image: null }
 }
 
-function unreadDocument(detail: string): PageReader {
-  return { pageCount: 1, read: () => Promise.resolve(unread(detail)), close: () => Promise.resolve() }
+function unreadDocument(pageCount: number, detail: string): PageReader {
+  return { pageCount, read: () => Promise.resolve(unread(detail)), close: () => Promise.resolve() }
 }

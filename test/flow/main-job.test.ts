@@ -25,10 +25,17 @@ test('a PDF goes in, and its pages come out live', async () => {
   assert.deepEqual(terminal[0]!.data.result, { read: 7, unread: 0, skipped: 0 })
   assert.deepEqual(frames.at(-1), terminal[0])
   const ids = frames.map((frame) => Number(frame.id))
-  assert.deepEqual(ids, [...ids].sort((a, b) => a - b), 'frames come in order')
+  assert.deepEqual(
+    ids,
+    [...ids].sort((a, b) => a - b),
+    'frames come in order',
+  )
   assert.equal(new Set(ids).size, ids.length, 'no frame comes twice')
 
-  const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string; has_image: boolean }[]
+  const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as {
+    status: string
+    has_image: boolean
+  }[]
   assert.equal(pages.length, 7)
   assert.ok(pages.every((page) => page.status === 'read' && page.has_image))
   const page = (await (await client.fetch(`/api/v1/documents/${id}/pages/3`)).json()) as { text: string }
@@ -40,7 +47,8 @@ test('a PDF goes in, and its pages come out live', async () => {
 
 test('a second extraction skips what was read, and force reads it again', async () => {
   const { id } = (await (await client.upload(await textPdf(3), 'twice.pdf')).json()) as { id: number }
-  const extract = async (query = ''): Promise<unknown> => (await client.post(`/api/v1/documents/${id}/extract${query}`)).json()
+  const extract = async (query = ''): Promise<unknown> =>
+    (await client.post(`/api/v1/documents/${id}/extract${query}`)).json()
   assert.deepEqual(await extract(), { read: 3, unread: 0, skipped: 0 })
   assert.deepEqual(await extract(), { read: 0, unread: 0, skipped: 3 })
   assert.deepEqual(await extract('?force=true'), { read: 3, unread: 0, skipped: 0 })

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
+import { openLink } from './link.ts'
 
 const PAGES = 20
 
@@ -18,7 +15,7 @@ const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
 test('workers that were all cut off from the database do not take each other for dead', async () => {
-  const link = await openLink()
+  const link = await openLink(url)
   const workers = await Promise.all([
     crash.startWorker(link.url, 'first'),
     crash.startWorker(link.url, 'second'),
@@ -44,7 +41,7 @@ test('workers that were all cut off from the database do not take each other for
 })
 
 test('a worker that alone was cut off is judged, and comes back', async () => {
-  const links = await Promise.all([openLink(), openLink()])
+  const links = await Promise.all([openLink(url), openLink(url)])
   const workers = await Promise.all(links.map((link, n) => crash.startWorker(link.url, `worker${n}`)))
   const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'cut off alone'))
   await crash.pagesStored(query, jobId, 5)
@@ -61,43 +58,11 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
   assert.equal((await crash.jobEnded(query, last)).status, 'done')
 })
 
-/** A way to the database that can be cut: connections break, and new ones are refused. */
-async function openLink(): Promise<{ url: string; cut(): void; mend(): void }> {
-  const target = new URL(url)
-  const folder = await mkdtemp(join(tmpdir(), 'link-'))
-  const name = `.s.PGSQL.${target.port}`
-  const open = new Set<Socket>()
-  let whole = true
-  const server = createServer((near) => {
-    if (!whole) return void near.destroy()
-    const far = connect(join(decodeURIComponent(target.hostname), name))
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      open.add(from)
-      from
-        .on('error', () => {})
-        .on('close', () => {
-          open.delete(from)
-          to.destroy()
-        })
-      from.pipe(to)
-    }
-  })
-  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
-  after(async () => {
-    server.close()
-    await rm(folder, { recursive: true, force: true })
-  })
-  return {
-    url: url.replace(target.hostname, encodeURIComponent(folder)),
-    cut: () => {
-      whole = false
-      for (const socket of open) socket.destroy()
-    },
-    mend: () => {
-      whole = true
-    },
-  }
-}
+test('a worker whose connections go silent without a word gives up, so that it can be started anew', async () => {
+  const link = await openLink(url)
+  const worker = await crash.startWorker(link.url, 'silent')
+  link.silence()
+  await until('it ends', () => worker.process.exitCode !== null, 30_000)
+  assert.equal(worker.process.exitCode, 1)
+  assert.ok(worker.log.some((line) => line.includes('has not answered')))
+})

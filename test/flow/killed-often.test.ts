@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import * as crash from './crash.ts'
+
+const KILLS = 3
+const PAGES = 30
+
+const { url, query } = await testDatabase()
+await crash.witness(query, 50)
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('a document that gets on is read to its end however often its worker is killed', async () => {
+  const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'killed often'))
+  const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
+  let worker = await crash.startWorker(url, 'worker')
+  for (let attempt = 1; attempt <= KILLS; attempt++) {
+    await crash.pagesStored(query, jobId, 2, attempt)
+    const [, next] = await Promise.all([worker.kill(), crash.startWorker(url, 'worker')])
+    worker = next
+  }
+  const frames = await stream.finished()
+  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  await crash.assertGapless(query, jobId, frames)
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  assert.equal((await crash.jobRow(query, jobId)).tries, 1)
+})

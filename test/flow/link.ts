@@ -1,0 +1,62 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+
+export interface Link {
+  /** Connection string of the database by way of this link. */
+  readonly url: string
+  /** Breaks every connection and refuses new ones. */
+  cut(): void
+  mend(): void
+  /** Lets nothing more through, without a word to either side. */
+  silence(): void
+}
+
+/** A way to the database that can be cut: connections break, and new ones are refused. */
+export async function openLink(url: string): Promise<Link> {
+  const target = new URL(url)
+  const folder = await mkdtemp(join(tmpdir(), 'link-'))
+  const name = `.s.PGSQL.${target.port}`
+  const open = new Set<Socket>()
+  let whole = true
+  const server = createServer((near) => {
+    if (!whole) return void near.destroy()
+    const far = connect(join(decodeURIComponent(target.hostname), name))
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(from)
+      from
+        .on('error', () => {})
+        .on('close', () => {
+          open.delete(from)
+          to.destroy()
+        })
+      from.pipe(to)
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
+  after(async () => {
+    server.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return {
+    url: url.replace(target.hostname, encodeURIComponent(folder)),
+    cut: () => {
+      whole = false
+      for (const socket of open) socket.destroy()
+    },
+    silence: () => {
+      for (const socket of open) {
+        socket.unpipe()
+        socket.pause()
+      }
+    },
+    mend: () => {
+      whole = true
+    },
+  }
+}
