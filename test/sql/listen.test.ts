@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Listener, listen } from '../../sql/listen.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { startProxy } from './proxy.ts'
+
+const { url, query } = await testDatabase()
+
+async function open(
+  name: string,
+  options: { at?: string; heartbeatMs?: number; channels?: readonly string[] } = {},
+) {
+  const heard: string[] = []
+  const errors: unknown[] = []
+  let connects = 0
+  const channels = Object.fromEntries(
+    (options.channels ?? ['one', 'two']).map((channel) => [
+      channel,
+      (payload: string) => void heard.push(`${channel}:${payload}`),
+    ]),
+  )
+  const listener: Listener = await listen({
+    url: options.at ?? url,
+    applicationName: name,
+    channels,
+    onReconnect: () => void connects++,
+    onError: (error) => void errors.push(error),
+    ...(options.heartbeatMs === undefined ? {} : { heartbeatMs: options.heartbeatMs }),
+  })
+  after(() => listener.close())
+  return { listener, heard, errors, connects: () => connects }
+}
+
+const notify = (channel: string, payload: string) => query('select pg_notify($1, $2)', [channel, payload])
+const backends = async (name: string) =>
+  query('select pid, query from pg_stat_activity where application_name = $1', [name])
+const terminate = (name: string) =>
+  query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
+
+describe('a listener', () => {
+  test('hears each channel, in order, and nothing else', async () => {
+    const { listener, heard, connects } = await open('listen-channels')
+    assert.deepEqual([listener.connected, connects()], [true, 1])
+    await notify('one', 'a')
+    await notify('three', 'unheard')
+    await notify('two', 'b')
+    await notify('one', '')
+    await notify('one', 'ä 𝄞')
+    await until('all are heard', () => heard.length === 4)
+    assert.deepEqual(heard, ['one:a', 'two:b', 'one:', 'one:ä 𝄞'])
+  })
+
+  test('what is said in a transaction is heard after its commit, once, and not after a rollback', async () => {
+    const { heard } = await open('listen-transaction')
+    await query(`do $$ begin perform pg_notify('one', 'same'); perform pg_notify('one', 'same'); end $$`)
+    await assert.rejects(
+      query(`do $$ begin perform pg_notify('one', 'undone'); raise exception 'no'; end $$`),
+    )
+    await notify('one', 'last')
+    await until('the last is heard', () => heard.includes('one:last'))
+    assert.deepEqual(heard, ['one:same', 'one:last'])
+  })
+
+  test('reconnects after its backend was terminated, tells so each time, and hears again', async () => {
+    const { listener, heard, errors, connects } = await open('listen-cut')
+    for (let round = 2; round <= 4; round++) {
+      await terminate('listen-cut')
+      await until('it has reconnected', () => connects() === round && listener.connected)
+      await notify('two', String(round))
+      await until('it hears', () => heard.includes(`two:${round}`))
+    }
+    assert.equal((await backends('listen-cut')).length, 1)
+    assert.ok(errors.every((error) => error instanceof Error))
+  })
+
+  test('tells of a reconnect only when it listens already: what follows is not missed', async () => {
+    let connected = 0
+    const heard: string[] = []
+    const listener = await listen({
+      url,
+      applicationName: 'listen-order',
+      channels: { late: (payload) => void heard.push(payload) },
+      onReconnect: () => void notify('late', String(++connected)),
+      onError: () => {},
+    })
+    after(() => listener.close())
+    for (let round = 1; round <= 5; round++) {
+      await until(`round ${round} is heard`, () => heard.includes(String(round)))
+      await terminate('listen-order')
+    }
+  })
+
+  test('waits for a server that is not there yet, and goes on trying', async () => {
+    const proxy = await startProxy(url)
+    after(() => proxy.close())
+    const { listener, errors, connects } = await open('listen-outage', { at: proxy.url })
+    await proxy.refuse()
+    await until('it has noticed', () => !listener.connected)
+    await until('it tries', () => errors.length >= 2)
+    await proxy.accept()
+    await until('it is back', () => listener.connected, 15_000)
+    assert.equal(connects(), 2)
+  })
+
+  test('a connection that has gone deaf is found out by the heartbeat: half open', async () => {
+    const proxy = await startProxy(url)
+    after(() => proxy.close())
+    const { listener, heard, errors, connects } = await open('listen-deaf', {
+      at: proxy.url,
+      heartbeatMs: 100,
+    })
+    proxy.swallow()
+    await until('it has found out', () => errors.length > 0, 8000)
+    assert.match(String(errors[0]), /deaf/)
+    await until('it is back', () => listener.connected && connects() === 2)
+    await notify('one', 'again')
+    await until('it hears', () => heard.includes('one:again'))
+    await until('the deaf connection is given up', () => proxy.connections === 1)
+  })
+
+  test('a healthy connection is left alone by the heartbeat', async () => {
+    const { heard, errors, connects } = await open('listen-healthy', { heartbeatMs: 20 })
+    await delay(400)
+    assert.deepEqual([errors.length, connects()], [0, 1])
+    await notify('one', 'x')
+    await until('it hears', () => heard.length === 1)
+  })
+
+  test('closing ends the connection, and it stays closed', async () => {
+    const { listener, connects } = await open('listen-close')
+    await listener.close()
+    assert.equal(listener.connected, false)
+    await until('the backend is gone', async () => (await backends('listen-close')).length === 0)
+    await delay(400)
+    assert.equal(connects(), 1)
+    await listener.close()
+  })
+
+  test('closing while there is no server returns at once', async () => {
+    const proxy = await startProxy(url)
+    const { listener } = await open('listen-close-outage', { at: proxy.url })
+    await proxy.close()
+    await until('it has noticed', () => !listener.connected)
+    const since = Date.now()
+    await listener.close()
+    assert.ok(Date.now() - since < 1000)
+  })
+})
