@@ -60,7 +60,7 @@ create table job (
 -- An actor handles one message at a time.
 create unique index job_actor_live_key on job (actor) where actor is not null and status in ('sent', 'running');
 create index job_actor_mailbox_idx on job (actor, ordinal) where status = 'queued';
-create index job_owner_id_idx on job (owner_id, id);
+create index job_owner_id_idx on job (owner_id, id) where owner_id is not null;
 create index job_waiting_idx on job (queue, id) where status in ('queued', 'sent');
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
@@ -214,28 +214,32 @@ begin
   with entry as (
     select * from jsonb_to_recordset(entries)
       as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
-  ), judged as (
-    select e.*, case
-      when e.outcome in ('retry', 'release', 'lost') and job.cancel_requested_at is not null then 'cancelled'
-      when e.outcome = 'lost' and job.losses + 1 >= loss_limit then 'failed'
-      when e.outcome in ('retry', 'release', 'lost') then 'sent'
-      else e.outcome end as next_status
-    from entry e join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running'
-    -- Judged under the row's lock: a cancel request that commits while this waits for the row counts.
-    order by job.id for update of job
   ), moved as (
+    -- Each expression sees the row as it is under its lock: a cancel request that commits while this waits counts.
     update job set
-      status = j.next_status, lease_id = null, seq = job.seq + 1,
-      result = case when j.next_status = 'done' then j.result end,
-      error_code = case when j.next_status = 'failed' then coalesce(j.code, 'job.lost') end,
-      error_detail = case when j.next_status = 'failed' then coalesce(j.detail, 'The job was given up after '
-        || (job.losses + 1) || ' attempts were cut short') end,
-      finished_at = case when j.next_status in ('done', 'failed', 'cancelled') then now() end,
-      delivery = job.delivery + 1,
-      tries = case when j.outcome in ('release', 'lost') then job.tries - 1 else job.tries end,
-      losses = case when j.outcome = 'lost' then job.losses + 1 else job.losses end,
-      run_at = case when j.next_status = 'sent' then now() + make_interval(secs => coalesce(j.delay_ms, 0) / 1000.0) else job.run_at end
-    from judged j where job.id = j.id and job.attempt = j.attempt and job.status = 'running'
+      status = case
+        when e.outcome not in ('retry', 'release', 'lost') then e.outcome
+        when job.cancel_requested_at is not null then 'cancelled'
+        when e.outcome = 'lost' and job.losses + 1 >= loss_limit then 'failed'
+        else 'sent' end,
+      lease_id = null, seq = job.seq + 1, delivery = job.delivery + 1,
+      result = case when e.outcome = 'done' then e.result end,
+      error_code = case
+        when e.outcome = 'failed' then coalesce(e.code, 'internal')
+        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit then 'job.lost' end,
+      error_detail = case
+        when e.outcome = 'failed' then e.detail
+        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit
+          then 'The job was given up after ' || (job.losses + 1) || ' attempts were cut short' end,
+      finished_at = case
+        when e.outcome in ('retry', 'release', 'lost') and job.cancel_requested_at is null
+          and not (e.outcome = 'lost' and job.losses + 1 >= loss_limit) then null
+        else now() end,
+      tries = case when e.outcome in ('release', 'lost') then job.tries - 1 else job.tries end,
+      losses = case when e.outcome = 'lost' then job.losses + 1 else job.losses end,
+      run_at = case when e.outcome in ('retry', 'release', 'lost')
+        then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
+    from entry e where job.id = e.id and job.attempt = e.attempt and job.status = 'running'
     returning job.*
   ), event as (
     insert into job_event (job_id, seq, kind, data)
