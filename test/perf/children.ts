@@ -32,6 +32,11 @@ export async function startChild(
   all.add(child)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   void ended.then(() => all.delete(child))
+  child.once('exit', (code, signal) => {
+    if (signal !== null && signal !== 'SIGTERM')
+      process.stderr.write(`${script.pathname} was ended by ${signal}\n`)
+    else if (code !== 0 && code !== null) process.stderr.write(`${script.pathname} ended with ${code}\n`)
+  })
   const ready = await firstMessage<Child['ready']>(child)
   return {
     pid: child.pid!,

@@ -4,7 +4,7 @@ import type { Measured } from './report.ts'
 import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
 import { rotated } from './stats.ts'
 
-const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
 const POOL_SIZES = [2, 4, 8, 16]
 
 interface Server {
@@ -21,13 +21,12 @@ export async function reads(stack: Stack): Promise<Measured> {
   const generator = await startGenerator()
   const request = requestText('GET', `/api/v1/documents/${id}`, account.token)
   const bodyBytes = await bodyLength(edge.port, id, account.token)
-  const measure = ({ child }: Server, measureMs = 3000): Promise<LoadResult> =>
+  const measure = ({ child }: Server): Promise<LoadResult> =>
     generator.run({
       ...ORDINARY,
       port: child.ready.port!,
       head: request,
       bodyBytes,
-      measureMs,
       serverPids: [child.pid],
       postmaster: stack.postmaster,
     })
@@ -102,12 +101,12 @@ function summary(
 /** The pool size that serves most; each is tried alone. */
 async function bestFastify(
   url: string,
-  measure: (server: Server, ms: number) => Promise<LoadResult>,
+  measure: (server: Server) => Promise<LoadResult>,
 ): Promise<{ child: Child; size: number }> {
   const rates: number[] = []
   for (const size of POOL_SIZES) {
     const child = await startFastify(url, size, false)
-    rates.push((await measure({ name: 'fastify', child }, 2000)).perSecond)
+    rates.push((await measure({ name: 'fastify', child })).perSecond)
     await child.stop()
   }
   const size = POOL_SIZES[rates.indexOf(Math.max(...rates))]!

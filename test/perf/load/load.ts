@@ -1,5 +1,5 @@
 import { type Child, startChild } from '../children.ts'
-import { untilQuiet } from '../usage.ts'
+import { undisturbed, untilQuiet } from '../usage.ts'
 
 /** What a run of the generator does; texts are raw HTTP/1.1. */
 export interface LoadOrder {
@@ -42,10 +42,6 @@ export interface Generator {
   stop(): Promise<void>
 }
 
-// Somebody else's work on the same machine turns ratios into noise.
-const DISTURBED = 0.15
-const AGAIN = 2
-
 const NO_PIDS: readonly number[] = []
 
 /** What most orders have in common. */
@@ -55,8 +51,8 @@ export const ORDINARY = {
   ids: null,
   status: 200,
   bodyBytes: null,
-  warmMs: 500,
-  measureMs: 3000,
+  warmMs: 300,
+  measureMs: 2000,
   paceMs: 0,
   serverPids: NO_PIDS,
   postmaster: null,
@@ -71,16 +67,9 @@ export async function startGenerator(): Promise<Generator> {
     return answer.result
   }
   return {
-    run: async (order) => {
-      await untilQuiet()
-      let best = await once(order)
-      for (let again = 0; again < AGAIN && best.foreignCores > DISTURBED && order.ids === null; again++) {
-        await untilQuiet()
-        const next = await once(order)
-        if (next.foreignCores < best.foreignCores) best = next
-      }
-      return best
-    },
+    // Ids are used once: such an order can't be measured again.
+    run: (order) =>
+      order.ids === null ? undisturbed(() => once(order)) : untilQuiet().then(() => once(order)),
     stop: () => child.stop(),
   }
 }
