@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { JsonText, nothing, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Documents, their bytes and pages. An owner is an account id, or null where there is no authentication. */
+/**
+ * Documents, their bytes and pages. An owner is an account id, or null where there is no authentication. No index
+ * serves `is not distinct from`: where the owner alone finds the rows, the two cases are spelled out.
+ */
 
 // The row holds its own JSON but for what another row says of it.
 const DOCUMENT_JSON = `d.fields || ', "superseded_by_id" : '
@@ -22,7 +25,7 @@ export const readDocuments: ReadStatement = {
   text: `
     with found as (
       select d.* from document d
-      where d.owner_id is not distinct from $1::int and d.deleted_at is null
+      where (d.owner_id = $1::int or ($1::int is null and d.owner_id is null)) and d.deleted_at is null
         and ($2::text is null or d.kind = $2) and ($3::text is null or d.tags @> array[$3::text])
         and ($5::boolean or not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null))
         and ($4::text is null
@@ -113,7 +116,8 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =
     select id, true as created from inserted
     union all
     select id, false from document
-    where owner_id is not distinct from ${d.ownerId}::int and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
+    where (owner_id = ${d.ownerId}::int or (${d.ownerId}::int is null and owner_id is null))
+      and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
 
 /** Soft-deletes; `protected` true means it was refused, no row that there is no such document. */
