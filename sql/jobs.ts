@@ -17,6 +17,8 @@ export interface JobSpec {
   readonly priority: number
   readonly run_at: string | null
   readonly request_id: string | null
+  /** How many jobs added by one call may share a delivery. */
+  readonly together: number
 }
 
 const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })

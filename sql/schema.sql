@@ -346,7 +346,7 @@ begin
   end loop;
 
   select coalesce(array_agg((s ->> 'id')::uuid), '{}') into send from jsonb_array_elements(specs) s;
-  perform job_send(send);
+  perform job_send(send, coalesce((select max((s ->> 'together')::integer) from jsonb_array_elements(specs) s), 1));
 
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'actor' is null;
@@ -473,16 +473,24 @@ begin
   end if;
 end $function$;
 
-CREATE OR REPLACE FUNCTION public.job_send(ids uuid[])
+CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 1)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 begin
   if cardinality(ids) = 0 then return; end if;
-  perform graphile_worker.add_jobs(array_agg((
-    job.name, json_build_object('id', job.id, 'delivery', job.delivery), null, job.run_at, 32000, null,
-    job.priority, null)::graphile_worker.job_spec order by job.ordinal))
-  from job where job.id = any(ids) and job.status = 'sent';
+  perform graphile_worker.add_jobs(array_agg((name, payload, null, run_at, 32000, null, priority, null)::graphile_worker.job_spec
+    order by first))
+  from (
+    select name, run_at, priority, min(ordinal) as first, case when count(*) = 1
+      then json_build_object('id', (array_agg(id))[1], 'delivery', min(delivery))
+      else json_build_object('jobs', json_agg(json_build_array(id, delivery) order by ordinal)) end as payload
+    from (
+      select job.id, job.name, job.run_at, job.priority, job.ordinal, job.delivery, case when job.actor is null
+        then (row_number() over (partition by job.name, job.run_at, job.priority, job.actor order by job.ordinal) - 1) / together
+        else -job.ordinal end as part
+      from job where job.id = any(ids) and job.status = 'sent') sent
+    group by name, run_at, priority, part) deliveries;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.job_send_heads(actors text[])

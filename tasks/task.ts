@@ -83,6 +83,10 @@ export async function enqueueMany<P, R>(
   return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
 }
 
+// Jobs of this kind are short and run side by side: a delivery each would be most of their cost. Those that fill a
+// thread go out one by one, so that whichever worker is free takes the next.
+const IO_TOGETHER = 25
+
 function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOptions): JobSpec {
   return {
     id: uuidv7(),
@@ -96,5 +100,6 @@ function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOpti
     priority: task.priority ?? 0,
     run_at: options.delayMs === undefined ? null : new Date(Date.now() + options.delayMs).toISOString(),
     request_id: options.requestId ?? null,
+    together: task.pool === 'io' ? IO_TOGETHER : 1,
   }
 }

@@ -30,6 +30,10 @@ export interface QueueRunnerOptions {
 
 // Deliveries that an io group has in hand at once, and fetches at once.
 const IO_SLOTS = 512
+// Jobs that a group has claimed at once: a delivery may stand for several.
+const MOST_JOBS = 1024
+// What was not begun when the worker stops goes back to the queue, for others.
+const STOPPING = 'The worker stops'
 // What is fetched by polling was only missed by LISTEN: waking up is the rule.
 const POLL_MS = 1000
 // What a runner that is ending may take once nothing is in its hands.
@@ -45,10 +49,13 @@ const LIVED_MS = 60_000
 export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
   const { queue, log } = given
   const inHand = new Set<Promise<void>>()
+  const room = createRoom(MOST_JOBS)
   const options: QueueRunnerOptions = {
     ...given,
     deliver: (id, delivery) => {
-      const one = given.deliver(id, delivery).finally(() => inHand.delete(one))
+      const one = room
+        .enter(() => (stopped ? Promise.reject(new Error(STOPPING)) : given.deliver(id, delivery)))
+        .finally(() => inHand.delete(one))
       inHand.add(one)
       return one
     },
@@ -144,17 +151,49 @@ function taskList({ tasks, cron, deliver }: QueueRunnerOptions): TaskList {
   const list: TaskList = {}
   for (const task of tasks) {
     list[task.name] = (payload) => {
-      const { id, delivery } = payload as { id: string; delivery: number }
-      return deliver(id, delivery)
+      const given = payload as { id: string; delivery: number } | { jobs: [id: string, delivery: number][] }
+      if ('id' in given) return deliver(given.id, given.delivery)
+      return allOf(given.jobs.map(([id, delivery]) => deliver(id, delivery)))
     }
   }
   for (const [identifier, entry] of cron) list[`cron:${identifier}`] = () => entry.run()
   return list
 }
 
+/** Waits for all, and then fails if one has: a delivery goes back only when nothing of it is in hand any more. */
+async function allOf(works: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+/** Lets so many in at a time; the others wait in order. */
+function createRoom(places: number): { enter(work: () => Promise<void>): Promise<void> } {
+  // Taken from by a moving head: shifting an array of thousands moves them all.
+  let waiting: (() => void)[] = []
+  let head = 0
+  let free = places
+  return {
+    enter: async (work) => {
+      if (free > 0) free--
+      else await new Promise<void>((resolve) => waiting.push(resolve))
+      try {
+        await work()
+      } finally {
+        const next = waiting[head++]
+        if (head >= waiting.length) {
+          waiting = []
+          head = 0
+        }
+        if (next === undefined) free++
+        else next()
+      }
+    },
+  }
+}
+
 function queueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
-    if (level === 'error') log.error({ queue, meta }, message)
+    if (level === 'error' && !message.includes(STOPPING)) log.error({ queue, meta }, message)
     // Slots outnumber connections on purpose: our tasks do not use the queue's pool.
     else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
   })

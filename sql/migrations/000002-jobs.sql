@@ -80,18 +80,27 @@ create function actor_lock_key(actor text) returns bigint
   language sql immutable parallel safe
   return hashtextextended('millrace.actor:' || actor, 0);
 
--- Puts a delivery for each of these `sent` jobs into the queue, in one statement and with one NOTIFY.
-create function job_send(ids uuid[]) returns void language plpgsql as $$
+-- Puts deliveries for these `sent` jobs into the queue, in one statement and with one NOTIFY: one each, or one for up
+-- to `together` jobs of a task without actors. A delivery for several carries the number of each.
+create function job_send(ids uuid[], together integer default 1) returns void language plpgsql as $$
 begin
   if cardinality(ids) = 0 then return; end if;
-  perform graphile_worker.add_jobs(array_agg((
-    job.name, json_build_object('id', job.id, 'delivery', job.delivery), null, job.run_at, 32000, null,
-    job.priority, null)::graphile_worker.job_spec order by job.ordinal))
-  from job where job.id = any(ids) and job.status = 'sent';
+  perform graphile_worker.add_jobs(array_agg((name, payload, null, run_at, 32000, null, priority, null)::graphile_worker.job_spec
+    order by first))
+  from (
+    select name, run_at, priority, min(ordinal) as first, case when count(*) = 1
+      then json_build_object('id', (array_agg(id))[1], 'delivery', min(delivery))
+      else json_build_object('jobs', json_agg(json_build_array(id, delivery) order by ordinal)) end as payload
+    from (
+      select job.id, job.name, job.run_at, job.priority, job.ordinal, job.delivery, case when job.actor is null
+        then (row_number() over (partition by job.name, job.run_at, job.priority, job.actor order by job.ordinal) - 1) / together
+        else -job.ordinal end as part
+      from job where job.id = any(ids) and job.status = 'sent') sent
+    group by name, run_at, priority, part) deliveries;
 end $$;
 
 -- Adds jobs, in the caller's transaction. Each spec: id, name, queue, owner_id, actor, when_busy, payload,
--- max_tries, priority, run_at, request_id. Answers, in order, the id each spec became: its own, or the id of
+-- max_tries, priority, run_at, request_id, together. Answers, in order, the id each spec became: its own, or the id of
 -- the live job of its actor that it joined.
 create function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql as $$
@@ -134,7 +143,7 @@ begin
   end loop;
 
   select coalesce(array_agg((s ->> 'id')::uuid), '{}') into send from jsonb_array_elements(specs) s;
-  perform job_send(send);
+  perform job_send(send, coalesce((select max((s ->> 'together')::integer) from jsonb_array_elements(specs) s), 1));
 
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'actor' is null;

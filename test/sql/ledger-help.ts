@@ -68,6 +68,7 @@ export function spec(fields: Partial<JobSpec> = {}): JobSpec {
     priority: 0,
     run_at: null,
     request_id: null,
+    together: 1,
     ...fields,
   }
 }
