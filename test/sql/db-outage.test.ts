@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { createDatabase, type Database, nothing, sql } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { startProxy } from './proxy.ts'
+
+const { url, query } = await testDatabase()
+await query('create table mark (id integer generated always as identity, what text not null)')
+
+const opened: Database[] = []
+after(() => Promise.all(opened.map((db) => db.close())))
+
+function open(
+  applicationName: string,
+  options: { at?: string; size?: number; validateRows?: boolean } = {},
+): Database {
+  const db = createDatabase({
+    url: options.at ?? url,
+    applicationName,
+    size: options.size ?? 4,
+    validateRows: options.validateRows ?? false,
+  })
+  opened.push(db)
+  return db
+}
+
+const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
+const mark = (what: string) => sql.type(nothing)`insert into mark (what) values (${what})`
+const marks = async (what: string): Promise<number> =>
+  (await query('select id from mark where what = $1', [what])).length
+const terminate = (name: string) =>
+  query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
+const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
+const isDown = isFailure('database.down')
+
+describe('a database pool', () => {
+  test('connects at its first query, and says who it is', async () => {
+    const db = open('pool-lazy')
+    const backends = () => query(`select 1 from pg_stat_activity where application_name = 'pool-lazy'`)
+    assert.deepEqual(await backends(), [])
+    assert.deepEqual(await db.one(select), { n: 1 })
+    assert.equal((await backends()).length, 1)
+    assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0 })
+  })
+
+  test('has as many connections as it may, and the others wait', async () => {
+    const db = open('pool-size', { size: 3 })
+    const sleep = sql.type(nothing)`select pg_sleep(0.2)`
+    const all = Promise.all(Array.from({ length: 7 }, () => db.any(sleep)))
+    await until('all connections are in use', () => db.usage().active === 3)
+    assert.ok(db.usage().waiting > 0)
+    await all
+    const backends = await query(`select 1 from pg_stat_activity where application_name = 'pool-size'`)
+    assert.equal(backends.length, 3)
+  })
+
+  test('without row validation rows pass as they are; numbers and times are what JSON can carry', async () => {
+    const db = open('pool-types')
+    const wrong = sql.type(z.object({ n: z.string() }))`select 1 as n`
+    assert.deepEqual(await db.one(wrong), { n: 1 })
+    const types = sql.type(
+      nothing,
+    )`select 9007199254740991::bigint as big, 1.5::numeric as num, 'x'::text as text, true as flag,
+      '2026-01-02'::date as day, null::int as nothing, '{"a": [1]}'::jsonb as json, array['a']::text[] as list`
+    assert.deepEqual(await db.one(types), {
+      big: 9007199254740991,
+      num: 1.5,
+      text: 'x',
+      flag: true,
+      day: '2026-01-02',
+      nothing: null,
+      json: { a: [1] },
+      list: ['a'],
+    })
+    await assert.rejects(open('pool-strict', { validateRows: true }).one(wrong), /validation|schema/i)
+  })
+
+  test('a server that is not there is an outage, and not for ever', async () => {
+    const proxy = await startProxy(url)
+    after(() => proxy.close())
+    const db = open('pool-absent', { at: proxy.url })
+    await proxy.refuse()
+    for (let i = 0; i < 3; i++) await assert.rejects(db.one(select), isDown)
+    await assert.rejects(
+      db.transaction((tx) => tx.one(select)),
+      isDown,
+    )
+    await proxy.accept()
+    assert.deepEqual(await db.one(select), { n: 1 })
+  })
+
+  test('a server that goes away and comes back', async () => {
+    const proxy = await startProxy(url)
+    after(() => proxy.close())
+    const db = open('pool-restart', { at: proxy.url })
+    await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
+    await proxy.refuse()
+    for (let i = 0; i < 6; i++) await assert.rejects(db.one(select), isDown)
+    await proxy.accept()
+    await until('it answers again', () => db.one(select).catch(() => null), 5000)
+    assert.deepEqual(
+      await Promise.all([1, 2, 3, 4].map(() => db.one(select))),
+      [1, 2, 3, 4].map(() => ({ n: 1 })),
+    )
+  })
+
+  test('a query that is cut off fails as an outage; idle connections that were cut are not noticed for long', async () => {
+    const db = open('pool-cut')
+    const cut = assert.rejects(db.any(sql.type(nothing)`select pg_sleep(30)`), isDown)
+    await until(
+      'it runs',
+      async () =>
+        (
+          await query(
+            `select 1 from pg_stat_activity where application_name = 'pool-cut' and state = 'active'`,
+          )
+        ).length > 0,
+    )
+    await terminate('pool-cut')
+    await cut
+    await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
+    await terminate('pool-cut')
+    await delay(100)
+    const answers = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => db.one(select)))
+    for (const answer of answers)
+      if (answer.status === 'rejected') assert.ok(isDown(answer.reason), String(answer.reason))
+    assert.deepEqual(await db.one(select), { n: 1 })
+  })
+
+  test('a transaction that is cut off left nothing behind', async () => {
+    const db = open('pool-cut-transaction')
+    await assert.rejects(
+      db.transaction(async (tx) => {
+        await tx.run(mark('cut'))
+        await terminate('pool-cut-transaction')
+        await tx.run(mark('cut'))
+      }),
+      isDown,
+    )
+    assert.equal(await marks('cut'), 0)
+    await db.transaction((tx) => tx.run(mark('whole')))
+    assert.equal(await marks('whole'), 1)
+  })
+
+  test('statements that wait too long for a lock, or are cancelled, are busy', async () => {
+    const db = open('pool-busy')
+    const holder = open('pool-holder')
+    await holder.transaction(async (tx) => {
+      await tx.run(sql.type(nothing)`lock table mark in access exclusive mode`)
+      const waiting = query('set lock_timeout = 50; insert into mark (what) values (1)')
+      await assert.rejects(waiting, { code: '55P03' })
+    })
+    const slow = assert.rejects(db.any(sql.type(nothing)`select pg_sleep(30)`), isFailure('database.busy'))
+    await until(
+      'it runs',
+      async () =>
+        (
+          await query(
+            `select 1 from pg_stat_activity where application_name = 'pool-busy' and state = 'active'`,
+          )
+        ).length > 0,
+    )
+    await query(`select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'pool-busy'`)
+    await slow
+  })
+
+  test('settings of a transaction end with it, though connections are not reset', async () => {
+    const db = open('pool-settings', { size: 1 })
+    await db.transaction((tx) => tx.run(sql.type(nothing)`set local statement_timeout = '7s'`))
+    const { setting } = await db.one(
+      sql.type(z.object({ setting: z.string() }))`select current_setting('statement_timeout') as setting`,
+    )
+    assert.notEqual(setting, '7s')
+  })
+
+  test('closing waits for nobody who never asked', async () => {
+    const db = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
+    await db.close()
+    const used = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
+    await used.one(select)
+    await used.close()
+    await until(
+      'no backend is left',
+      async () =>
+        (await query(`select 1 from pg_stat_activity where application_name = 'pool-close'`)).length === 0,
+    )
+  })
+})

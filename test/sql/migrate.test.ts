@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { dumpSchema } from '../../sql/dump.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { migrationNames } from '../../sql/migrations.ts'
+import { withClient } from './ledger-help.ts'
+
+const base = process.env.TEST_DATABASE_URL
+if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
+const admin = await connect({ url: base, applicationName: 'migrate-test' })
+const made: string[] = []
+after(async () => {
+  for (const name of made) await admin.query(`drop database ${name} with (force)`)
+  await admin.end()
+})
+
+/** The URL of an empty database. */
+async function empty(): Promise<string> {
+  const name = `migrate_${process.pid}_${made.length}`
+  await admin.query(`create database ${name}`)
+  made.push(name)
+  return base!.replace(/\/postgres($|\?)/, `/${name}$1`)
+}
+
+const rowsOf = (url: string, text: string) =>
+  withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
+const names = await migrationNames()
+
+describe('migrate', () => {
+  test('brings an empty database to the schema, in the order of the numbers', async () => {
+    const url = await empty()
+    assert.deepEqual(await migrate(url), names)
+    const recorded = await rowsOf(url, 'select name from migration order by applied_at, name')
+    assert.deepEqual(
+      recorded.map((row) => row.name),
+      names,
+    )
+    const [queue] = await rowsOf(
+      url,
+      `select to_regclass('graphile_worker._private_jobs') is not null as there`,
+    )
+    assert.equal(queue!.there, true)
+  })
+
+  test('done twice, it changes nothing', async () => {
+    const url = await empty()
+    await migrate(url)
+    const before = [await dumpSchema(url), await rowsOf(url, 'select * from migration order by name')]
+    assert.deepEqual(await migrate(url), [])
+    assert.deepEqual(
+      [await dumpSchema(url), await rowsOf(url, 'select * from migration order by name')],
+      before,
+    )
+  })
+
+  test('of several at once one does the work', async () => {
+    const url = await empty()
+    const applied = await Promise.all([migrate(url), migrate(url), migrate(url)])
+    assert.deepEqual(
+      applied.filter((one) => one.length > 0),
+      [names],
+    )
+  })
+
+  test('one that fails says which, leaves nothing of itself, and keeps what came before', async () => {
+    const url = await empty()
+    await rowsOf(url, 'create table job_event (nothing integer)')
+    await assert.rejects(migrate(url), (error: Error & { cause?: { code?: string } }) => {
+      assert.match(error.message, /000002-jobs\.sql/)
+      assert.equal(error.cause?.code, '42P07')
+      return true
+    })
+    assert.deepEqual(await rowsOf(url, 'select name from migration'), [{ name: names[0] }])
+    const [left] = await rowsOf(
+      url,
+      `select to_regclass('job') as job, to_regclass('worker_lease') as lease, to_regclass('account') as account`,
+    )
+    assert.deepEqual(left, { job: null, lease: null, account: 'account' })
+    await rowsOf(url, 'drop table job_event')
+    assert.deepEqual(await migrate(url), names.slice(1))
+  })
+
+  test('one that is applied in part goes on where it stopped', async () => {
+    const url = await empty()
+    await migrate(url)
+    const last = names.at(-1)!
+    await rowsOf(url, `delete from migration where name = '${last}'`)
+    await assert.rejects(migrate(url), new RegExp(last.replace('.', '\\.')))
+    assert.equal((await rowsOf(url, 'select name from migration')).length, names.length - 1)
+  })
+
+  test('no connection is left behind, whatever came of it', async () => {
+    const url = await empty()
+    await migrate(url)
+    await rowsOf(url, `delete from migration`)
+    await assert.rejects(migrate(url))
+    const { rows } = await admin.query(`select application_name from pg_stat_activity where datname = $1`, [
+      new URL(url).pathname.slice(1),
+    ])
+    assert.deepEqual(rows, [])
+  })
+})

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Database } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { listen } from '../../sql/listen.ts'
+import { createPublisher, JOB_EVENTS } from '../../sql/notify.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+const { url, db } = await testDatabase()
+const heard: { readonly at: number; readonly payload: string }[] = []
+const listener = await listen({
+  url,
+  applicationName: 'notify-test',
+  channels: { [JOB_EVENTS]: (payload) => void heard.push({ at: Date.now(), payload }) },
+  onReconnect: () => {},
+  onError: () => {},
+})
+after(() => listener.close())
+
+/** A publisher on a database that counts its statements and can fail them. */
+function open() {
+  const errors: unknown[] = []
+  let statements = 0
+  let failing = false
+  const counting = {
+    ...db,
+    run: (query: Parameters<Database['run']>[0]) => {
+      statements++
+      return failing ? Promise.reject(new Error('down')) : db.run(query)
+    },
+  }
+  const publisher = createPublisher(counting, (error) => void errors.push(error))
+  heard.length = 0
+  const fail = (value: boolean): void => {
+    failing = value
+  }
+  return { publisher, errors, statements: () => statements, fail }
+}
+
+const ids = (count: number): string[] => Array.from({ length: count }, () => uuidv7())
+const named = (): string[] => heard.flatMap(({ payload }) => payload.split(' '))
+
+describe('a publisher', { concurrency: false }, () => {
+  test('sends the first of a burst at once, and the rest together', async () => {
+    const { publisher, statements } = open()
+    const [first, ...rest] = ids(100)
+    publisher.mark(first!)
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(statements(), 1)
+    await until('the first is heard', () => heard.length === 1)
+    for (const id of rest) publisher.mark(id)
+    await publisher.close()
+    await until('all are heard', () => named().length === 100)
+    assert.deepEqual(named().sort(), [first!, ...rest].sort())
+    assert.equal(statements(), 2)
+  })
+
+  test('a thousand marks over half a second are few statements, 25 ms apart, and every job is named', async () => {
+    const { publisher, statements } = open()
+    const all = ids(1000)
+    for (const [i, id] of all.entries()) {
+      publisher.mark(id)
+      if (i % 20 === 19) await delay(10)
+    }
+    await publisher.close()
+    await until('all are heard', () => new Set(named()).size === 1000)
+    assert.ok(statements() <= 30, `${statements()} statements`)
+    const times = [...new Set(heard.map(({ at }) => at))]
+    const gaps = times.slice(1).map((at, i) => at - times[i]!)
+    assert.ok(gaps.filter((gap) => gap > 5 && gap < 15).length <= 3, `gaps of ${gaps.join(' ')} ms`)
+  })
+
+  test('the same job marked again and again is named once per statement', async () => {
+    const { publisher } = open()
+    const id = uuidv7()
+    for (let i = 0; i < 500; i++) publisher.mark(id)
+    await publisher.close()
+    await delay(50)
+    assert.deepEqual(
+      heard.map(({ payload }) => payload),
+      [id],
+    )
+  })
+
+  test('a payload stays within what NOTIFY takes; many are cut, and beyond all bounds a star stands for all', async () => {
+    const { publisher, statements } = open()
+    for (const id of ids(9_000)) publisher.mark(id)
+    await publisher.close()
+    await until('all are heard', () => named().length === 9_000)
+    assert.ok(heard.every(({ payload }) => Buffer.byteLength(payload) < 8000))
+    assert.equal(statements(), 1)
+    heard.length = 0
+    for (const id of ids(50_000)) publisher.mark(id)
+    await publisher.close()
+    await until('it is heard', () => heard.length > 0)
+    assert.deepEqual(
+      heard.map(({ payload }) => payload),
+      ['*'],
+    )
+  })
+
+  test('a notification that can not be sent is told, and the next one goes out', async () => {
+    const { publisher, errors, fail } = open()
+    fail(true)
+    publisher.mark(uuidv7())
+    publisher.mark(uuidv7())
+    await until('the failure is told', () => errors.length === 1)
+    fail(false)
+    const id = uuidv7()
+    publisher.mark(id)
+    await until('it is heard', () => heard.length === 1)
+    assert.deepEqual([named(), errors.length], [[id], 1])
+    await publisher.close()
+  })
+
+  test('what is marked while a statement is under way goes out with the next one, also before the close', async () => {
+    const { publisher } = open()
+    const all = ids(40)
+    for (const id of all) {
+      publisher.mark(id)
+      await delay(1)
+    }
+    await publisher.close()
+    await until('all are heard', () => new Set(named()).size === 40)
+    await publisher.close()
+  })
+})
