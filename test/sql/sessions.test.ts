@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import {
+  anyAccount,
+  credentials,
+  deleteExpiredRefreshTokens,
+  insertAccount,
+  insertSession,
+  refreshSession,
+  revokeSession,
+  upsertAdmin,
+} from '../../sql/accounts.ts'
+import { Failure } from '../../sql/errors.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+
+const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
+let counter = 0
+
+async function account(fields: { isActive?: boolean } = {}): Promise<number> {
+  const row = await db.one(
+    insertAccount({
+      email: `a${++counter}@example.com`,
+      passwordHash: 'x',
+      fullName: null,
+      role: 'user',
+      isActive: fields.isActive ?? true,
+    }),
+  )
+  return row.id
+}
+
+/** A session and its first token. */
+async function session(accountId?: number, seconds = 60) {
+  const id = randomUUID()
+  const owner = accountId ?? (await account())
+  const token = `first ${id}`
+  await db.run(insertSession(id, owner, digest(token), seconds))
+  return { id, owner, token }
+}
+
+const refresh = (presented: string, successor: string, seconds = 60) =>
+  db.maybeOne(refreshSession(digest(presented), digest(successor), seconds))
+const revoked = async (id: string): Promise<boolean> =>
+  (await query('select revoked_at is not null as r from session where id = $1', [id]))[0]!.r as boolean
+
+describe('sessions', () => {
+  test('a token is exchanged for its successor, which lives as long again', async () => {
+    const { id, owner, token } = await session(undefined, 10)
+    assert.deepEqual(await refresh(token, 'second', 1000), {
+      account_id: owner,
+      session_id: id,
+      role: 'user',
+    })
+    const tokens = await query(
+      `select rotated_at is null as current, expires_at > now() + interval '900 s' as late from refresh_token where session_id = $1 order by created_at`,
+      [id],
+    )
+    assert.deepEqual(tokens, [
+      { current: false, late: false },
+      { current: true, late: true },
+    ])
+    for (let i = 2; i < 10; i++)
+      assert.notEqual(await refresh(i === 2 ? 'second' : `step ${i}`, `step ${i + 1}`), null)
+  })
+
+  test('a replay answers nothing and ends the family: the thief and the owner both', async () => {
+    const { id, token } = await session()
+    await refresh(token, 'current')
+    assert.equal(await refresh(token, 'stolen'), null)
+    assert.equal(await revoked(id), true)
+    assert.equal(await refresh('current', 'next'), null)
+    assert.deepEqual(
+      await query('select 1 from refresh_token where digest = any($1)', [[digest('stolen'), digest('next')]]),
+      [],
+    )
+  })
+
+  test('replay of one session leaves others of the account alone', async () => {
+    const owner = await account()
+    const [one, two] = [await session(owner), await session(owner)]
+    await refresh(one.token, 'one more')
+    await refresh(one.token, 'replay')
+    assert.deepEqual([await revoked(one.id), await revoked(two.id)], [true, false])
+    assert.notEqual(await refresh(two.token, 'two more'), null)
+  })
+
+  test('unknown, expired, revoked, and of an account that is not active or is gone: nothing, and no replay', async () => {
+    assert.equal(await refresh('never heard of', 'x1'), null)
+    const expired = await session(undefined, -1)
+    assert.equal(await refresh(expired.token, 'x2'), null)
+    assert.equal(await revoked(expired.id), false)
+    const inactive = await session(await account({ isActive: false }))
+    assert.equal(await refresh(inactive.token, 'x3'), null)
+    const over = await session()
+    await db.run(revokeSession(null, over.id))
+    assert.equal(await refresh(over.token, 'x4'), null)
+    const gone = await session()
+    await query('delete from account where id = $1', [gone.owner])
+    assert.equal(await refresh(gone.token, 'x5'), null)
+    assert.deepEqual(
+      await query('select 1 from refresh_token where digest = any($1)', [
+        ['x1', 'x2', 'x3', 'x4', 'x5'].map(digest),
+      ]),
+      [],
+    )
+  })
+
+  test('a token is not its own successor', async () => {
+    const { token } = await session()
+    await assert.rejects(refresh(token, token))
+    assert.notEqual(await refresh(token, 'another'), null)
+  })
+
+  test('of many exchanges of one token at once one wins, and what it got is the only token that can still be valid', async () => {
+    for (let round = 0; round < 15; round++) {
+      const { id, token } = await session()
+      const names = Array.from({ length: 8 }, (_, i) => `${id} ${i}`)
+      const answers = await Promise.all(names.map((name) => refresh(token, name)))
+      assert.equal(answers.filter((answer) => answer !== null).length, 1)
+      const current = await query(
+        'select digest from refresh_token where session_id = $1 and rotated_at is null',
+        [id],
+      )
+      const winner = names[answers.findIndex((answer) => answer !== null)]!
+      assert.deepEqual(
+        current.map((row) => row.digest),
+        [digest(winner)],
+      )
+      assert.equal(await revoked(id), true, 'the others were replays')
+      assert.deepEqual(
+        (await Promise.all([token, ...names].map((name) => refresh(name, `late ${name}`)))).filter(Boolean),
+        [],
+      )
+    }
+  })
+
+  test('tokens of one family, used at once by many: never two that are valid', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id, token } = await session()
+      const known = [token]
+      await Promise.all(
+        Array.from({ length: 6 }, async (_, user) => {
+          for (let i = 0; i < 5; i++) {
+            const name = `${id} ${user} ${i}`
+            const last = known.at(-1)!
+            if ((await refresh(last, name)) !== null) known.push(name)
+          }
+        }),
+      )
+      const [row] = await query(
+        'select count(*)::int as n from refresh_token where session_id = $1 and rotated_at is null',
+        [id],
+      )
+      assert.equal(row!.n, 1)
+    }
+  })
+
+  test('signing out by refresh token or by session; either may be absent', async () => {
+    const [one, two, three] = [await session(), await session(), await session()]
+    await db.run(revokeSession(digest(one.token), null))
+    await db.run(revokeSession(null, two.id))
+    await db.run(revokeSession(null, null))
+    await db.run(revokeSession(digest('unknown'), randomUUID()))
+    assert.deepEqual(await Promise.all([one, two, three].map(({ id }) => revoked(id))), [true, true, false])
+    await refresh(three.token, 'three more')
+    await db.run(revokeSession(digest(three.token), null))
+    assert.equal(await revoked(three.id), true, 'by a token that was exchanged already, too')
+  })
+
+  test('expired tokens are removed in batches, sessions with their last', async () => {
+    await query('delete from session')
+    const [old, mixed] = [await session(undefined, -10), await session(undefined, -10)]
+    await query(
+      `insert into refresh_token (digest, session_id, expires_at, rotated_at) select sha256(n::text::bytea), $1, now() - interval '1 h', now() from generate_series(1, 25) n`,
+      [old.id],
+    )
+    await query(
+      `insert into refresh_token (digest, session_id, expires_at, rotated_at) values (sha256('fresh'), $1, now() + interval '1 h', now())`,
+      [mixed.id],
+    )
+    const counts: number[] = []
+    for (let i = 0; i < 4; i++) counts.push((await db.one(deleteExpiredRefreshTokens(10))).count)
+    assert.deepEqual(counts, [10, 10, 7, 0])
+    assert.deepEqual(await query('select id from session'), [{ id: mixed.id }])
+  })
+})
+
+describe('accounts', () => {
+  test('one email is one account, and saying so is a failure that clients understand', async () => {
+    const first = {
+      email: 'same@example.com',
+      passwordHash: 'x',
+      fullName: 'N',
+      role: 'user' as const,
+      isActive: true,
+    }
+    const made = await db.one(insertAccount(first))
+    assert.deepEqual(
+      { ...JSON.parse(made.json), created_at: '', id: 0 },
+      {
+        id: 0,
+        email: 'same@example.com',
+        full_name: 'N',
+        is_active: true,
+        is_verified: false,
+        role: 'user',
+        last_login: null,
+        created_at: '',
+        updated_at: null,
+      },
+    )
+    await assert.rejects(
+      db.one(insertAccount(first)),
+      (error) => error instanceof Failure && error.code === 'account.email_taken',
+    )
+    assert.deepEqual(await db.maybeOne(credentials('same@example.com')), {
+      id: made.id,
+      password_hash: 'x',
+      role: 'user',
+      is_active: true,
+    })
+    assert.equal(await db.maybeOne(credentials('other@example.com')), null)
+    assert.deepEqual(await db.one(anyAccount()), { any: true })
+  })
+
+  test('the admin of the settings is made, or made an active admin; its password stays', async () => {
+    assert.equal((await db.maybeOne(upsertAdmin('root@example.com', 'hash 1')))?.created, true)
+    assert.equal(await db.maybeOne(upsertAdmin('root@example.com', 'hash 2')), null)
+    await query(`update account set role = 'user', is_active = false where email = 'root@example.com'`)
+    assert.equal((await db.maybeOne(upsertAdmin('root@example.com', 'hash 3')))?.created, false)
+    const row = await db.one(credentials('root@example.com'))
+    assert.deepEqual([row.role, row.is_active, row.password_hash], ['admin', true, 'hash 1'])
+  })
+})
