@@ -24,20 +24,8 @@ export const claimKey = (
   lockSeconds: number,
 ): Query<Claim> =>
   sql.type(Claim)`
-    with taken as (
-      insert into idempotency_key (scope, key, fingerprint, locked_until)
-      values (${scope}, ${key}, ${sql.binary(fingerprint)}, now() + make_interval(secs => ${lockSeconds}))
-      on conflict on constraint idempotency_key_pkey do update
-        set fingerprint = excluded.fingerprint, locked_until = excluded.locked_until, created_at = now(),
-          status = null, headers = null, body = null, job_id = null
-        where idempotency_key.created_at < now() - interval '24 hours'
-          or (idempotency_key.status is null and idempotency_key.job_id is null and idempotency_key.locked_until < now())
-      returning true
-    )
-    select exists (select from taken) as fresh, coalesce(k.fingerprint = ${sql.binary(fingerprint)}, true) as same,
-      k.status, k.headers, k.body, k.job_id
-    from (select 1) one left join idempotency_key k
-      on k.scope = ${scope} and k.key = ${key} and not exists (select from taken)`
+    select fresh, same, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)},
+      make_interval(secs => ${lockSeconds}::float8))`
 
 /** Ties a key to the job that answers for it, in the transaction that enqueues the job. */
 export const tieKeyToJob = (scope: string, key: string, jobId: string): Query<unknown> =>

@@ -242,6 +242,25 @@ AS $function$
     'supersedes_id', supersedes_id, 'tags', tags, 'created_at', iso(created_at), 'updated_at', iso(updated_at))::text, -1)
 $function$;
 
+CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea, lock interval)
+ RETURNS TABLE(fresh boolean, same boolean, status smallint, headers jsonb, body text, job_id uuid)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+begin
+  insert into idempotency_key as k (scope, key, fingerprint, locked_until)
+  values (idempotency_claim.scope, idempotency_claim.key, idempotency_claim.fingerprint, now() + lock)
+  on conflict on constraint idempotency_key_pkey do update
+    set fingerprint = excluded.fingerprint, locked_until = excluded.locked_until, created_at = now(),
+      status = null, headers = null, body = null, job_id = null
+    where k.created_at < now() - interval '24 hours'
+      or (k.status is null and k.job_id is null and k.locked_until < now());
+  fresh := found;
+  -- A statement of its own: it sees what the transaction has left that the first one waited for.
+  return query select fresh, k.fingerprint = idempotency_claim.fingerprint, k.status, k.headers, k.body, k.job_id
+    from idempotency_key k where k.scope = idempotency_claim.scope and k.key = idempotency_claim.key;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
