@@ -117,6 +117,37 @@ describe('job_enqueue', () => {
     )
   })
 
+  test('short jobs without actors share deliveries of so many, of one task, time and priority each', async () => {
+    const together = (fields: Parameters<typeof spec>[0]) =>
+      spec({ name: 'test.together', together: 10, ...fields })
+    const plain = Array.from({ length: 25 }, () => together({}))
+    const urgent = Array.from({ length: 3 }, () => together({ priority: -1 }))
+    const other = Array.from({ length: 2 }, () => together({ name: 'test.elsewhere' }))
+    const actors = [together({ actor: 't1' }), together({ actor: 't2' })]
+    await ledger.enqueue(...plain, ...urgent, ...other, ...actors)
+    const rowsOf = async (some: readonly { id: string }[]) => {
+      const found = await ledger.deliveries(...some.map((job) => job.id))
+      assert.deepEqual(
+        found.map((d) => [d.id, d.delivery]),
+        some.map((job) => [job.id, 1]),
+        'each once, in order',
+      )
+      return [...new Set(found.map((d) => d.row))].map((row) => found.filter((d) => d.row === row).length)
+    }
+    assert.deepEqual(await rowsOf(plain), [10, 10, 5])
+    assert.deepEqual([await rowsOf(urgent), await rowsOf(other), await rowsOf(actors)], [[3], [2], [1, 1]])
+  })
+
+  test('what is sent again, or sent from a mailbox, has a delivery of its own', async () => {
+    const jobs = Array.from({ length: 3 }, () => spec({ together: 10 }))
+    await ledger.enqueue(...jobs)
+    const lease = await ledger.lease()
+    for (const { id } of jobs) await ledger.claim(id, lease)
+    await ledger.finish(...jobs.map(({ id }) => ({ id, attempt: 1, outcome: 'release' as const })))
+    const again = (await ledger.deliveries(...jobs.map(({ id }) => id))).filter((d) => d.delivery === 2)
+    assert.equal(new Set(again.map((d) => d.row)).size, 3)
+  })
+
   test('no specs, or none to send, is no error', async () => {
     assert.deepEqual(await ledger.enqueue(), [])
     await ledger.enqueue(spec({ actor: 'c1' }))

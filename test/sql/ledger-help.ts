@@ -51,6 +51,8 @@ export interface Delivery {
   readonly run_at: Date
   readonly priority: number
   readonly locked_by: string | null
+  /** Its row in the queue: jobs without actors can share one. */
+  readonly row: number
 }
 
 export const TERMINAL = ['done', 'failed', 'cancelled']
@@ -103,10 +105,12 @@ export function ledgerOf({ db, query }: TestDatabase) {
 
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
-      `select j.payload ->> 'id' as id, (j.payload ->> 'delivery')::int as delivery, t.identifier as task, j.run_at,
-         j.priority::int as priority, j.locked_by
+      `select one ->> 0 as id, (one ->> 1)::int as delivery, t.identifier as task, j.run_at,
+         j.priority::int as priority, j.locked_by, j.id::int as row
        from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
-       where cardinality($1::text[]) = 0 or j.payload ->> 'id' = any($1) order by j.id`,
+       cross join lateral json_array_elements(coalesce(j.payload -> 'jobs',
+         json_build_array(json_build_array(j.payload -> 'id', j.payload -> 'delivery')))) with ordinality jobs (one, place)
+       where cardinality($1::text[]) = 0 or one ->> 0 = any($1) order by j.id, place`,
       [ids],
     )) as unknown as Delivery[]
 

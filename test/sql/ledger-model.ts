@@ -68,11 +68,20 @@ export async function createWorld(base: TestDatabase) {
   const ends = new Map<string, number>()
   const claims = new Map<string, { lease: string; delivery: number }>()
 
-  const remove = ({ id, delivery }: { id: string; delivery: number }) =>
-    query(
-      `delete from graphile_worker._private_jobs where payload ->> 'id' = $1 and (payload ->> 'delivery')::int = $2`,
-      [id, delivery],
+  /** A delivery is dealt with; its row goes with the last one in it. */
+  const remove = async ({ id, delivery }: { id: string; delivery: number }): Promise<void> => {
+    const [found] = (await ledger.deliveries(id)).filter((one) => one.delivery === delivery)
+    if (found === undefined) return
+    await query(
+      `update graphile_worker._private_jobs set payload = json_build_object('jobs', coalesce((
+         select json_agg(one) from json_array_elements(payload -> 'jobs') one where one ->> 0 <> $2), '[]')) where id = $1`,
+      [found.row, id],
     )
+    await query(
+      `delete from graphile_worker._private_jobs where id = $1 and json_array_length(payload -> 'jobs') = 0`,
+      [found.row],
+    )
+  }
 
   /** What the queue would hand out: any delivery at all, also one that somebody else is busy with or that is stale. */
   const take = async (lease: string, at: number): Promise<void> => {
@@ -116,7 +125,7 @@ export async function createWorld(base: TestDatabase) {
     switch (op.kind) {
       case 'enqueue': {
         const specs = op.actors.map((actor) =>
-          spec({ actor, when_busy: op.join ? 'join' : 'wait', max_tries: 100 }),
+          spec({ actor, when_busy: op.join ? 'join' : 'wait', max_tries: 100, together: 3 }),
         )
         for (const { job_id, joined } of await ledger.enqueue(...specs)) if (!joined) jobs.push(job_id)
         return
@@ -174,8 +183,9 @@ export async function createWorld(base: TestDatabase) {
       select 'nobody sends the mailbox of ' || actor from job where status = 'queued' and actor not in (select actor from live)
       union all
       select 'sent without a delivery: ' || id from job where status = 'sent' and not exists (
-        select from graphile_worker._private_jobs q
-        where q.payload ->> 'id' = job.id::text and (q.payload ->> 'delivery')::int = job.delivery)
+        select from graphile_worker._private_jobs q cross join lateral json_array_elements(coalesce(q.payload -> 'jobs',
+          json_build_array(json_build_array(q.payload -> 'id', q.payload -> 'delivery')))) one
+        where one ->> 0 = job.id::text and (one ->> 1)::int = job.delivery)
       union all
       select 'seq of ' || id from job where seq <> (select count(*) from job_event where job_id = job.id)
         or seq <> (select coalesce(max(seq), 0) from job_event where job_id = job.id)`)
