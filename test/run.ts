@@ -46,6 +46,8 @@ function run(): Promise<number> {
       'tsx',
       '--test',
       '--test-timeout=120000',
+      // Files wait more than they compute; by default two cores would run one at a time.
+      '--test-concurrency=2',
       ...flags,
       ...chosen,
     ],
