@@ -148,8 +148,6 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
         select id from job where finished_at < now() - make_interval(secs => ${keepSeconds})
         order by finished_at limit ${batch})
       returning id
-    ), events as (
-      delete from job_event using expired where job_event.job_id = expired.id
     )
     select count(*)::int as count from expired`
 

@@ -434,6 +434,15 @@ begin
   return query select unnest(ended);
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.job_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from job_event using gone where job_event.job_id = gone.id;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
  LANGUAGE sql
@@ -553,3 +562,5 @@ begin
   insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, now() + lifetime);
   return query select a.id, family.id, a.role from account a where a.id = family.account_id;
 end $function$;
+
+CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();

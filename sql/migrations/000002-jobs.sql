@@ -65,8 +65,8 @@ create index job_waiting_idx on job (queue, id) where status in ('queued', 'sent
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
 
--- What streams replay. No foreign key: it would lock and rewrite the hot job row for every event; housekeeping
--- removes the events of a job with the job.
+-- What streams replay. No foreign key: it would lock and rewrite the hot job row for every event; a trigger removes
+-- the events of a job with the job.
 create table job_event (
   job_id uuid not null,
   seq integer not null,
@@ -75,6 +75,14 @@ create table job_event (
   created_at timestamptz not null default now(),
   constraint job_event_pkey primary key (job_id, seq)
 );
+
+create function job_gone() returns trigger language plpgsql as $$
+begin
+  delete from job_event using gone where job_event.job_id = gone.id;
+  return null;
+end $$;
+-- By statement: housekeeping removes a thousand at a time, an account takes all of its own along.
+create trigger job_gone after delete on job referencing old table as gone for each statement execute function job_gone();
 
 create function actor_lock_key(actor text) returns bigint
   language sql immutable parallel safe

@@ -25,6 +25,6 @@ test('whatever clients, workers and crashes do at once, no job is lost, doubled 
       await world.check()
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { numRuns: Number(process.env.MODEL_RUNS ?? 12), endOnFailure: true },
+    { numRuns: Number(process.env.MODEL_RUNS ?? 12), endOnFailure: true, includeErrorInReport: true },
   )
 })

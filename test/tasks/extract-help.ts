@@ -1,0 +1,142 @@
+import type { Queries } from '../../sql/db.ts'
+import { appendChunk, createBlob, insertDocument, sealBlob } from '../../sql/documents.ts'
+import { fail } from '../../sql/errors.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
+import { extract } from '../../tasks/documents/extract.ts'
+import { parse } from '../../tasks/settings.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** Extractions in the test's own process, by a reader that does what the test says. */
+
+export const page = (text: string): PageResult => ({
+  status: 'read',
+  method: 'text_layer',
+  model: null,
+  detail: null,
+  text,
+  image: null,
+})
+export const blank: PageResult = {
+  ...page(''),
+  status: 'unread',
+  method: 'none',
+  detail: 'Nothing to be seen',
+}
+
+export interface Attempt {
+  readonly jobId?: string
+  readonly attempt?: number
+  readonly force?: boolean
+  /** What reading a page does; a text is its text. */
+  readonly read?: (number: number) => PageResult | Promise<PageResult>
+  readonly pageCount?: number
+  readonly open?: () => void
+  /** Fences hold until so many transactions have passed. */
+  readonly fences?: number
+  readonly signal?: AbortSignal
+}
+
+export interface Ran {
+  readonly result: unknown
+  readonly error: unknown
+  readonly opened: number
+  readonly closed: number
+  readonly read: readonly number[]
+  readonly progress: readonly [label: string, current: number | undefined, total: number | undefined][]
+  readonly bytes: string
+}
+
+export function extractions({ db, query }: TestDatabase) {
+  /** A document of these bytes in chunks. */
+  const add = async (...chunks: readonly string[]): Promise<number> => {
+    const blob = (await db.one(createBlob())).id
+    for (const [i, chunk] of chunks.entries()) await db.run(appendChunk(blob, i, Buffer.from(chunk)))
+    const size = Buffer.byteLength(chunks.join(''))
+    const sha256 = Buffer.from(uuidv7().replaceAll('-', ''))
+    await db.one(sealBlob(blob, sha256, size))
+    const none = {
+      documentDate: undefined,
+      source: undefined,
+      channel: undefined,
+      note: undefined,
+      kind: undefined,
+    }
+    return (
+      await db.one(
+        insertDocument({
+          ownerId: null,
+          title: 't',
+          mediaType: 'text/plain',
+          byteSize: size,
+          sha256,
+          ...none,
+        }),
+      )
+    ).id
+  }
+
+  const run = async (documentId: number, how: Attempt = {}): Promise<Ran> => {
+    const ran = {
+      opened: 0,
+      closed: 0,
+      read: [] as number[],
+      progress: [] as [string, number | undefined, number | undefined][],
+      bytes: '',
+    }
+    const reader: PageReader = {
+      pageCount: how.pageCount ?? 3,
+      read: async (number) => {
+        ran.read.push(number)
+        return (how.read ?? ((n) => page(`Page ${n}`)))(number)
+      },
+      close: () => {
+        ran.closed++
+        return Promise.resolve()
+      },
+    }
+    let fences = how.fences ?? Number.POSITIVE_INFINITY
+    const context: TaskContext = {
+      job: { id: how.jobId ?? uuidv7(), attempt: how.attempt ?? 1, ownerId: null, requestId: null },
+      db,
+      settings: parse({}),
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      signal: how.signal ?? new AbortController().signal,
+      providers: {
+        openPages: async (bytes) => {
+          ran.opened++
+          ran.bytes = Buffer.from(bytes).toString()
+          how.open?.()
+          return reader
+        },
+      } as TaskContext['providers'],
+      progress: (label, current, total) => void ran.progress.push([label, current, total]),
+      emit: () => {},
+      fenced: <T>(work: (tx: Queries) => Promise<T>) =>
+        db.transaction((tx) => {
+          if (fences-- <= 0) throw fail('job.superseded')
+          return work(tx)
+        }),
+    }
+    const [outcome] = await Promise.allSettled([
+      extract.run(context, { documentId, force: how.force ?? false }),
+    ])
+    return {
+      ...ran,
+      result: outcome.status === 'fulfilled' ? outcome.value : null,
+      error: outcome.status === 'rejected' ? outcome.reason : null,
+    }
+  }
+
+  const pages = async (documentId: number): Promise<string[]> => {
+    const rows = await query(
+      'select page_number, status, text, detail from document_page where document_id = $1 order by 1',
+      [documentId],
+    )
+    return rows.map(
+      (row) => `${row.page_number} ${row.status}: ${row.status === 'read' ? row.text : row.detail}`,
+    )
+  }
+
+  return { add, run, pages }
+}

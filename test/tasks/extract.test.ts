@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { testDatabase } from '../database.ts'
+import { blank, extractions, page } from './extract-help.ts'
+
+const base = await testDatabase()
+const { query } = base
+const { add, run, pages } = extractions(base)
+
+const isFailure = (error: unknown, code: string): void => {
+  assert.ok(error instanceof Failure, String(error))
+  assert.equal(error.code, code)
+}
+const crash = new Error('the process died here')
+const crashAt = (number: number) => (n: number) => {
+  if (n === number) throw crash
+  return page(`Page ${n}`)
+}
+
+describe('extracting a document', () => {
+  test('reads every page in order, tells of each, and counts', async () => {
+    const id = await add('hello ', 'wor', 'ld')
+    const ran = await run(id, {
+      pageCount: 3,
+      read: (n) =>
+        n === 2 ? blank : n === 3 ? { ...page('seen'), method: 'vision', model: 'm' } : page('one'),
+    })
+    assert.deepEqual(ran.result, { read: 2, unread: 1, skipped: 0 })
+    assert.equal(ran.bytes, 'hello world')
+    assert.deepEqual(await pages(id), ['1 read: one', '2 unread: Nothing to be seen', '3 read: seen'])
+    assert.deepEqual(ran.progress, [
+      ['Opening the document', undefined, undefined],
+      ['Page 1 of 3: text layer', 1, 3],
+      ['Page 2 of 3: unread: Nothing to be seen', 2, 3],
+      ['Page 3 of 3: read by vision', 3, 3],
+    ])
+    assert.deepEqual([ran.opened, ran.closed], [1, 1])
+    assert.deepEqual(await query('select page_count from document where id = $1', [id]), [{ page_count: 3 }])
+  })
+
+  test('of a document without pages', async () => {
+    const ran = await run(await add(''), { pageCount: 0 })
+    assert.deepEqual([ran.result, ran.closed], [{ read: 0, unread: 0, skipped: 0 }, 1])
+  })
+
+  test('again: what was read is skipped, what was not is tried; by force all of it is read', async () => {
+    const id = await add('x')
+    await run(id, { read: (n) => (n === 2 ? blank : page('first')) })
+    const second = await run(id, { read: () => page('second') })
+    assert.deepEqual([second.result, second.read], [{ read: 1, unread: 0, skipped: 2 }, [2]])
+    assert.deepEqual(await pages(id), ['1 read: first', '2 read: second', '3 read: first'])
+    const third = await run(id, { read: () => page('third'), force: true })
+    assert.deepEqual([third.result, third.read], [{ read: 3, unread: 0, skipped: 0 }, [1, 2, 3]])
+    assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
+  })
+
+  test('pages that there are no longer are gone', async () => {
+    const id = await add('x')
+    await run(id, { pageCount: 5 })
+    const ran = await run(id, { pageCount: 2 })
+    assert.deepEqual(ran.result, { read: 0, unread: 0, skipped: 2 })
+    assert.equal((await pages(id)).length, 2)
+  })
+
+  for (const force of [false, true]) {
+    test(`an attempt that was cut short is gone on with where it stopped (force: ${force})`, async () => {
+      const id = await add('x')
+      await run(id, { read: () => page('old'), pageCount: 4 })
+      await query(
+        `update document_page set status = 'unread', detail = 'x' where document_id = $1 and page_number > 1`,
+        [id],
+      )
+      const jobId = uuidv7()
+      const first = await run(id, { jobId, pageCount: 4, force, read: crashAt(3) })
+      assert.deepEqual([first.error, first.closed], [crash, 1])
+      const second = await run(id, { jobId, attempt: 2, pageCount: 4, force })
+      assert.deepEqual(second.read, [3, 4])
+      assert.deepEqual(
+        second.result,
+        force ? { read: 4, unread: 0, skipped: 0 } : { read: 3, unread: 0, skipped: 1 },
+      )
+      assert.deepEqual(await pages(id), [
+        force ? '1 read: Page 1' : '1 read: old',
+        '2 read: Page 2',
+        '3 read: Page 3',
+        '4 read: Page 4',
+      ])
+    })
+  }
+
+  test('a page that cuts attempts short again and again is left unread, and the others are read', async () => {
+    const id = await add('x')
+    const jobId = uuidv7()
+    const attempts = []
+    for (let attempt = 1; attempt <= 4; attempt++)
+      attempts.push(await run(id, { jobId, attempt, read: crashAt(2) }))
+    assert.deepEqual(
+      attempts.map((ran) => ran.error),
+      [crash, crash, crash, null],
+    )
+    assert.deepEqual(attempts.at(-1)!.result, { read: 2, unread: 1, skipped: 0 })
+    assert.deepEqual(await pages(id), [
+      '1 read: Page 1',
+      '2 unread: Reading the page fails again and again',
+      '3 read: Page 3',
+    ])
+    const another = await run(id, { attempt: 2 })
+    assert.deepEqual(
+      another.result,
+      { read: 1, unread: 0, skipped: 2 },
+      'another job gives it another chance',
+    )
+  })
+
+  test('a document that can not even be opened ends unread', async () => {
+    const id = await add('x')
+    const jobId = uuidv7()
+    const open = (): void => {
+      throw crash
+    }
+    for (let attempt = 1; attempt <= 3; attempt++)
+      assert.equal((await run(id, { jobId, attempt, open })).error, crash)
+    const last = await run(id, { jobId, attempt: 4, open })
+    assert.deepEqual(last.result, { read: 0, unread: 1, skipped: 0 })
+    assert.deepEqual(await pages(id), ['1 unread: Opening the document fails again and again'])
+    assert.equal(last.opened, 0)
+  })
+
+  test('a document that opens after it was cut off for other reasons is not held to its past', async () => {
+    const id = await add('x')
+    const jobId = uuidv7()
+    for (let attempt = 1; attempt <= 9; attempt++) {
+      const ran = await run(id, { jobId, attempt, pageCount: 20, read: crashAt(attempt * 2) })
+      assert.equal(ran.error, crash)
+      assert.equal(ran.opened, 1)
+    }
+    assert.deepEqual((await run(id, { jobId, attempt: 10, pageCount: 20 })).result, {
+      read: 20,
+      unread: 0,
+      skipped: 0,
+    })
+  })
+
+  test('whoever has been superseded stores nothing more', async () => {
+    const id = await add('x')
+    const ran = await run(id, { pageCount: 5, fences: 3 })
+    isFailure(ran.error, 'job.superseded')
+    assert.deepEqual([await pages(id), ran.closed], [['1 read: Page 1', '2 read: Page 2'], 1])
+  })
+
+  test('an abort ends it before the next page, and closes the document', async () => {
+    const id = await add('x')
+    const abort = new AbortController()
+    const ran = await run(id, {
+      signal: abort.signal,
+      pageCount: 5,
+      read: (n) => {
+        if (n === 2) abort.abort('cancelled')
+        return page(`Page ${n}`)
+      },
+    })
+    assert.deepEqual([ran.error, ran.closed, ran.read], ['cancelled', 1, [1, 2]])
+    assert.equal((await pages(id)).length, 2)
+  })
+
+  test('bytes that are gone, cut or too many are said to be so', async () => {
+    const [gone, cut, many] = [await add('abc'), await add('abc', 'def'), await add('abc')]
+    await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [gone])
+    const blob = '(select b.id from blob b join document d using (sha256) where d.id = $1)'
+    await query(`delete from blob_chunk where ordinal = 1 and blob_id = ${blob}`, [cut])
+    await query(`update blob_chunk set bytes = 'abcd' where blob_id = ${blob}`, [many])
+    for (const id of [gone, cut, many]) {
+      const ran = await run(id)
+      isFailure(ran.error, 'document.bytes_missing')
+      assert.equal(ran.opened, 0)
+    }
+  })
+})

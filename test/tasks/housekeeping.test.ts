@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, test } from 'node:test'
+import type { TaskContext } from '../../tasks/context.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { parse } from '../../tasks/settings.ts'
+import { housekeeping } from '../../tasks/system/housekeeping.ts'
+import { noop } from '../../tasks/system/noop.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from '../sql/ledger-help.ts'
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+
+const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
+  housekeeping.run({ db, settings: parse(settings), signal } as TaskContext, {})
+const count = async (table: string): Promise<unknown> =>
+  (await query(`select count(*)::int as n from ${table}`))[0]!.n
+
+/** Ended jobs with two events each, from `age` seconds ago. */
+const ended = (n: number, age: number) =>
+  query(
+    `with made as (insert into job (id, name, queue, payload, status, max_tries, seq, finished_at)
+       select gen_random_uuid(), 'n', 'q', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
+     insert into job_event (job_id, seq, kind, data) select id, s, 'status', '{}' from made, generate_series(1, 2) s`,
+    [n, age],
+  )
+
+describe('housekeeping', { concurrency: false }, () => {
+  beforeEach(() =>
+    query(
+      'truncate account, session, refresh_token, job, job_event, blob, blob_chunk, idempotency_key, document cascade',
+    ),
+  )
+
+  test('of nothing is nothing', async () => {
+    assert.deepEqual(await run(), { jobs: 0, tokens: 0, keys: 0, uploads: 0 })
+  })
+
+  test('removes ended jobs past their time with their events, however many, and no others', async () => {
+    await ended(2500, 100)
+    await ended(7, 5)
+    await ledger.enqueue(spec(), spec({ actor: 'a' }), spec({ actor: 'a' }))
+    const job = await ledger.running()
+    assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
+    assert.deepEqual([await count('job'), await count('job_event')], [7 + 3 + 1, 14 + 1])
+    assert.equal(await ledger.status(job.id), 'running')
+    assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
+    assert.deepEqual([await count('job'), await count('job_event')], [4, 1])
+  })
+
+  test('removes tokens, keys and uploads past their time', async () => {
+    await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
+    await query(
+      `insert into session (id, account_id) select gen_random_uuid(), id from account, generate_series(1, 3)`,
+    )
+    await query(`insert into refresh_token (digest, session_id, expires_at) select sha256(id::text::bytea), id,
+      now() + case when row_number() over () = 1 then interval '1 h' else - interval '1 h' end from session`)
+    await query(`insert into idempotency_key (scope, key, fingerprint, locked_until, created_at)
+      select 's', n::text, '', now(), now() - n * interval '10 h' from generate_series(1, 4) n`)
+    await query(
+      `insert into blob (sha256, byte_size, created_at) select case when n = 1 then sha256('x') end, 1, now() - n * interval '20 h' from generate_series(0, 3) n`,
+    )
+    await query(`insert into blob_chunk (blob_id, ordinal, bytes) select id, 0, 'x' from blob`)
+    assert.deepEqual(await run(), { jobs: 0, tokens: 2, keys: 2, uploads: 2 })
+    assert.deepEqual(
+      await Promise.all(['session', 'refresh_token', 'idempotency_key', 'blob', 'blob_chunk'].map(count)),
+      [1, 1, 2, 2, 2],
+    )
+  })
+
+  test('an abort ends it after the batch in hand', async () => {
+    await ended(1500, 10_000)
+    const abort = new AbortController()
+    abort.abort()
+    assert.deepEqual(await run({}, abort.signal), { jobs: 0, tokens: 0, keys: 0, uploads: 0 })
+    assert.equal(await count('job'), 1500)
+  })
+
+  test('two at once remove each job once, and do not wait for each other for ever', async () => {
+    await ended(3000, 10_000)
+    const [one, two] = await Promise.all([run(), run()])
+    assert.equal(one.jobs + two.jobs, 3000)
+    assert.equal(await count('job_event'), 0)
+  })
+
+  test('runs every minute, one at a time', () => {
+    const entry = schedule.find(({ identifier }) => identifier === 'housekeeping')
+    assert.deepEqual([entry?.match, entry?.task.name], ['* * * * *', 'system.housekeeping'])
+    assert.deepEqual([housekeeping.actor?.({}), housekeeping.whenBusy], ['housekeeping', 'join'])
+    assert.equal(new Set(schedule.map(({ identifier }) => identifier)).size, schedule.length)
+  })
+
+  test('an account takes its jobs along, and their events', async () => {
+    await query(`insert into account (email, password_hash) values ('gone@example.com', 'x')`)
+    const [account] = await query('select id from account')
+    const owned = await ledger.running({ owner_id: account!.id as number })
+    await ledger.finish({ ...owned, outcome: 'done' })
+    await query('delete from account')
+    await run()
+    assert.deepEqual([await count('job'), await count('job_event')], [0, 0])
+  })
+})
+
+test('noop gives back what it was given', async () => {
+  const payload = noop.payload.parse({ echo: 'x' })
+  assert.deepEqual(noop.result.parse(await noop.run({} as TaskContext, payload)), { echo: 'x' })
+  assert.deepEqual(noop.payload.parse({}), { echo: '' })
+  assert.equal(noop.payload.safeParse({ echo: 1 }).success, false)
+})

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { z } from 'zod'
+import { isUuid } from '../../sql/ids.ts'
+import { finderOf, loadTasks, queuesOf, tasks } from '../../tasks/index.ts'
+import { defineTask, type EnqueueOptions, enqueue, enqueueMany } from '../../tasks/task.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf } from '../sql/ledger-help.ts'
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+
+const Payload = z.strictObject({ id: z.int(), note: z.string().default('none') })
+const plain = defineTask({
+  name: 'test.plain',
+  queue: 'test',
+  pool: 'cpu',
+  payload: Payload,
+  result: z.string(),
+  run: (_ctx, { note }) => Promise.resolve(note),
+})
+const acting = defineTask({
+  ...plain,
+  name: 'test.acting',
+  actor: ({ id }) => `thing:${id}`,
+  whenBusy: 'join',
+  tries: 7,
+  priority: -2,
+})
+const waiting = defineTask({ ...plain, name: 'test.waiting', actor: ({ id }) => `other:${id}` })
+
+const options: EnqueueOptions = { ownerId: null, maxTries: 3 }
+const rowOf = async (id: string) => (await query('select * from job where id = $1', [id]))[0]!
+
+describe('enqueue', () => {
+  test('adds a job with what the task and the caller say', async () => {
+    await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
+    const [account] = await query('select id from account')
+    const ref = await db.transaction((tx) =>
+      enqueue(
+        tx,
+        plain,
+        { id: 1, note: 'x' },
+        { ownerId: account!.id as number, maxTries: 5, requestId: 'r1' },
+      ),
+    )
+    assert.ok(isUuid(ref.jobId))
+    assert.equal(ref.joined, false)
+    assert.equal(ref.result, plain.result)
+    const row = await rowOf(ref.jobId)
+    assert.deepEqual(
+      [
+        row.name,
+        row.queue,
+        row.owner_id,
+        row.actor,
+        row.payload,
+        row.max_tries,
+        row.priority,
+        row.request_id,
+        row.status,
+      ],
+      ['test.plain', 'test', account!.id, null, { id: 1, note: 'x' }, 5, 0, 'r1', 'sent'],
+    )
+  })
+
+  test('what the task says of tries and priority counts', async () => {
+    const ref = await db.transaction((tx) => enqueue(tx, acting, { id: 1, note: '' }, options))
+    const row = await rowOf(ref.jobId)
+    assert.deepEqual([row.actor, row.max_tries, row.priority], ['thing:1', 7, -2])
+  })
+
+  test('the payload is checked, and its defaults are filled in, before anything is written', async () => {
+    const ref = await db.transaction((tx) =>
+      enqueue(tx, plain, { id: 1 } as z.output<typeof Payload>, options),
+    )
+    assert.deepEqual((await rowOf(ref.jobId)).payload, { id: 1, note: 'none' })
+    const before = await query('select count(*) from job')
+    for (const bad of [{ id: 'one' }, { id: 1, more: true }, null]) {
+      await assert.rejects(
+        db.transaction((tx) => enqueueMany(tx, plain, [{ id: 1, note: '' }, bad as never], options)),
+        z.ZodError,
+      )
+    }
+    assert.deepEqual(await query('select count(*) from job'), before)
+  })
+
+  test('joining and waiting', async () => {
+    const add = (task: typeof acting) =>
+      db.transaction((tx) => enqueue(tx, task, { id: 9, note: '' }, options))
+    const [one, two] = [await add(acting), await add(acting)]
+    assert.deepEqual([two.jobId, two.joined], [one.jobId, true])
+    const [three, four] = [await add(waiting), await add(waiting)]
+    assert.notEqual(three.jobId, four.jobId)
+    assert.deepEqual([four.joined, await ledger.status(four.jobId)], [false, 'queued'])
+  })
+
+  test('a delay starts it later', async () => {
+    const before = Date.now()
+    const ref = await db.transaction((tx) =>
+      enqueue(tx, plain, { id: 1, note: '' }, { ...options, delayMs: 60_000 }),
+    )
+    const wait = ((await rowOf(ref.jobId)).run_at as Date).getTime() - before
+    assert.ok(wait >= 60_000 && wait < 65_000)
+  })
+
+  test('many in order; none at all; and nothing of a transaction that failed', async () => {
+    const payloads = Array.from({ length: 50 }, (_, id) => ({ id, note: '' }))
+    const refs = await db.transaction((tx) => enqueueMany(tx, plain, payloads, options))
+    const rows = await query('select id, payload from job where id = any($1) order by ordinal', [
+      refs.map((ref) => ref.jobId),
+    ])
+    assert.deepEqual(
+      rows.map((row) => (row.payload as { id: number }).id),
+      payloads.map(({ id }) => id),
+    )
+    assert.deepEqual(
+      rows.map((row) => row.id),
+      refs.map((ref) => ref.jobId),
+    )
+    assert.deepEqual(await db.transaction((tx) => enqueueMany(tx, plain, [], options)), [])
+    const lost: string[] = []
+    await assert.rejects(
+      db.transaction(async (tx) => {
+        lost.push((await enqueue(tx, plain, { id: 1, note: '' }, options)).jobId)
+        throw new Error('the row that it was for is refused')
+      }),
+    )
+    assert.deepEqual(await query('select 1 from job where id = any($1)', [lost]), [])
+  })
+})
+
+describe('the registry', () => {
+  test('every task has a name of its own, of its area, and a queue', async () => {
+    const names = tasks.map(({ name }) => name)
+    assert.equal(new Set(names).size, names.length)
+    for (const { name, queue, pool } of tasks) {
+      assert.match(name, /^[a-z][a-z-]*\.[a-z][a-z-]*$/)
+      assert.match(queue, /^[a-z][a-z_-]*$/)
+      assert.ok(['io', 'cpu', 'model'].includes(pool))
+    }
+    assert.deepEqual(queuesOf(tasks), [...new Set(tasks.map(({ queue }) => queue))].sort())
+    assert.deepEqual(await loadTasks(), tasks)
+  })
+
+  test('finds tasks by name, and says when there is none', () => {
+    const find = finderOf(tasks)
+    for (const task of tasks) assert.equal(find(task.name), task)
+    assert.throws(() => find('no.such'), /no\.such/)
+  })
+})
