@@ -116,7 +116,7 @@ export async function createWorld(base: TestDatabase) {
       delay_ms: 0,
     }))
     for (const { id } of await db.any(finishJobs(entries))) {
-      if (TERMINAL.includes(await ledger.status(id))) ends.set(id, (ends.get(id) ?? 0) + 1)
+      if (TERMINAL.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
     for (const one of all) await remove(one)
   }
