@@ -5,7 +5,15 @@ import { Piscina } from 'piscina'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { PoolName } from '../tasks/task.ts'
-import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadJob, ThreadReport } from './protocol.ts'
+import type {
+  AbortCommand,
+  AbortReason,
+  Outcome,
+  ThreadData,
+  ThreadJob,
+  ThreadReport,
+  Trip,
+} from './protocol.ts'
 
 /**
  * The thread pools of a worker process, by queue group and nature of the work, so that a flood in one group never
@@ -48,9 +56,9 @@ interface Waiting {
   kills: number
 }
 
-// Threads wait for I/O most of the time, so few carry many jobs.
+// Threads wait for I/O most of the time, so few carry many jobs; the bound on them is the runner's.
 const IO_THREADS = 2
-const IO_JOBS_PER_THREAD = 512
+const IO_TRIPS_PER_THREAD = 1024
 // Bounds what a bad document can take; the pool replaces a thread that passes it. WASM and native memory are beside it.
 const CPU_HEAP_MB = 384
 
@@ -60,6 +68,8 @@ export function createPools(options: PoolsOptions): Pools {
   const pools = new Map<string, Waiting>()
   const running = new Map<string, Running>()
   const killed = new Set<number>()
+  const notStarted = new Map<number, readonly ThreadJob[]>()
+  let lastTrip = 0
   let scheduled = false
 
   const poolOf = (queue: string, name: PoolName): Waiting => {
@@ -84,10 +94,14 @@ export function createPools(options: PoolsOptions): Pools {
         options.log[entry.level](entry.data, entry.message)
         continue
       }
+      if (entry.kind === 'started') {
+        for (const job of notStarted.get(entry.trip) ?? []) onStarted(job, threadId)
+        notStarted.delete(entry.trip)
+        continue
+      }
       const found = running.get(`${entry.id}/${entry.attempt}`)
       if (found === undefined) continue
-      if (entry.kind === 'started') onStarted(found, threadId)
-      else if (entry.kind === 'ended') end(found, entry.outcome)
+      if (entry.kind === 'ended') end(found, entry.outcome)
       else
         options.onEvent({
           id: entry.id,
@@ -99,7 +113,9 @@ export function createPools(options: PoolsOptions): Pools {
     }
   }
 
-  const onStarted = (found: Running, threadId: number): void => {
+  const onStarted = ({ id, attempt }: ThreadJob, threadId: number): void => {
+    const found = running.get(`${id}/${attempt}`)
+    if (found === undefined) return
     found.threadId = threadId
     if (found.abort === null) return
     // Its thread was not there yet to hear the signal, and has its grace period from now on.
@@ -123,22 +139,26 @@ export function createPools(options: PoolsOptions): Pools {
   const dispatch = (): void => {
     scheduled = false
     for (const waiting of pools.values()) {
-      for (const trip of trips(waiting)) {
+      for (const jobs of trips(waiting)) {
+        const trip: Trip = { id: ++lastTrip, jobs }
+        notStarted.set(trip.id, jobs)
         waiting.pool.run(trip).then(
           // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
           () => setTimeout(() => settleLeftOver(trip), 1000).unref(),
           () => {
             settleLeftOver(trip)
             // A pool that has lost its last thread starts another only when it is given something.
-            if (waiting.pool.queueSize > 0) waiting.pool.run([]).catch(() => {})
+            if (waiting.pool.queueSize > 0)
+              waiting.pool.run({ id: 0, jobs: [] } satisfies Trip).catch(() => {})
           },
         )
       }
     }
   }
 
-  const settleLeftOver = (trip: readonly ThreadJob[]): void => {
-    for (const job of trip) {
+  const settleLeftOver = ({ id, jobs }: Trip): void => {
+    notStarted.delete(id)
+    for (const job of jobs) {
       const found = running.get(`${job.id}/${job.attempt}`)
       if (found === undefined) continue
       // Its thread was killed because of another job in it, maybe before it came to this one: not its failure.
@@ -215,7 +235,7 @@ function makePool(
     filename: new URL('./thread.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,
     maxThreads: threads,
-    concurrentTasksPerWorker: name === 'io' ? IO_JOBS_PER_THREAD : 1,
+    concurrentTasksPerWorker: name === 'io' ? IO_TRIPS_PER_THREAD : 1,
     idleTimeout: name === 'model' ? Number.POSITIVE_INFINITY : 60_000,
     closeTimeout: 1000,
     // Any other mode stops the thread's event loop between tasks, and with it its database connections.

@@ -12,6 +12,12 @@ export interface ThreadJob {
   readonly requestId: string | null
 }
 
+/** Jobs that go to a thread together: one message there, and one back that says they are there. */
+export interface Trip {
+  readonly id: number
+  readonly jobs: readonly ThreadJob[]
+}
+
 /** How an attempt ended, as its thread saw it. */
 export type Outcome =
   | { readonly kind: 'done'; readonly result: unknown }
@@ -29,7 +35,7 @@ export interface ThreadReport {
 }
 
 export type ThreadEntry =
-  | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
+  | { readonly kind: 'started'; readonly trip: number }
   | {
       readonly kind: 'event'
       readonly id: string

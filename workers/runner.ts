@@ -31,7 +31,7 @@ export interface QueueRunnerOptions {
 // Deliveries that an io group has in hand at once, and fetches at once.
 const IO_SLOTS = 512
 // Jobs that a group has claimed at once: a delivery may stand for several.
-const MOST_JOBS = 1024
+const MOST_JOBS = 2048
 // What was not begun when the worker stops goes back to the queue, for others.
 const STOPPING = 'The worker stops'
 // What is fetched by polling was only missed by LISTEN: waking up is the rule.

@@ -13,6 +13,7 @@ import type {
   ThreadEntry,
   ThreadJob,
   ThreadReport,
+  Trip,
 } from './protocol.ts'
 import { createProviders } from './providers/index.ts'
 
@@ -44,9 +45,9 @@ commands.onmessage = (event) => {
 ;(commands as unknown as { unref(): void }).unref()
 
 /** Piscina's entry: runs jobs side by side, and resolves when all of them have ended. Never rejects. */
-export default async function runJobs(jobs: readonly ThreadJob[]): Promise<void> {
+export default async function runJobs({ id, jobs }: Trip): Promise<void> {
   // Told before any of them runs: one that never comes up for air can be killed only where it is known to be.
-  for (const { id, attempt } of jobs) outbox.push({ kind: 'started', id, attempt })
+  outbox.push({ kind: 'started', trip: id })
   flush()
   await Promise.all(jobs.map(runJob))
 }
