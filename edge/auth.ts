@@ -1,6 +1,6 @@
 import { errors as joseErrors, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
-import { readCaller } from '../sql/accounts.ts'
+import { readStanding } from '../sql/accounts.ts'
 import { type Failure, fail } from '../sql/errors.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import type { Reader } from '../sql/reader.ts'
@@ -17,10 +17,39 @@ export interface Caller {
   readonly role: Role
   /** The session (refresh family) of the access token; null without authentication. */
   readonly sessionId: string | null
+  /** The account as clients see it, as JSON text. */
+  readonly profile: string
+}
+
+const NOBODY = {
+  id: 0,
+  email: 'everybody@localhost',
+  full_name: null,
+  is_active: true,
+  is_verified: false,
+  role: 'admin',
+  last_login: null,
+  created_at: '1970-01-01T00:00:00.000Z',
+  updated_at: null,
 }
 
 /** The caller of everything under `AUTH_LEVEL=none`. */
-const EVERYBODY: Caller = { id: 0, ownerId: null, role: 'admin', sessionId: null }
+const EVERYBODY: Caller = {
+  id: 0,
+  ownerId: null,
+  role: 'admin',
+  sessionId: null,
+  profile: JSON.stringify(NOBODY),
+}
+
+/** The caller of an open area who came without a credential. */
+export const ANONYMOUS: Caller = {
+  id: 0,
+  ownerId: null,
+  role: 'user',
+  sessionId: null,
+  profile: JSON.stringify({ ...NOBODY, role: 'user' }),
+}
 
 export interface Accounts {
   /** Null when no credential came. @throws fail('auth.required') for one that is no good. */
@@ -40,6 +69,9 @@ interface Verified {
 interface Standing {
   readonly role: Role
   readonly active: boolean
+  /** Sessions whose access tokens are refused. */
+  readonly ended: ReadonlySet<string>
+  readonly profile: string
   readonly readAt: number
 }
 
@@ -59,7 +91,10 @@ const Claims = z.object({
   sid: z.uuid(),
   exp: z.number(),
 })
-const StandingRow = z.object({ role: z.enum(['user', 'moderator', 'admin']), is_active: z.boolean() })
+const StandingRow = z.object({
+  account: z.looseObject({ role: z.enum(['user', 'moderator', 'admin']), is_active: z.boolean() }),
+  ended: z.array(z.string()),
+})
 
 export function createAccounts(options: { settings: Settings; reader: Reader; secretKey: string }): Accounts {
   const { settings, reader } = options
@@ -68,6 +103,7 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
   let tokens = new Map<string, Verified>()
   let olderTokens = new Map<string, Verified>()
   const standings = new Map<number, Standing>()
+  const readings = new Map<number, Promise<Standing>>()
 
   const known = (token: string): Verified | undefined => {
     const found = tokens.get(token) ?? olderTokens.get(token)
@@ -95,19 +131,39 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
     return verified
   }
 
-  const standingOf = async (accountId: number): Promise<Standing> => {
-    const text = await reader.text(readCaller, [accountId])
+  const readOnce = async (accountId: number): Promise<Standing> => {
+    const text = await reader.text(readStanding, [accountId])
     if (text === null) throw fail('auth.required')
-    const row = StandingRow.parse(JSON.parse(text))
-    const standing = { role: row.role, active: row.is_active, readAt: Date.now() }
-    if (standings.size > 100_000) standings.clear()
-    standings.set(accountId, standing)
-    return standing
+    const { account, ended } = StandingRow.parse(JSON.parse(text))
+    const { role, is_active: active } = account
+    return { role, active, ended: new Set(ended), profile: JSON.stringify(account), readAt: Date.now() }
+  }
+
+  const standingOf = (accountId: number): Promise<Standing> => {
+    const under = readings.get(accountId)
+    if (under !== undefined) return under
+    const reading: Promise<Standing> = readOnce(accountId).then(
+      (standing) => {
+        // Forgotten while it was read: it may show what was before the change, and is good for this once only.
+        if (readings.get(accountId) !== reading) return standing
+        readings.delete(accountId)
+        if (standings.size > 100_000) standings.clear()
+        standings.set(accountId, standing)
+        return standing
+      },
+      (error) => {
+        if (readings.get(accountId) === reading) readings.delete(accountId)
+        throw error
+      },
+    )
+    readings.set(accountId, reading)
+    return reading
   }
 
   const admit = ({ accountId, sessionId }: Verified, standing: Standing): Caller => {
-    if (!standing.active) throw fail('auth.required')
-    return { id: accountId, ownerId: accountId, role: standing.role, sessionId }
+    if (!standing.active || standing.ended.has(sessionId)) throw fail('auth.required')
+    const { role, profile } = standing
+    return { id: accountId, ownerId: accountId, role, sessionId, profile }
   }
 
   const slowly = async (token: string): Promise<Caller> => {
@@ -138,8 +194,13 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
         .setExpirationTime(Math.floor(Date.now() / 1000) + settings.accessTokenSeconds)
         .sign(key),
     forget: (accountId) => {
-      if (accountId === null) standings.clear()
-      else standings.delete(accountId)
+      if (accountId === null) {
+        standings.clear()
+        readings.clear()
+      } else {
+        standings.delete(accountId)
+        readings.delete(accountId)
+      }
     },
   }
 }

@@ -5,6 +5,7 @@ import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Accounts } from './auth.ts'
 import type { Hub } from './hub.ts'
+import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { Passwords } from './passwords.ts'
 
@@ -19,6 +20,7 @@ export interface Edge {
   readonly publisher: Publisher
   readonly accounts: Accounts
   readonly passwords: Passwords
+  readonly limits: Limits
   readonly metrics: Metrics
   readonly log: Log
   readonly secretKey: string

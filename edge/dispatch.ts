@@ -1,5 +1,5 @@
 import { Failure, fail } from '../sql/errors.ts'
-import { type Caller, requireRole } from './auth.ts'
+import { ANONYMOUS, type Caller, requireRole } from './auth.ts'
 import type { Edge } from './context.ts'
 import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './endings.ts'
 import { Exchange } from './exchange.ts'
@@ -7,15 +7,12 @@ import { fingerprintOf } from './idempotency.ts'
 import { parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
 import { failureBody, type Header, isCrossSite, preflightHeaders } from './reply.ts'
-import type { AnyRoute, Area } from './route.ts'
+import type { AnyRoute, Area, Auth } from './route.ts'
 import type { EdgeRequest, Responder } from './server.ts'
 import type { Streams } from './sse.ts'
 
 /** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
-
-/** The caller of an open area who came without a credential. */
-const ANONYMOUS: Caller = { id: 0, ownerId: null, role: 'user', sessionId: null }
 
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
   const matcher = createMatcher(areas)
@@ -31,6 +28,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     exchange.entry = entry
     const admitted = admit(edge, exchange, entry)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
+    if (entry.route.limit !== undefined) await edge.limits.take(entry.route.limit, exchange.address)
     await run(exchange, entry, match.params ?? {})
   }
 
@@ -45,7 +43,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const query =
       route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
     const body = hasParsedBody(route) ? await parseBody(route, request, edge.settings.maxJsonBytes) : null
-    const input = { params, query, body: body?.value, caller, edge, request, requestId } as never
+    const input = { params, query, body: body?.value, caller, edge, request, requestId, exchange } as never
     const fingerprint = (): Buffer =>
       fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
     await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })
@@ -83,16 +81,8 @@ function admit(
 ): Caller | null | Promise<Caller | null> {
   const { request } = exchange
   const auth = route.auth ?? area.auth
-  const cookieDecides =
-    (auth !== 'public' || route.cookieAuth === true) && request.header('authorization') === ''
-  if (
-    cookieDecides &&
-    isUnsafe(request) &&
-    request.header('cookie') !== '' &&
-    isCrossSite(edge.settings, request)
-  ) {
+  if (cookiesMatter(route, auth, request) && isUnsafe(request) && isCrossSite(edge.settings, request))
     throw fail('request.cross_site')
-  }
   if (auth === 'public') return authenticateAnyway(edge, request, route)
   const permit = (caller: Caller | null): Caller => {
     if (caller === null) {
@@ -105,6 +95,13 @@ function admit(
   }
   const caller = edge.accounts.authenticate(request)
   return caller instanceof Promise ? caller.then(permit) : permit(caller)
+}
+
+/** Whether a page of another site could use a browser's cookies, or give it some: then it must not. */
+function cookiesMatter(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
+  if (route.signsIn === true) return true
+  if (auth === 'public' && route.cookieAuth !== true) return false
+  return request.header('authorization') === '' && request.header('cookie') !== ''
 }
 
 /** A public route knows its caller when the credential is good, and does not mind when it is not. */
@@ -142,7 +139,8 @@ async function refuse(edge: Edge, exchange: Exchange, error: unknown): Promise<v
   const invalidStatus = failure.code === 'request.invalid' ? exchange.entry?.area.invalidStatus : undefined
   const headers: Header[] = []
   if (failure.status === 401) headers.push(['www-authenticate', 'Bearer'])
-  if (failure.status === 503) headers.push(['retry-after', '1'])
+  const retryAfter = failure.retryAfter ?? (failure.status === 503 ? 1 : undefined)
+  if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (exchange.responder.done) return
   await exchange.json(invalidStatus ?? failure.status, headers, failureBody(failure))
 }

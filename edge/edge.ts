@@ -8,6 +8,7 @@ import { createAccounts } from './auth.ts'
 import type { Edge } from './context.ts'
 import { createDispatch, type Dispatch } from './dispatch.ts'
 import { createHub } from './hub.ts'
+import { createLimits } from './limits.ts'
 import { createMetrics } from './metrics.ts'
 import { createPasswords } from './passwords.ts'
 import type { Area } from './route.ts'
@@ -66,6 +67,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     publisher,
     accounts,
     passwords: createPasswords(),
+    limits: createLimits(db, settings),
     metrics,
     log,
     secretKey,

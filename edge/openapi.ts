@@ -59,7 +59,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
       ? {}
       : {
           requestBody: {
-            required: true,
+            required: !route.body.safeParse(undefined).success,
             content: { [bodyMediaType(route)]: { schema: schema(route.body, 'input') } },
           },
         }),
@@ -101,7 +101,8 @@ function responsesOf(
 function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
-  if (auth !== 'public' && route.method !== 'get') codes.add('request.cross_site')
+  if ((auth !== 'public' || route.signsIn) && route.method !== 'get') codes.add('request.cross_site')
+  if (route.limit !== undefined) codes.add('request.limited')
   if (auth === 'moderator' || auth === 'admin') codes.add('auth.forbidden')
   if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
     codes.add('request.invalid')

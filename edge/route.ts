@@ -4,7 +4,9 @@ import type { ErrorCode } from '../sql/errors.ts'
 import type { JobRef } from '../tasks/task.ts'
 import type { Caller } from './auth.ts'
 import type { Edge } from './context.ts'
+import type { Exchange } from './exchange.ts'
 import type { KeptAnswer } from './idempotency.ts'
+import type { LimitName } from './limits.ts'
 import type { Header } from './reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 import type { StreamSource } from './sse.ts'
@@ -74,6 +76,7 @@ export interface Input<P, Q, B, C> {
   readonly edge: Edge
   readonly request: EdgeRequest
   readonly requestId: string
+  readonly exchange: Exchange
 }
 
 interface Declaration<
@@ -108,6 +111,10 @@ interface Declaration<
   readonly sideEffect?: boolean
   /** The caller is known by a cookie that is not the session's: the cross-site rule applies although it is public. */
   readonly cookieAuth?: boolean
+  /** It gives cookies to whoever calls: the cross-site rule applies to every caller. */
+  readonly signsIn?: boolean
+  /** How often a client may call. */
+  readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
   readonly credentials?: boolean
 }

@@ -1,24 +1,48 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { JsonText, nothing, type Query, sql } from './db.ts'
+import { ACCOUNT_CHANGED } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Accounts, their sessions and refresh tokens. */
 
-const ACCOUNT_JSON = `json_build_object(
-  'id', id, 'email', email, 'full_name', full_name, 'is_active', is_active, 'is_verified', is_verified, 'role', role,
-  'last_login', iso(last_login), 'created_at', iso(created_at), 'updated_at', iso(updated_at))`
-
 /** One account as clients see it: $1 id. */
 export const readAccount: ReadStatement = {
   name: 'account',
-  text: `select ${ACCOUNT_JSON}::text from account where id = $1::int`,
+  text: `select account_json(account)::text from account where id = $1::int`,
 }
 
-/** What decides access: role and activity. $1 id. */
-export const readCaller: ReadStatement = {
-  name: 'caller',
-  text: `select json_build_object('role', role, 'is_active', is_active)::text from account where id = $1::int`,
+/** The accounts, newest first: $1 page size, $2 offset. */
+export const readAccounts: ReadStatement = {
+  name: 'accounts',
+  text: `select coalesce(json_agg(a), '[]')::text from (
+    select account_json(account) as a from account order by id desc limit $1::int offset $2::int) accounts`,
 }
+
+/**
+ * What decides access: the account, and which of its sessions were ended before their access tokens run out, the
+ * longest of which live for a day. $1 id.
+ */
+export const readStanding: ReadStatement = {
+  name: 'standing',
+  text: `select json_build_object('account', account_json(account), 'ended', (
+      select coalesce(json_agg(session.id), '[]') from session
+      where account_id = account.id and ended_at > now() - interval '25 hours'))::text
+    from account where id = $1::int`,
+}
+
+/** The sessions of an account that can still be refreshed, the last used first: $1 account, $2 the caller's own. */
+export const readSessions: ReadStatement = {
+  name: 'sessions',
+  text: `select coalesce(json_agg(json_build_object('id', s.id, 'created_at', iso(s.created_at), 'last_used_at', iso(t.created_at),
+      'expires_at', iso(t.expires_at), 'address', s.address, 'user_agent', s.user_agent, 'is_current', s.id is not distinct from $2::uuid)
+      order by t.created_at desc), '[]')::text
+    from session s join refresh_token t on t.session_id = s.id and t.rotated_at is null
+    where s.account_id = $1::int and s.revoked_at is null and t.expires_at > now()`,
+}
+
+/** Tells every edge process to forget what it knows of an account. */
+export const accountChanged = (id: number): Query<unknown> =>
+  sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED}, ${String(id)})`
 
 const Credentials = z.object({
   id: z.number(),
@@ -58,9 +82,103 @@ export const insertAccount = (account: NewAccount): Query<z.output<typeof Insert
   sql.type(Inserted)`
     insert into account (email, password_hash, full_name, role, is_active)
     values (${account.email}, ${account.passwordHash}, ${account.fullName}, ${account.role}, ${account.isActive})
-    returning id, role, json_build_object(
-      'id', id, 'email', email, 'full_name', full_name, 'is_active', is_active, 'is_verified', is_verified, 'role', role,
-      'last_login', iso(last_login), 'created_at', iso(created_at), 'updated_at', iso(updated_at))::text as json`
+    returning id, role, account_json(account)::text as json`
+
+/** Sets the full name; null clears it. No row when the account is gone. */
+export const updateAccount = (id: number, fullName: string | null): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update account set full_name = ${fullName}, updated_at = now() where id = ${id}
+    returning account_json(account)::text as json`
+
+/** Lets an account in, or keeps it out. @throws account.last_admin when nobody would be left to administrate. */
+export const setActive = (id: number, active: boolean): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update account set is_active = ${active}, updated_at = case when is_active = ${active} then updated_at else now() end
+    where id = ${id} returning account_json(account)::text as json`
+
+/** @throws account.last_admin when nobody would be left to administrate. */
+export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
+    where id = ${id} returning account_json(account)::text as json`
+
+/** @throws account.last_admin when nobody would be left to administrate. */
+export const deleteAccount = (id: number): Query<{ email: string }> =>
+  sql.type(z.object({ email: z.string() }))`delete from account where id = ${id} returning email`
+
+export const setPassword = (id: number, passwordHash: string): Query<{ email: string }> =>
+  sql.type(z.object({ email: z.string() }))`
+    update account set password_hash = ${passwordHash}, updated_at = now() where id = ${id} returning email`
+
+/** What a change of password is checked against. */
+export const credentialsOf = (id: number): Query<{ email: string; password_hash: string }> =>
+  sql.type(z.object({ email: z.string(), password_hash: z.string() }))`
+    select email, password_hash from account where id = ${id}`
+
+export type MailedKind = 'reset' | 'verify'
+
+const Recipient = z.object({
+  id: z.number(),
+  email: z.string(),
+  full_name: z.string().nullable(),
+  is_active: z.boolean(),
+  is_verified: z.boolean(),
+})
+
+/** Whom a mail to an account goes to. */
+export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
+  sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where id = ${id}`
+
+export const recipientByEmail = (email: string): Query<z.output<typeof Recipient>> =>
+  sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
+
+/** Stores the digest of a token that is about to be mailed; doing it again changes nothing. */
+export const insertMailedToken = (
+  id: string,
+  accountId: number,
+  kind: MailedKind,
+  digest: Buffer,
+  lifetimeSeconds: number,
+): Query<unknown> =>
+  sql.type(nothing)`
+    insert into account_token (id, account_id, kind, digest, expires_at)
+    values (${id}::uuid, ${accountId}, ${kind}, ${sql.binary(digest)}, now() + make_interval(secs => ${lifetimeSeconds}))
+    on conflict on constraint account_token_pkey do nothing`
+
+const TokenOwner = z.object({ account_id: z.number() })
+
+/** Whose token it is; no row when it is unknown, used or expired. */
+export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
+  sql.type(TokenOwner)`
+    select account_id from account_token
+    where digest = ${sql.binary(digest)} and kind = ${kind} and expires_at > now()`
+
+/** Uses a token up, and with it every other one of its kind; of two uses at once one gets the row. */
+export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
+  sql.type(TokenOwner)`
+    with used as (
+      delete from account_token where digest = ${sql.binary(digest)} and kind = ${kind} and expires_at > now()
+      returning account_id
+    ), others as (
+      delete from account_token where kind = ${kind} and account_id = (select account_id from used)
+        and digest <> ${sql.binary(digest)}
+    )
+    select account_id from used`
+
+export const setVerified = (id: number): Query<unknown> =>
+  sql.type(
+    nothing,
+  )`update account set is_verified = true, updated_at = now() where id = ${id} and not is_verified`
+
+/** Removes mailed tokens past their time; answers their number. */
+export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from account_token where id in (
+        select id from account_token where expires_at < now() order by expires_at limit ${batch})
+      returning 1
+    )
+    select count(*)::int as count from expired`
 
 /** Makes an account an active admin, as `ADMIN_EMAIL` asks; its password stays when it already exists. */
 export const upsertAdmin = (email: string, passwordHash: string): Query<{ id: number; created: boolean }> =>
@@ -76,10 +194,12 @@ export const insertSession = (
   accountId: number,
   digest: Buffer,
   lifetimeSeconds: number,
+  origin: { readonly address: string | null; readonly userAgent: string | null },
 ): Query<unknown> =>
   sql.prepared('insert_session', nothing)`
     with family as (
-      insert into session (id, account_id) values (${sessionId}::uuid, ${accountId}) returning id
+      insert into session (id, account_id, address, user_agent)
+      values (${sessionId}::uuid, ${accountId}, ${origin.address}, left(${origin.userAgent}, 300)) returning id
     )
     insert into refresh_token (digest, session_id, expires_at)
     select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family`
@@ -87,24 +207,51 @@ export const insertSession = (
 export const touchLogin = (accountId: number): Query<unknown> =>
   sql.prepared('touch_login', nothing)`update account set last_login = now() where id = ${accountId}`
 
-const Refreshed = z.object({ account_id: z.number(), session_id: z.string(), role: z.string() })
+const Refreshed = z.object({
+  account_id: z.number(),
+  session_id: z.string(),
+  role: z.string(),
+  replayed: z.boolean(),
+})
 
-/** Exchanges a refresh token; no row when it may not be. */
+/** Exchanges a refresh token; no row when it may not be, and a replay has just ended the session that it names. */
 export const refreshSession = (
   presented: Buffer,
   successor: Buffer,
   lifetimeSeconds: number,
 ): Query<z.output<typeof Refreshed>> =>
   sql.prepared('session_refresh', Refreshed)`
-    select account_id, session_id, role
+    select account_id, session_id, role, replayed
     from session_refresh(${sql.binary(presented)}, ${sql.binary(successor)}, make_interval(secs => ${lifetimeSeconds}))`
 
-/** Revokes the session that a refresh token or an access token belongs to; either may be absent. */
-export const revokeSession = (digest: Buffer | null, sessionId: string | null): Query<unknown> =>
-  sql.type(nothing)`
+const Ended = z.object({ id: z.string(), account_id: z.number() })
+
+/**
+ * Revokes the session that a refresh token or an access token belongs to; either may be absent. Its access tokens stay
+ * good until they run out.
+ */
+export const revokeSession = (
+  digest: Buffer | null,
+  sessionId: string | null,
+): Query<z.output<typeof Ended>> =>
+  sql.type(Ended)`
     update session set revoked_at = now()
     where revoked_at is null and (id = ${sessionId}::uuid
-      or id = (select session_id from refresh_token where digest = ${digest === null ? null : sql.binary(digest)}))`
+      or id = (select session_id from refresh_token where digest = ${digest === null ? null : sql.binary(digest)}))
+    returning id, account_id`
+
+/** Ends one session of an account, its access tokens too; no row when the account has no such live session. */
+export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof Ended>> =>
+  sql.type(Ended)`
+    update session set revoked_at = now(), ended_at = now()
+    where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
+    returning id, account_id`
+
+/** Ends all sessions of an account, their access tokens too, but for one that may be kept. */
+export const endSessions = (accountId: number, kept: string | null): Query<unknown> =>
+  sql.type(nothing)`
+    update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()
+    where account_id = ${accountId} and id is distinct from ${kept}::uuid and ended_at is null`
 
 /** Removes refresh tokens past their time, and sessions left without any; answers the number of tokens. */
 export const deleteExpiredRefreshTokens = (batch: number): Query<{ count: number }> =>

@@ -26,8 +26,34 @@ const table = {
   'auth.inactive': { status: 403, detail: 'This account is deactivated' },
   'auth.forbidden': { status: 403, detail: 'This needs the role {roles}' },
   'auth.refresh': { status: 401, detail: 'The refresh token is missing, expired or revoked' },
+  'auth.locked': {
+    status: 403,
+    detail: 'This account is locked after too many failed logins; try again later',
+  },
+  'auth.not_yours': { status: 403, detail: 'This is for the account itself or an admin' },
   'auth.registration_closed': { status: 403, detail: 'Registration is closed' },
   'account.email_taken': { status: 400, detail: 'An account with this email already exists' },
+  'account.missing': { status: 404, detail: 'User not found' },
+  'account.no_fields': { status: 400, detail: 'Nothing to change was given' },
+  'account.token': { status: 400, detail: 'The token is invalid or has expired' },
+  'account.password_wrong': { status: 400, detail: 'The current password is not correct' },
+  'account.last_admin': {
+    status: 409,
+    detail: 'This is the last active admin; make another account admin first',
+  },
+  'account.session_missing': { status: 404, detail: 'Session not found' },
+  'request.limited': { status: 429, detail: 'Too many requests; try again in {seconds} s' },
+  'email.not_configured': {
+    status: 503,
+    detail:
+      'Email is not configured. Set EMAIL_PROVIDER_API_KEY or EMAIL_SMTP_URL, and EMAIL_PROVIDER_FROM_EMAIL.',
+  },
+  'email.refused': { status: 502, detail: 'The email provider refused the message: {reason}' },
+  'email.failed': {
+    status: 502,
+    detail: 'The email provider could not be reached or failed: {reason}',
+    retry: 'later',
+  },
   'idempotency.running': {
     status: 409,
     detail: 'The first request with this Idempotency-Key is still running',
@@ -67,6 +93,7 @@ export type ErrorCode = keyof typeof table
 /** Constraint name -> the failure that its violation means to a client. */
 const constraints: Readonly<Record<string, ErrorCode>> = {
   account_email_key: 'account.email_taken',
+  account_last_admin: 'account.last_admin',
 }
 
 /** One problem of a request's input, in the shape of a 422 body. */
@@ -76,22 +103,27 @@ export interface InputProblem {
   readonly type: string
 }
 
+interface FailureOptions {
+  readonly cause?: unknown
+  readonly problems?: readonly InputProblem[]
+  readonly retryAfter?: number
+}
+
 /** A failure that a client may be told of. Thrown through {@link fail}; rendered by the edge, stored by jobs. */
 export class Failure extends Error {
   readonly code: ErrorCode
   readonly detail: string
   readonly problems: readonly InputProblem[] | undefined
+  /** Seconds after which trying again can help, where that is known. */
+  readonly retryAfter: number | undefined
 
-  constructor(
-    code: ErrorCode,
-    detail: string,
-    options?: { cause?: unknown; problems?: readonly InputProblem[] },
-  ) {
+  constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
     super(detail, options?.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'Failure'
     this.code = code
     this.detail = detail
     this.problems = options?.problems
+    this.retryAfter = options?.retryAfter
   }
 
   get status(): number {
@@ -110,7 +142,7 @@ export class Failure extends Error {
 export function fail(
   code: ErrorCode,
   data: Readonly<Record<string, string | number>> = {},
-  options?: { cause?: unknown; problems?: readonly InputProblem[] },
+  options?: FailureOptions,
 ): Failure {
   const detail = table[code].detail.replace(/\{(\w+)\}/g, (_, name: string) => String(data[name] ?? name))
   return new Failure(code, detail, options)

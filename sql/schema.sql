@@ -16,6 +16,34 @@ create table account (
   constraint account_role_check CHECK ((role = ANY (ARRAY['user'::text, 'moderator'::text, 'admin'::text])))
 );
 
+create table account_token (
+  id uuid not null,
+  account_id integer not null,
+  kind text not null,
+  digest bytea not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint account_token_pkey PRIMARY KEY (id),
+  constraint account_token_digest_key UNIQUE (digest),
+  constraint account_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint account_token_digest_check CHECK ((length(digest) = 32)),
+  constraint account_token_kind_check CHECK ((kind = ANY (ARRAY['reset'::text, 'verify'::text])))
+);
+
+create table audit_event (
+  id bigint not null generated always as identity,
+  at timestamp with time zone not null default now(),
+  kind text not null,
+  actor_id integer,
+  account_id integer,
+  organization_id integer,
+  address text,
+  request_id text,
+  data jsonb not null default '{}'::jsonb,
+  constraint audit_event_pkey PRIMARY KEY (id),
+  constraint audit_event_kind_check CHECK ((kind ~ '^[a-z_]+\.[a-z_]+$'::text))
+);
+
 create table blob (
   id bigint not null generated always as identity,
   sha256 bytea,
@@ -158,6 +186,16 @@ create table job_event (
   constraint job_event_pkey PRIMARY KEY (job_id, seq)
 );
 
+create table login_failure (
+  subject bytea not null,
+  failures integer not null,
+  failed_at timestamp with time zone not null,
+  locked_until timestamp with time zone,
+  constraint login_failure_pkey PRIMARY KEY (subject),
+  constraint login_failure_failures_check CHECK ((failures > 0)),
+  constraint login_failure_subject_check CHECK ((length(subject) = 32))
+);
+
 create table migration (
   name text not null,
   applied_at timestamp with time zone not null default now(),
@@ -175,13 +213,25 @@ create table refresh_token (
   constraint refresh_token_digest_check CHECK ((length(digest) = 32))
 );
 
+create table request_limit (
+  name text not null,
+  subject text not null,
+  hits timestamp with time zone[] not null,
+  expires_at timestamp with time zone not null,
+  constraint request_limit_pkey PRIMARY KEY (name, subject)
+);
+
 create table session (
   id uuid not null,
   account_id integer not null,
   created_at timestamp with time zone not null default now(),
   revoked_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  address text,
+  user_agent text,
   constraint session_pkey PRIMARY KEY (id),
-  constraint session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE
+  constraint session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint session_ended_check CHECK (((ended_at IS NULL) OR (revoked_at IS NOT NULL)))
 );
 
 create table worker_lease (
@@ -194,6 +244,18 @@ create table worker_lease (
   expires_at timestamp with time zone not null,
   constraint worker_lease_pkey PRIMARY KEY (id)
 );
+
+CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
+
+CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
+
+CREATE INDEX audit_event_account_id_idx ON public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS NOT NULL);
+
+CREATE INDEX audit_event_actor_id_idx ON public.audit_event USING btree (actor_id, id DESC) WHERE (actor_id IS NOT NULL);
+
+CREATE INDEX audit_event_kind_idx ON public.audit_event USING btree (kind, id DESC);
+
+CREATE INDEX audit_event_organization_id_idx ON public.audit_event USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
 
@@ -217,19 +279,50 @@ CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status 
 
 CREATE INDEX job_waiting_idx ON public.job USING btree (queue, id) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
 
+CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
+
 CREATE INDEX refresh_token_expires_at_idx ON public.refresh_token USING btree (expires_at);
 
 CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token USING btree (session_id) WHERE (rotated_at IS NULL);
 
 CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (session_id);
 
+CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
+
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id);
+
+CREATE OR REPLACE FUNCTION public.account_json(a account)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (a).id, 'email', (a).email, 'full_name', (a).full_name, 'is_active', (a).is_active, 'is_verified', (a).is_verified, 'role', (a).role, 'last_login', iso((a).last_login), 'created_at', iso((a).created_at), 'updated_at', iso((a).updated_at));
+
+CREATE OR REPLACE FUNCTION public.account_last_admin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(7236501146);
+  -- A statement of its own: it sees what the transaction has left that the lock waited for.
+  if not exists (select from account where role = 'admin' and is_active) then
+    raise exception 'The last active admin has to stay' using errcode = 'check_violation', constraint = 'account_last_admin';
+  end if;
+  return null;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.actor_lock_key(actor text)
  RETURNS bigint
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended(('millrace.actor:'::text || actor), (0)::bigint);
+
+CREATE OR REPLACE FUNCTION public.audit_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'The audit trail is append-only' using errcode = 'insufficient_privilege';
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id integer, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone)
  RETURNS text
@@ -536,8 +629,62 @@ AS $function$
   select coalesce(array_agg(id), '{}') from sent
 $function$;
 
+CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  known login_failure;
+begin
+  if matches then
+    select * into known from login_failure f where f.subject = login_end.subject for update;
+    if known.locked_until > clock_timestamp() then return 'locked'; end if;
+    if found then delete from login_failure f where f.subject = login_end.subject; end if;
+    return 'ok';
+  end if;
+  insert into login_failure as f (subject, failures, failed_at) values (login_end.subject, 1, clock_timestamp())
+  on conflict on constraint login_failure_pkey do update set
+    -- A lock that has run out, or failures that are as old as one, no longer count.
+    failures = case when coalesce(f.locked_until, f.failed_at + lock) <= clock_timestamp() then 1 else f.failures + 1 end,
+    locked_until = case when f.locked_until > clock_timestamp() then f.locked_until end,
+    failed_at = case when f.locked_until > clock_timestamp() then f.failed_at else clock_timestamp() end
+  returning * into known;
+  if known.locked_until is not null then return 'locked'; end if;
+  if known.failures >= most then
+    update login_failure f set locked_until = clock_timestamp() + lock where f.subject = login_end.subject;
+    return 'wrong, now locked';
+  end if;
+  return 'wrong';
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, most integer, span interval)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  at timestamptz;
+  recent timestamptz[];
+begin
+  insert into request_limit as r (name, subject, hits, expires_at)
+  values (request_limit_take.name, request_limit_take.subject, '{}', clock_timestamp() + span)
+  on conflict on constraint request_limit_pkey do nothing;
+  select hits into recent from request_limit r
+  where r.name = request_limit_take.name and r.subject = request_limit_take.subject for update;
+  at := clock_timestamp();
+  -- Housekeeping may have removed the row in between: then there is nothing to count against.
+  select coalesce(array_agg(hit order by hit), '{}') into recent from unnest(coalesce(recent, '{}')) hit where hit > at - span;
+  if cardinality(recent) >= most then
+    return greatest(1, ceil(extract(epoch from recent[cardinality(recent) - most + 1] + span - at) * 1000));
+  end if;
+  update request_limit r set hits = recent || at, expires_at = at + span
+  where r.name = request_limit_take.name and r.subject = request_limit_take.subject;
+  return 0;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
- RETURNS TABLE(account_id integer, session_id uuid, role text)
+ RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)
  LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -550,17 +697,26 @@ begin
   if not found or family.revoked_at is not null then return; end if;
   -- Read under the family's lock, so that of two exchanges at once the second sees the first.
   select * into token from refresh_token where digest = presented;
-  if token.rotated_at is not null then
-    update session set revoked_at = now() where id = family.id;
+  if token.rotated_at is null then
+    if token.expires_at <= now() then return; end if;
+  elsif not exists (select from refresh_token t where t.digest = successor and t.session_id = family.id
+      and t.rotated_at is null and t.expires_at > now()) then
+    update session set revoked_at = now(), ended_at = now() where id = family.id;
+    return query select family.account_id, family.id, '', true;
     return;
   end if;
-  if token.expires_at <= now()
-     or not exists (select from account where id = family.account_id and is_active) then
-    return;
+  if not exists (select from account where id = family.account_id and is_active) then return; end if;
+  if token.rotated_at is null then
+    update refresh_token set rotated_at = now() where digest = presented;
+    insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, now() + lifetime);
   end if;
-  update refresh_token set rotated_at = now() where digest = presented;
-  insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, now() + lifetime);
-  return query select a.id, family.id, a.role from account a where a.id = family.account_id;
+  return query select a.id, family.id, a.role, false from account a where a.id = family.account_id;
 end $function$;
+
+CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
+
+CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
+
+CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();

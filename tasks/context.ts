@@ -12,6 +12,8 @@ export interface TaskContext {
   }
   readonly db: Database
   readonly settings: Settings
+  /** The deployment's key, which mailed tokens are derived from. */
+  readonly secretKey: string
   readonly providers: Providers
   readonly log: TaskLog
   /** Aborted on cancel, take-over, time-out and shutdown. A task that ignores it is killed with its thread. */
@@ -37,6 +39,21 @@ export interface TaskLog {
 export interface Providers {
   /** Opens a document's bytes for reading page by page; bad bytes are a reader with one unread page. */
   openPages(bytes: Uint8Array, mediaType: string, signal: AbortSignal): Promise<PageReader>
+  /**
+   * Hands a mail to the server of the settings.
+   * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
+   */
+  sendEmail(message: EmailMessage, signal: AbortSignal): Promise<void>
+}
+
+/** A mail on its way out. */
+export interface EmailMessage {
+  /** Unique and the same for every attempt: the Message-ID is made from it. */
+  readonly id: string
+  readonly to: readonly string[]
+  readonly subject: string
+  readonly text?: string
+  readonly html?: string
 }
 
 /** One page as it was read. */

@@ -1,10 +1,18 @@
+import { passwordReset } from './accounts/password-reset.ts'
+import { verification } from './accounts/verification.ts'
 import { extract } from './documents/extract.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
 import type { AnyTask } from './task.ts'
 
 /** Every task, one line each. */
-export const tasks: readonly AnyTask[] = [extract, housekeeping, noop] as unknown as readonly AnyTask[]
+export const tasks: readonly AnyTask[] = [
+  extract,
+  housekeeping,
+  noop,
+  passwordReset,
+  verification,
+] as unknown as readonly AnyTask[]
 
 /** Finds a task by its name. @throws when none has it: the job is of another version. */
 export type TaskFinder = (name: string) => AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> }

@@ -27,6 +27,17 @@ const list = (...values: readonly string[]) =>
       error: `must be a comma list of ${values.join(', ')}`,
     })
 
+/** `REQUESTS/SECONDS`, or `0` for no limit. */
+const rate = (most: number, seconds: number) =>
+  z
+    .string()
+    .regex(/^(0|[1-9]\d{0,3}\/[1-9]\d{0,4})$/, 'must be REQUESTS/SECONDS such as 30/60, or 0 for no limit')
+    .transform((text): Rate | null => {
+      const [given, span] = text.split('/').map(Number)
+      return span === undefined ? null : { most: given!, seconds: span }
+    })
+    .default({ most, seconds })
+
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
@@ -65,6 +76,14 @@ const Environment = z.object({
   REGISTRATION_ENABLED: flag(true),
   ACCESS_TOKEN_MINUTES: count(15, 1, 1440),
   REFRESH_TOKEN_DAYS: count(14, 1, 365),
+  RESET_TOKEN_MINUTES: count(60, 1, 10_080),
+  VERIFY_TOKEN_HOURS: count(24, 1, 8760),
+  INVITE_TOKEN_DAYS: count(14, 1, 365),
+  LOGIN_MAX_FAILURES: count(5, 1, 1000),
+  LOGIN_LOCK_SECONDS: count(900, 1, 86_400),
+  RATE_LIMIT_LOGIN: rate(30, 60),
+  RATE_LIMIT_REGISTER: rate(30, 60),
+  RATE_LIMIT_PASSWORD_RESET: rate(10, 60),
   TRUST_PROXY: flag(false),
   CORS_ORIGINS: list()
     .refine(
@@ -78,11 +97,23 @@ const Environment = z.object({
   WORKER_MAX_TRIES: count(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
   REQUEST_WAIT_SECONDS: count(120, 0, 3600),
+  EMAIL_PROVIDER_API_KEY: z.string().min(1).optional(),
+  EMAIL_PROVIDER_FROM_EMAIL: z.email().optional(),
+  EMAIL_SMTP_URL: z
+    .string()
+    .regex(/^(smtps?:\/\/\S+|outbox:)$/, 'must be smtp://…, smtps://… or outbox:')
+    .optional(),
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none']).default('tesseract'),
   LOG_LEVEL: z.enum(LEVELS).default('info'),
 })
+
+/** So many requests of one client in any span of so many seconds. */
+export interface Rate {
+  readonly most: number
+  readonly seconds: number
+}
 
 /** Names of all settings, for `.env.example` and the README's table. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
@@ -108,6 +139,14 @@ export interface Settings {
   readonly registrationEnabled: boolean
   readonly accessTokenSeconds: number
   readonly refreshTokenSeconds: number
+  readonly resetTokenSeconds: number
+  readonly verifyTokenSeconds: number
+  readonly inviteTokenSeconds: number
+  /** The failed login that locks an account, and for how long. */
+  readonly loginMaxFailures: number
+  readonly loginLockSeconds: number
+  /** By what is limited; null: no limit. */
+  readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset', Rate | null>>
   readonly trustProxy: boolean
   readonly corsOrigins: ReadonlySet<string>
   readonly workerProcesses: number
@@ -117,6 +156,8 @@ export interface Settings {
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
+  /** Where mail goes: an SMTP server, .eml files in `DATA_DIR`, or nowhere. */
+  readonly email: { readonly smtpUrl: string | 'outbox:' | null; readonly from: string }
   readonly maxUploadBytes: number
   readonly maxJsonBytes: number
   readonly visionProvider: 'tesseract' | 'none'
@@ -168,6 +209,16 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     registrationEnabled: env.REGISTRATION_ENABLED,
     accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
     refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,
+    resetTokenSeconds: env.RESET_TOKEN_MINUTES * 60,
+    verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
+    inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
+    loginMaxFailures: env.LOGIN_MAX_FAILURES,
+    loginLockSeconds: env.LOGIN_LOCK_SECONDS,
+    limits: {
+      login: env.RATE_LIMIT_LOGIN,
+      register: env.RATE_LIMIT_REGISTER,
+      passwordReset: env.RATE_LIMIT_PASSWORD_RESET,
+    },
     trustProxy: env.TRUST_PROXY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
     workerProcesses: env.WORKER_PROCESSES,
@@ -176,12 +227,24 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     workerMaxTries: env.WORKER_MAX_TRIES,
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
+    email: {
+      smtpUrl: smtpUrl(env, production),
+      from: env.EMAIL_PROVIDER_FROM_EMAIL ?? (production ? '' : `${env.PROJECT_NAME}@localhost`),
+    },
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
     visionProvider: env.VISION_PROVIDER,
     logLevel: env.LOG_LEVEL,
     checked: !production,
   })
+}
+
+/** By itself the provider's relay with the key as its password; in development, without a key, files. */
+function smtpUrl(env: z.output<typeof Environment>, production: boolean): string | null {
+  if (env.EMAIL_SMTP_URL !== undefined) return env.EMAIL_SMTP_URL
+  if (env.EMAIL_PROVIDER_API_KEY !== undefined)
+    return `smtps://resend:${encodeURIComponent(env.EMAIL_PROVIDER_API_KEY)}@smtp.resend.com:465`
+  return production ? null : 'outbox:'
 }
 
 /** What is missing together with what is there; of the values as given, so that it is told along with what is wrong with them. */

@@ -1,5 +1,5 @@
 import { createLog } from '../tasks/log.ts'
-import { onParentGone, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
 import { startWorker } from './worker.ts'
 
 const STOP_MS = 9_000
@@ -13,7 +13,7 @@ export async function runWorker(): Promise<void> {
     process.exit(2)
   }
   const worker = await startWorker({
-    settings,
+    settings: { ...settings, secretKey: secretKeyOf(settings) },
     databaseUrl: settings.databaseUrl,
     directUrl: settings.databaseUrlUnpooled!,
     log,

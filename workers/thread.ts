@@ -104,6 +104,10 @@ function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
     job,
     db,
     settings,
+    get secretKey() {
+      if (settings.secretKey === undefined) throw new Error('SECRET_KEY was not handed to this thread')
+      return settings.secretKey
+    },
     providers,
     signal,
     log: logOf(job),

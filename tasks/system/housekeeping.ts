@@ -1,15 +1,16 @@
 import { z } from 'zod'
-import { deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
+import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteAbandonedUploads } from '../../sql/documents.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
+import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
 import { defineTask } from '../task.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
 
-/** Removes what has run out: ended jobs, tokens, idempotency keys, uploads that nobody finished. */
+/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, uploads that nobody finished. */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',
   queue: 'system',
@@ -17,7 +18,13 @@ export const housekeeping = defineTask({
   actor: () => 'housekeeping',
   whenBusy: 'join',
   payload: z.strictObject({}),
-  result: z.strictObject({ jobs: z.int(), tokens: z.int(), keys: z.int(), uploads: z.int() }),
+  result: z.strictObject({
+    jobs: z.int(),
+    tokens: z.int(),
+    limits: z.int(),
+    keys: z.int(),
+    uploads: z.int(),
+  }),
   run: async ({ db, settings, signal }) => {
     const all = async (query: () => Query<{ count: number }>): Promise<number> => {
       let total = 0
@@ -28,7 +35,12 @@ export const housekeeping = defineTask({
     await db.run(unlockOrphanedPools())
     return {
       jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
-      tokens: await all(() => deleteExpiredRefreshTokens(BATCH)),
+      tokens:
+        (await all(() => deleteExpiredRefreshTokens(BATCH))) +
+        (await all(() => deleteExpiredMailedTokens(BATCH))),
+      limits:
+        (await all(() => deleteExpiredLimits(BATCH))) +
+        (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
       keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
       uploads: await all(() => deleteAbandonedUploads(BATCH)),
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { deleteExpiredRefreshTokens, readAccount, readCaller, refreshSession } from '../../sql/accounts.ts'
+import { deleteExpiredRefreshTokens, readAccount, readStanding, refreshSession } from '../../sql/accounts.ts'
 import type { Query } from '../../sql/db.ts'
 import {
   countPages,
@@ -106,7 +106,7 @@ const literal = (value: ReadValue): string => {
 
 const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['an account', readAccount, 5],
-  ['a caller', readCaller, 5],
+  ['a caller', readStanding, 5],
   ['a document', readDocument, 5, 5],
   ['a page of documents', readDocuments, 5, null, null, null, false, 0, 50, 1],
   ["nobody's documents", readDocuments, null, null, null, null, false, 0, 50, 1],

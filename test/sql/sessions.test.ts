@@ -37,7 +37,7 @@ async function session(accountId?: number, seconds = 60) {
   const id = randomUUID()
   const owner = accountId ?? (await account())
   const token = `first ${id}`
-  await db.run(insertSession(id, owner, digest(token), seconds))
+  await db.run(insertSession(id, owner, digest(token), seconds, { address: null, userAgent: null }))
   return { id, owner, token }
 }
 

@@ -100,6 +100,7 @@ export function extractions({ db, query }: TestDatabase) {
       job: { id: how.jobId ?? uuidv7(), attempt: how.attempt ?? 1, ownerId: null, requestId: null },
       db,
       settings: parse({}),
+      secretKey: 'a secret for tests, long enough to be one',
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
       providers: {
@@ -109,7 +110,8 @@ export function extractions({ db, query }: TestDatabase) {
           how.open?.()
           return reader
         },
-      } as TaskContext['providers'],
+        sendEmail: () => Promise.reject(new Error('Extraction sends no mail')),
+      },
       progress: (label, current, total) => void ran.progress.push([label, current, total]),
       emit: () => {},
       fenced: <T>(work: (tx: Queries) => Promise<T>) =>

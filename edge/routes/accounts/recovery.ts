@@ -1,0 +1,160 @@
+import { z } from 'zod'
+import {
+  accountChanged,
+  credentialsOf,
+  endSessions,
+  mailedToken,
+  setPassword,
+  setVerified,
+  useMailedToken,
+} from '../../../sql/accounts.ts'
+import { fail } from '../../../sql/errors.ts'
+import { endLogin, unlockLogin } from '../../../sql/limits.ts'
+import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
+import { digestOf } from '../../../tasks/accounts/tokens.ts'
+import { verification } from '../../../tasks/accounts/verification.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { audit } from '../../audit.ts'
+import { route } from '../../route.ts'
+import { Email } from '../../schemas.ts'
+import { Detail, MailedToken, Password } from './shapes.ts'
+
+/** Ways back into an account, and the proof that its address is its owner's. */
+export const recoveryRoutes = [
+  route({
+    method: 'post',
+    path: '/password-reset/request',
+    summary: 'Mail a token that sets a new password',
+    description: 'Answers the same whether or not the address has an account.',
+    auth: 'public',
+    body: z.strictObject({ email: Email }).meta({ id: 'PasswordResetRequest' }),
+    response: Detail,
+    limit: 'passwordReset',
+    handle: async (input) => {
+      const { body, edge, requestId } = input
+      // The job finds out whether there is an account: what is done here is the same for every address.
+      const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+      const { jobId } = await edge.db.transaction(async (tx) => {
+        await tx.run(audit(input, 'account.password_reset_requested', {}))
+        return enqueue(tx, passwordReset, { email: body.email }, options)
+      })
+      edge.publisher.mark(jobId)
+      return { detail: 'If the address has an account, a mail with a reset token is on its way' }
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/password-reset/confirm',
+    summary: 'Set a new password with a mailed token',
+    description: 'Ends every session of the account, and lifts a lock.',
+    auth: 'public',
+    body: z.strictObject({ token: MailedToken, new_password: Password }).meta({ id: 'PasswordResetConfirm' }),
+    response: Detail,
+    errors: ['account.token'],
+    credentials: true,
+    handle: async (input) => {
+      const { body, edge } = input
+      const digest = digestOf(body.token)
+      // Looked at before the hash is computed: a guess costs next to nothing.
+      if ((await edge.db.maybeOne(mailedToken('reset', digest))) === null) throw fail('account.token')
+      const passwordHash = await edge.passwords.hash(body.new_password)
+      const accountId = await edge.db.transaction(async (tx) => {
+        const used = await tx.maybeOne(useMailedToken('reset', digest))
+        const account = used && (await tx.maybeOne(setPassword(used.account_id, passwordHash)))
+        if (used === null || account === null) throw fail('account.token')
+        const { account_id: id } = used
+        await tx.run(endSessions(id, null))
+        await tx.run(unlockLogin(digestOf(account.email)))
+        await tx.run(audit(input, 'account.password_reset', { actorId: id, accountId: id }))
+        await tx.run(accountChanged(id))
+        return id
+      })
+      edge.accounts.forget(accountId)
+      return { detail: 'The password is set; sign in with it' }
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/change-password',
+    summary: 'Set a new password, knowing the current one',
+    description:
+      'Ends every other session of the caller. A wrong current password counts like a failed login.',
+    body: z
+      .strictObject({ current_password: z.string().min(1).max(1024), new_password: Password })
+      .meta({ id: 'PasswordChange' }),
+    response: Detail,
+    errors: ['account.password_wrong', 'auth.locked'],
+    credentials: true,
+    handle: async (input) => {
+      const { body, caller, edge } = input
+      const { loginMaxFailures, loginLockSeconds } = edge.settings
+      const account = await edge.db.maybeOne(credentialsOf(caller.ownerId ?? 0))
+      if (account === null) throw fail('account.password_wrong')
+      const matches = await edge.passwords.verify(account.password_hash, body.current_password)
+      const passwordHash = matches ? await edge.passwords.hash(body.new_password) : null
+      const subject = digestOf(account.email)
+      const outcome = await edge.db.transaction(async (tx) => {
+        const end = await tx.one(endLogin(subject, matches, loginMaxFailures, loginLockSeconds))
+        const about = { accountId: caller.id }
+        if (end.outcome !== 'ok' || passwordHash === null) {
+          await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: end.outcome } }))
+          if (end.outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
+          return end.outcome
+        }
+        await tx.run(setPassword(caller.id, passwordHash))
+        await tx.run(endSessions(caller.id, caller.sessionId))
+        await tx.run(audit(input, 'account.password_changed', about))
+        await tx.run(accountChanged(caller.id))
+        return end.outcome
+      })
+      if (outcome === 'locked') throw fail('auth.locked')
+      if (outcome !== 'ok') throw fail('account.password_wrong')
+      edge.accounts.forget(caller.id)
+      return { detail: 'The password is changed; all other sessions are ended' }
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/verify-email',
+    summary: 'Prove an address with a mailed token',
+    auth: 'public',
+    body: z.strictObject({ token: MailedToken }).meta({ id: 'EmailVerification' }),
+    response: Detail,
+    errors: ['account.token'],
+    handle: async (input) => {
+      const { body, edge } = input
+      const accountId = await edge.db.transaction(async (tx) => {
+        const used = await tx.maybeOne(useMailedToken('verify', digestOf(body.token)))
+        if (used === null) throw fail('account.token')
+        const { account_id: id } = used
+        await tx.run(setVerified(id))
+        await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
+        await tx.run(accountChanged(id))
+        return id
+      })
+      edge.accounts.forget(accountId)
+      return { detail: 'The address is verified' }
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/resend-verification',
+    summary: 'Mail a new verification token to the caller',
+    response: Detail,
+    limit: 'passwordReset',
+    handle: async ({ caller, edge, requestId }) => {
+      if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
+        return { detail: 'The address is verified already' }
+      const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+      const { jobId } = await edge.db.transaction((tx) =>
+        enqueue(tx, verification, { account_id: caller.id }, options),
+      )
+      edge.publisher.mark(jobId)
+      return { detail: 'A mail with a verification token is on its way' }
+    },
+  }),
+]

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { anyAccount, insertAccount, lockFirstAccount } from '../../../sql/accounts.ts'
+import type { Queries } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import { verification } from '../../../tasks/accounts/verification.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { audit } from '../../audit.ts'
+import type { Edge } from '../../context.ts'
+import { type Answer, type Input, json, route } from '../../route.ts'
+import { Email } from '../../schemas.ts'
+import { sessionCookies } from './cookies.ts'
+import { beginSession } from './sessions.ts'
+import { Password, User } from './shapes.ts'
+
+const NewUser = z
+  .strictObject({
+    email: Email,
+    password: Password,
+    full_name: z.string().trim().max(200).nullish(),
+    is_active: z.boolean().default(true),
+  })
+  .meta({ id: 'UserCreate' })
+
+export const registerRoute = route({
+  method: 'post',
+  path: '/register',
+  summary: 'Create an account and sign in',
+  description: 'Accepts the pending invites of the address, and mails a token that verifies it.',
+  auth: 'public',
+  body: NewUser,
+  response: User,
+  errors: ['account.email_taken', 'auth.registration_closed'],
+  sideEffect: true,
+  credentials: true,
+  signsIn: true,
+  limit: 'register',
+  handle: register,
+})
+
+async function register(
+  input: Input<undefined, undefined, z.output<typeof NewUser>, unknown>,
+): Promise<Answer<z.input<typeof User>>> {
+  const { body, edge, exchange, requestId } = input
+  if (!edge.settings.registrationEnabled) throw fail('auth.registration_closed')
+  const passwordHash = await edge.passwords.hash(body.password)
+  const { account, session, mail } = await edge.db.transaction(async (tx) => {
+    const first = body.is_active && (await isFirstAccount(edge, tx))
+    const account = await tx.one(
+      insertAccount({
+        email: body.email,
+        passwordHash,
+        fullName: body.full_name ?? null,
+        role: first ? 'admin' : 'user',
+        isActive: body.is_active,
+      }),
+    )
+    const { id } = account
+    const session = await beginSession(edge, tx, id, exchange)
+    await tx.run(
+      audit({ caller: null, requestId, exchange }, 'account.registered', { actorId: id, accountId: id }),
+    )
+    const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+    const mail = await enqueue(tx, verification, { account_id: id }, options)
+    return { account, session, mail }
+  })
+  edge.publisher.mark(mail.jobId)
+  if (account.role === 'admin')
+    edge.log.warn({ account: account.id }, 'The first account registered became admin')
+  const accessToken = await edge.accounts.sign(account, session.sessionId)
+  return json(account.json, { headers: sessionCookies(edge, accessToken, session.refreshToken) })
+}
+
+/** Until there is an account, registrations wait for each other: only one of them is the first. */
+async function isFirstAccount(edge: Edge, tx: Queries): Promise<boolean> {
+  if (edge.settings.adminEmail !== undefined || (await tx.one(anyAccount())).any) return false
+  await tx.run(lockFirstAccount())
+  return !(await tx.one(anyAccount())).any
+}

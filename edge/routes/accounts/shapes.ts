@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { Timestamp } from '../../schemas.ts'
+
+/** What the routes of accounts take and answer. */
+
+// The upper end bounds what a hash costs.
+export const Password = z.string().min(8).max(1024)
+
+export const ROLES = ['user', 'moderator', 'admin'] as const
+
+export const User = z
+  .strictObject({
+    id: z.int(),
+    email: z.string(),
+    full_name: z.string().nullable(),
+    is_active: z.boolean(),
+    is_verified: z.boolean(),
+    role: z.enum(ROLES),
+    last_login: Timestamp.nullable(),
+    created_at: Timestamp,
+    updated_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'UserResponse' })
+
+export const Token = z
+  .strictObject({ access_token: z.string(), token_type: z.literal('bearer') })
+  .meta({ id: 'TokenResponse' })
+
+export const Detail = z.strictObject({ detail: z.string() }).meta({ id: 'Detail' })
+
+/** A token that came by mail. */
+export const MailedToken = z.string().min(1).max(200)

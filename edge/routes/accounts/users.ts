@@ -1,0 +1,205 @@
+import { z } from 'zod'
+import {
+  accountChanged,
+  deleteAccount,
+  endSessions,
+  readAccount,
+  readAccounts,
+  setActive,
+  setRole,
+  updateAccount,
+} from '../../../sql/accounts.ts'
+import { AUDIT_KINDS, readAudit } from '../../../sql/audit.ts'
+import { fail } from '../../../sql/errors.ts'
+import { audit } from '../../audit.ts'
+import type { Caller } from '../../auth.ts'
+import { type Answer, type Input, json, route } from '../../route.ts'
+import { count, RowId, Timestamp } from '../../schemas.ts'
+import { ROLES, User } from './shapes.ts'
+
+const UserParams = z.object({ user_id: RowId })
+
+const AuditPage = z
+  .strictObject({
+    events: z.array(
+      z.strictObject({
+        id: z.int(),
+        at: Timestamp,
+        kind: z.enum(AUDIT_KINDS),
+        actor_id: z.int().nullable(),
+        account_id: z.int().nullable(),
+        organization_id: z.int().nullable(),
+        address: z.string().nullable(),
+        request_id: z.string().nullable(),
+        data: z.record(z.string(), z.unknown()),
+      }),
+    ),
+    total: z.int(),
+    page: z.int(),
+    page_size: z.int(),
+  })
+  .meta({ id: 'AuditPage' })
+
+/** Looking at accounts, and administrating them. */
+export const userRoutes = [
+  route({
+    method: 'get',
+    path: '/users',
+    summary: 'The accounts, newest first',
+    auth: 'moderator',
+    query: z.object({
+      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
+      page_size: count({ min: 1, max: 1000, fallback: 1000 }),
+    }),
+    response: z.array(User),
+    handle: async ({ query, edge }) =>
+      json(
+        (await edge.reader.text(readAccounts, [query.page_size, (query.page - 1) * query.page_size])) ?? '[]',
+      ),
+  }),
+
+  route({
+    method: 'get',
+    path: '/users/:user_id',
+    summary: 'One account',
+    params: UserParams,
+    response: User,
+    errors: ['account.missing'],
+    handle: async ({ params, edge }) => {
+      const text = await edge.reader.text(readAccount, [params.user_id])
+      if (text === null) throw fail('account.missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/users/:user_id',
+    summary: 'Change the full name of an account; an empty one clears it',
+    params: UserParams,
+    query: z.object({ full_name: z.string().trim().max(200).optional() }),
+    response: User,
+    errors: ['account.no_fields', 'auth.not_yours', 'account.missing'],
+    handle: (input) => {
+      const { params, query, caller } = input
+      if (caller.role !== 'admin' && caller.id !== params.user_id) throw fail('auth.not_yours')
+      if (query.full_name === undefined) throw fail('account.no_fields')
+      return changed(input, 'account.updated', updateAccount(params.user_id, query.full_name || null))
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/users/:user_id/deactivate',
+    summary: 'Keep an account out; all of its sessions end at once',
+    auth: 'admin',
+    params: UserParams,
+    response: User,
+    errors: ['account.missing', 'account.last_admin'],
+    handle: (input) => changed(input, 'account.deactivated', setActive(input.params.user_id, false)),
+  }),
+
+  route({
+    method: 'patch',
+    path: '/users/:user_id/activate',
+    summary: 'Let an account in again',
+    auth: 'admin',
+    params: UserParams,
+    response: User,
+    errors: ['account.missing'],
+    handle: (input) => changed(input, 'account.activated', setActive(input.params.user_id, true)),
+  }),
+
+  route({
+    method: 'patch',
+    path: '/users/:user_id/role',
+    summary: 'Change the role of an account, given in the query or the body',
+    auth: 'admin',
+    params: UserParams,
+    query: z.object({ role: z.enum(ROLES).optional() }),
+    body: z
+      .strictObject({ role: z.enum(ROLES) })
+      .meta({ id: 'RoleChange' })
+      .optional(),
+    response: User,
+    errors: ['account.no_fields', 'account.missing', 'account.last_admin'],
+    handle: (input) => {
+      const role = input.body?.role ?? input.query.role
+      if (role === undefined) throw fail('account.no_fields')
+      return changed(input, 'account.role_changed', setRole(input.params.user_id, role), { role })
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/users/:user_id',
+    summary: 'Delete an account for good, with its documents and memberships',
+    description:
+      'An organization that it alone owned passes to the highest-ranked, longest-standing member, or goes when there is none.',
+    auth: 'admin',
+    params: UserParams,
+    errors: ['account.missing', 'account.last_admin'],
+    handle: async (input) => {
+      const { params, edge } = input
+      const id = params.user_id
+      await edge.db.transaction(async (tx) => {
+        const gone = await tx.maybeOne(deleteAccount(id))
+        if (gone === null) throw fail('account.missing')
+        await tx.run(audit(input, 'account.deleted', { accountId: id, data: { email: gone.email } }))
+        await tx.run(accountChanged(id))
+      })
+      edge.accounts.forget(id)
+      return undefined
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/audit',
+    summary: 'What happened to accounts and organizations, newest first',
+    auth: 'admin',
+    query: z.object({
+      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
+      page_size: count({ min: 1, max: 200, fallback: 50 }),
+      kind: z.enum(AUDIT_KINDS).optional(),
+      account_id: RowId.optional(),
+      organization_id: RowId.optional(),
+    }),
+    response: AuditPage,
+    handle: async ({ query, edge }) => {
+      const { page, page_size } = query
+      const text = await edge.reader.text(readAudit, [
+        page_size,
+        (page - 1) * page_size,
+        query.kind ?? null,
+        query.account_id ?? null,
+        query.organization_id ?? null,
+        page,
+      ])
+      return json(text!)
+    },
+  }),
+]
+
+type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller>
+
+/** Changes an account and answers it; every edge process forgets what it knew. */
+async function changed(
+  input: OfUser,
+  kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',
+  change: ReturnType<typeof updateAccount>,
+  data: Readonly<Record<string, unknown>> = {},
+): Promise<Answer<z.input<typeof User>>> {
+  const { params, edge } = input
+  const id = params.user_id
+  const row = await edge.db.transaction(async (tx) => {
+    const row = await tx.maybeOne(change)
+    if (row === null) throw fail('account.missing')
+    if (kind === 'account.deactivated') await tx.run(endSessions(id, null))
+    await tx.run(audit(input, kind, { accountId: id, data }))
+    await tx.run(accountChanged(id))
+    return row
+  })
+  edge.accounts.forget(id)
+  return json(row.json)
+}

@@ -1,0 +1,112 @@
+/** The mails that accounts and organizations cause: a text part, and the same as HTML. */
+export interface Letter {
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+}
+
+interface Content {
+  readonly subject: string
+  readonly greeting: string | null
+  /** Paragraphs before and after the link. */
+  readonly before: readonly string[]
+  readonly link: { readonly label: string; readonly url: string } | null
+  /** What programs use instead of the link. */
+  readonly token: string | null
+  readonly after: readonly string[]
+}
+
+export interface Recipient {
+  readonly email: string
+  readonly full_name: string | null
+}
+
+/** The mail that proves an address. */
+export function verificationLetter(to: Recipient, base: string, token: string, hours: number): Letter {
+  return letter({
+    subject: 'Verify your address',
+    greeting: to.full_name,
+    before: [`An account was registered with the address ${to.email}. Please confirm that it is yours.`],
+    link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
+    token,
+    after: [`This is good for ${hours} ${hours === 1 ? 'hour' : 'hours'}. If it was not you, do nothing.`],
+  })
+}
+
+/** The mail that sets a new password. */
+export function resetLetter(to: Recipient, base: string, token: string, minutes: number): Letter {
+  return letter({
+    subject: 'Set a new password',
+    greeting: to.full_name,
+    before: [`Somebody asked for a new password of the account ${to.email}.`],
+    link: { label: 'Set a new password', url: link(base, 'password-reset', token) },
+    token,
+    after: [
+      `This is good once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, do nothing: the password stays as it is.`,
+    ],
+  })
+}
+
+export interface Invitation {
+  readonly email: string
+  readonly organization: string
+  readonly role: string
+  readonly invitedBy: string | null
+}
+
+/** The mail to somebody who has no account yet. */
+export function inviteLetter(invite: Invitation, base: string, token: string, days: number): Letter {
+  const by = invite.invitedBy === null ? 'You are invited' : `${invite.invitedBy} invites you`
+  return letter({
+    subject: `You are invited to ${invite.organization}`,
+    greeting: null,
+    before: [
+      `${by} to join ${invite.organization} as ${invite.role}. Register with the address ${invite.email}, or sign in with it, and accept.`,
+    ],
+    link: { label: 'Accept the invite', url: link(base, 'accept-invite', token) },
+    token,
+    after: [`This is good for ${days} ${days === 1 ? 'day' : 'days'}.`],
+  })
+}
+
+/** The mail to somebody who has an account, and is a member by now. */
+export function addedLetter(invite: Invitation): Letter {
+  const by = invite.invitedBy === null ? '' : ` by ${invite.invitedBy}`
+  return letter({
+    subject: `You are a member of ${invite.organization}`,
+    greeting: null,
+    before: [`Your account ${invite.email} was added to ${invite.organization} as ${invite.role}${by}.`],
+    link: null,
+    token: null,
+    after: [],
+  })
+}
+
+/** Tokens go behind the `#`: a browser keeps that to itself, so they reach no log and no referrer. */
+function link(base: string, page: string, token: string): string {
+  return `${base}/${page}#token=${token}`
+}
+
+function letter({ subject, greeting, before, link, token, after }: Content): Letter {
+  const hello = greeting === null || greeting === '' ? 'Hello,' : `Hello ${greeting},`
+  const byHand = token === null ? [] : [`For programs, the token is: ${token}`]
+  const text = [
+    hello,
+    ...before,
+    ...(link === null ? [] : [`${link.label}: ${link.url}`]),
+    ...byHand,
+    ...after,
+  ]
+  const anchor = link === null ? [] : [`<a href="${escaped(link.url)}">${escaped(link.label)}</a>`]
+  const html = [hello, ...before].map(escaped).concat(anchor, [...byHand, ...after].map(escaped))
+  return {
+    // A name may hold anything; a line break in a subject would be a header of its own.
+    subject: subject.replace(/\s+/g, ' ').slice(0, 200),
+    text: `${text.join('\n\n')}\n`,
+    html: `<!doctype html><html lang="en"><body>${html.map((line) => `<p>${line}</p>`).join('')}</body></html>\n`,
+  }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
