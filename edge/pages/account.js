@@ -1,0 +1,73 @@
+// One page for the three links that mails carry. The token is behind the `#`, so it reaches no log and no referrer.
+
+const PAGES = {
+  '/verify-email': {
+    title: 'Verify your address',
+    intro: 'Confirm that this address is yours.',
+    send: 'Verify',
+    fields: [],
+    requests: (token) => [['/api/v1/auth/verify-email', { token }]],
+    done: 'The address is verified. You can close this page.',
+  },
+  '/password-reset': {
+    title: 'Set a new password',
+    intro: 'All sessions of the account end when it is set.',
+    send: 'Set the password',
+    fields: [['new_password', 'New password', 'password', 'new-password', 8]],
+    requests: (token, { new_password }) => [['/api/v1/auth/password-reset/confirm', { token, new_password }]],
+    done: 'The password is set. Sign in with it.',
+  },
+  '/accept-invite': {
+    title: 'Accept the invite',
+    intro: 'Sign in with the address that was invited. Without an account, register with it: that accepts the invite.',
+    send: 'Accept',
+    fields: [
+      ['email', 'Email', 'email', 'username', 3],
+      ['password', 'Password', 'password', 'current-password', 1],
+    ],
+    requests: (token, { email, password }) => [
+      ['/api/v1/auth/token', new URLSearchParams({ username: email, password })],
+      ['/api/v1/auth/accept-invite', { token }],
+    ],
+    done: 'You are a member now. You can close this page.',
+  },
+}
+
+const page = PAGES[location.pathname]
+const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
+const at = (id) => document.getElementById(id)
+
+document.title = `${page.title} · Millrace`
+at('title').textContent = page.title
+at('intro').textContent = token === '' ? 'The link is not whole: open it as the mail has it.' : page.intro
+at('send').textContent = page.send
+at('send').disabled = token === ''
+for (const [name, text, type, autocomplete, minLength] of page.fields) {
+  const input = Object.assign(document.createElement('input'), { name, type, autocomplete, minLength, required: true })
+  const label = Object.assign(document.createElement('label'), { textContent: text })
+  label.append(input)
+  at('fields').append(label)
+}
+
+at('form').addEventListener('submit', async (event) => {
+  event.preventDefault()
+  at('send').disabled = true
+  const values = Object.fromEntries(new FormData(at('form')))
+  const problem = await sendAll(page.requests(token, values))
+  at('answer').className = problem === null ? '' : 'bad'
+  at('answer').textContent = problem ?? page.done
+  at('form').hidden = problem === null
+  at('send').disabled = false
+})
+
+/** Sends one request after the other; answers what went wrong, or null. */
+async function sendAll(requests) {
+  for (const [url, body] of requests) {
+    const isForm = body instanceof URLSearchParams
+    const headers = isForm ? {} : { 'content-type': 'application/json' }
+    const answer = await fetch(url, { method: 'POST', headers, body: isForm ? body : JSON.stringify(body) }).catch(() => null)
+    if (answer === null) return 'The service can not be reached. Try again in a moment.'
+    if (!answer.ok) return (await answer.json().catch(() => null))?.detail ?? `It answered ${answer.status}.`
+  }
+  return null
+}
