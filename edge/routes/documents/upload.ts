@@ -6,17 +6,17 @@ import {
   type NewDocument,
   readDocument,
   sealBlob,
-} from '../../sql/documents.ts'
-import { fail } from '../../sql/errors.ts'
-import { sniffMediaType } from '../../tasks/documents/media.ts'
-import type { Caller } from '../auth.ts'
-import { storeBlob, type UploadedBlob } from '../blobs.ts'
-import type { Edge } from '../context.ts'
-import { fingerprintOf, type KeptAnswer } from '../idempotency.ts'
-import { parsePart } from '../input.ts'
-import type { Header } from '../reply.ts'
-import { Answer, type Input, type RawInput } from '../route.ts'
-import { readMultipart } from '../uploads.ts'
+} from '../../../sql/documents.ts'
+import { fail } from '../../../sql/errors.ts'
+import { sniffMediaType } from '../../../tasks/documents/media.ts'
+import type { Caller } from '../../auth.ts'
+import { storeBlob, type UploadedBlob } from '../../blobs.ts'
+import type { Edge } from '../../context.ts'
+import { fingerprintOf, type KeptAnswer } from '../../idempotency.ts'
+import { parsePart } from '../../input.ts'
+import type { Header } from '../../reply.ts'
+import { Answer, type Input, type RawInput } from '../../route.ts'
+import { readMultipart } from '../../uploads.ts'
 
 const Fields = z.object({
   title: z.string().trim().min(1).max(300).optional(),
