@@ -106,9 +106,17 @@ export const setRole = (id: number, role: NewAccount['role']): Query<{ json: str
 export const deleteAccount = (id: number): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`delete from account where id = ${id} returning email`
 
-export const setPassword = (id: number, passwordHash: string): Query<{ email: string }> =>
-  sql.type(z.object({ email: z.string() }))`
-    update account set password_hash = ${passwordHash}, updated_at = now() where id = ${id} returning email`
+/**
+ * Sets the password; no row when the account is gone, or when its password is no longer the one that the caller knew.
+ */
+export const setPassword = (
+  id: number,
+  passwordHash: string,
+  knownHash: string | null = null,
+): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update account set password_hash = ${passwordHash}, updated_at = now()
+    where id = ${id} and password_hash = coalesce(${knownHash}, password_hash) returning id`
 
 /** What a change of password is checked against. */
 export const credentialsOf = (id: number): Query<{ email: string; password_hash: string }> =>
@@ -132,38 +140,50 @@ export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
 export const recipientByEmail = (email: string): Query<z.output<typeof Recipient>> =>
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
-/** Stores the digest of a token that is about to be mailed; doing it again changes nothing. */
+/**
+ * Stores the digest of a token that is about to be mailed, for its whole lifetime from now on; no row when it was used
+ * already, by who got it from an earlier attempt.
+ */
 export const insertMailedToken = (
   id: string,
   accountId: number,
   kind: MailedKind,
   digest: Buffer,
   lifetimeSeconds: number,
-): Query<unknown> =>
-  sql.type(nothing)`
-    insert into account_token (id, account_id, kind, digest, expires_at)
+): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    insert into account_token as t (id, account_id, kind, digest, expires_at)
     values (${id}::uuid, ${accountId}, ${kind}, ${sql.binary(digest)}, now() + make_interval(secs => ${lifetimeSeconds}))
-    on conflict on constraint account_token_pkey do nothing`
+    on conflict on constraint account_token_pkey do update set expires_at = excluded.expires_at where t.used_at is null
+    returning id`
 
-const TokenOwner = z.object({ account_id: z.number() })
+const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 
 /** Whose token it is; no row when it is unknown, used or expired. */
 export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
-    select account_id from account_token
-    where digest = ${sql.binary(digest)} and kind = ${kind} and expires_at > now()`
+    select t.account_id, a.email from account_token t join account a on a.id = t.account_id
+    where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
 
-/** Uses a token up, and with it every other one of its kind; of two uses at once one gets the row. */
+/**
+ * Uses a token up, and with it every other one of its kind; of two uses at once one gets the row. The account is locked
+ * first, or two tokens of it that are used at once would wait for each other.
+ */
 export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
-    with used as (
-      delete from account_token where digest = ${sql.binary(digest)} and kind = ${kind} and expires_at > now()
-      returning account_id
-    ), others as (
-      delete from account_token where kind = ${kind} and account_id = (select account_id from used)
-        and digest <> ${sql.binary(digest)}
+    with owner as materialized (
+      select id, email from account
+      where id = (select account_id from account_token where digest = ${sql.binary(digest)})
+      for no key update
+    ), used as (
+      update account_token t set used_at = now() from owner
+      where t.account_id = owner.id and t.kind = ${kind} and t.used_at is null and exists (
+        select from account_token given
+        where given.digest = ${sql.binary(digest)} and given.kind = ${kind} and given.expires_at > now())
+      returning t.digest
     )
-    select account_id from used`
+    select owner.id as account_id, owner.email from owner
+    where exists (select from used where digest = ${sql.binary(digest)})`
 
 export const setVerified = (id: number): Query<unknown> =>
   sql.type(
@@ -204,8 +224,16 @@ export const insertSession = (
     insert into refresh_token (digest, session_id, expires_at)
     select ${sql.binary(digest)}, id, now() + make_interval(secs => ${lifetimeSeconds}) from family`
 
-export const touchLogin = (accountId: number): Query<unknown> =>
-  sql.prepared('touch_login', nothing)`update account set last_login = now() where id = ${accountId}`
+const Touched = z.object({ role: z.string(), is_active: z.boolean() })
+
+/**
+ * Notes a login, and keeps whoever changes the account waiting until it is committed. No row when the account is gone,
+ * or when its password is no longer the one that was compared.
+ */
+export const touchLogin = (accountId: number, passwordHash: string): Query<z.output<typeof Touched>> =>
+  sql.prepared('touch_login', Touched)`
+    update account set last_login = case when is_active then now() else last_login end
+    where id = ${accountId} and password_hash = ${passwordHash} returning role, is_active`
 
 const Refreshed = z.object({
   account_id: z.number(),

@@ -15,7 +15,8 @@ alter table session
   add constraint session_ended_check check (ended_at is null or revoked_at is not null);
 
 -- Tokens that were mailed. They are derived from the id and the deployment's key, so that the task that mails one
--- needs no more than its row; what is stored can't be used.
+-- needs no more than its row; what is stored can't be used. One that was used is kept until it would have run out: a
+-- task that is repeated after its mail was read must not bring it back.
 create table account_token (
   id uuid not null,
   account_id integer not null,
@@ -23,6 +24,7 @@ create table account_token (
   digest bytea not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null,
+  used_at timestamptz,
   constraint account_token_pkey primary key (id),
   constraint account_token_digest_key unique (digest),
   constraint account_token_kind_check check (kind in ('reset', 'verify')),
@@ -45,17 +47,18 @@ create table login_failure (
 create index login_failure_failed_at_idx on login_failure (failed_at);
 
 -- How a login whose password was checked ends: `ok`, `wrong`, or `locked`. Decided under the row's lock: of any number
--- of guesses at once, no more than `most` are told that they were wrong, and none is told that it was right after that.
+-- of guesses at once, `most` in a row are told that they were wrong, and none is told that it was right after that.
 create function login_end(subject bytea, matches boolean, most integer, lock interval)
 returns text language plpgsql as $$
 #variable_conflict use_column
 declare
   known login_failure;
 begin
+  select * into known from login_failure f where f.subject = login_end.subject for update;
+  -- What is locked does the same work for the right password as for a wrong one.
+  if known.locked_until > clock_timestamp() then return 'locked'; end if;
   if matches then
-    select * into known from login_failure f where f.subject = login_end.subject for update;
-    if known.locked_until > clock_timestamp() then return 'locked'; end if;
-    if found then delete from login_failure f where f.subject = login_end.subject; end if;
+    delete from login_failure f where f.subject = login_end.subject;
     return 'ok';
   end if;
   insert into login_failure as f (subject, failures, failed_at) values (login_end.subject, 1, clock_timestamp())
@@ -65,6 +68,7 @@ begin
     locked_until = case when f.locked_until > clock_timestamp() then f.locked_until end,
     failed_at = case when f.locked_until > clock_timestamp() then f.failed_at else clock_timestamp() end
   returning * into known;
+  -- Locked by one that was the first failure, too, and that the look above could not see yet.
   if known.locked_until is not null then return 'locked'; end if;
   if known.failures >= most then
     update login_failure f set locked_until = clock_timestamp() + lock where f.subject = login_end.subject;
@@ -91,14 +95,17 @@ declare
   at timestamptz;
   recent timestamptz[];
 begin
-  insert into request_limit as r (name, subject, hits, expires_at)
-  values (request_limit_take.name, request_limit_take.subject, '{}', clock_timestamp() + span)
-  on conflict on constraint request_limit_pkey do nothing;
-  select hits into recent from request_limit r
-  where r.name = request_limit_take.name and r.subject = request_limit_take.subject for update;
+  loop
+    insert into request_limit (name, subject, hits, expires_at)
+    values (request_limit_take.name, request_limit_take.subject, '{}', clock_timestamp() + span)
+    on conflict on constraint request_limit_pkey do nothing;
+    select hits into recent from request_limit r
+    where r.name = request_limit_take.name and r.subject = request_limit_take.subject for update;
+    -- Housekeeping may have removed the row in between; what is not there can't be counted on.
+    exit when found;
+  end loop;
   at := clock_timestamp();
-  -- Housekeeping may have removed the row in between: then there is nothing to count against.
-  select coalesce(array_agg(hit order by hit), '{}') into recent from unnest(coalesce(recent, '{}')) hit where hit > at - span;
+  select coalesce(array_agg(hit order by hit), '{}') into recent from unnest(recent) hit where hit > at - span;
   if cardinality(recent) >= most then
     return greatest(1, ceil(extract(epoch from recent[cardinality(recent) - most + 1] + span - at) * 1000));
   end if;
@@ -164,17 +171,19 @@ declare
 begin
   select s.* into family from session s join refresh_token t on t.session_id = s.id
   where t.digest = presented for update of s;
-  if not found or family.revoked_at is not null then return; end if;
+  if not found or family.ended_at is not null then return; end if;
   -- Read under the family's lock, so that of two exchanges at once the second sees the first.
   select * into token from refresh_token where digest = presented;
   if token.rotated_at is null then
     if token.expires_at <= now() then return; end if;
   elsif not exists (select from refresh_token t where t.digest = successor and t.session_id = family.id
       and t.rotated_at is null and t.expires_at > now()) then
-    update session set revoked_at = now(), ended_at = now() where id = family.id;
+    -- After a sign-out, too: its access tokens are still good, and somebody else has had the refresh token.
+    update session set revoked_at = coalesce(revoked_at, now()), ended_at = now() where id = family.id;
     return query select family.account_id, family.id, '', true;
     return;
   end if;
+  if family.revoked_at is not null then return; end if;
   if not exists (select from account where id = family.account_id and is_active) then return; end if;
   if token.rotated_at is null then
     update refresh_token set rotated_at = now() where digest = presented;

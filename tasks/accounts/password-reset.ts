@@ -17,7 +17,8 @@ export const passwordReset = defineTask({
     const to = await db.maybeOne(recipientByEmail(email))
     if (to === null || !to.is_active) return {}
     const token = mailedTokenOf(secretKey, 'reset', job.id)
-    await db.run(insertMailedToken(job.id, to.id, 'reset', digestOf(token), settings.resetTokenSeconds))
+    const stored = insertMailedToken(job.id, to.id, 'reset', digestOf(token), settings.resetTokenSeconds)
+    if ((await db.maybeOne(stored)) === null) return {}
     const minutes = settings.resetTokenSeconds / 60
     const letter = resetLetter(to, settings.publicBaseUrl, token, minutes)
     await providers.sendEmail({ id: job.id, to: [to.email], ...letter }, signal)

@@ -18,7 +18,8 @@ export const verification = defineTask({
     if (to === null || to.is_verified) return {}
     // The job's own id: a repeated attempt mails the same token, in the same message.
     const token = mailedTokenOf(secretKey, 'verify', job.id)
-    await db.run(insertMailedToken(job.id, to.id, 'verify', digestOf(token), settings.verifyTokenSeconds))
+    const stored = insertMailedToken(job.id, to.id, 'verify', digestOf(token), settings.verifyTokenSeconds)
+    if ((await db.maybeOne(stored)) === null) return {}
     const hours = settings.verifyTokenSeconds / 3600
     const letter = verificationLetter(to, settings.publicBaseUrl, token, hours)
     await providers.sendEmail({ id: job.id, to: [to.email], ...letter }, signal)

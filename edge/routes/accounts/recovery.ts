@@ -57,15 +57,17 @@ export const recoveryRoutes = [
       const { body, edge } = input
       const digest = digestOf(body.token)
       // Looked at before the hash is computed: a guess costs next to nothing.
-      if ((await edge.db.maybeOne(mailedToken('reset', digest))) === null) throw fail('account.token')
+      const owner = await edge.db.maybeOne(mailedToken('reset', digest))
+      if (owner === null) throw fail('account.token')
       const passwordHash = await edge.passwords.hash(body.new_password)
       const accountId = await edge.db.transaction(async (tx) => {
+        // In the order in which a login takes its locks.
+        await tx.run(unlockLogin(digestOf(owner.email)))
         const used = await tx.maybeOne(useMailedToken('reset', digest))
-        const account = used && (await tx.maybeOne(setPassword(used.account_id, passwordHash)))
-        if (used === null || account === null) throw fail('account.token')
+        if (used === null) throw fail('account.token')
         const { account_id: id } = used
+        await tx.run(setPassword(id, passwordHash))
         await tx.run(endSessions(id, null))
-        await tx.run(unlockLogin(digestOf(account.email)))
         await tx.run(audit(input, 'account.password_reset', { actorId: id, accountId: id }))
         await tx.run(accountChanged(id))
         return id
@@ -103,7 +105,9 @@ export const recoveryRoutes = [
           if (end.outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
           return end.outcome
         }
-        await tx.run(setPassword(caller.id, passwordHash))
+        // Another change may have come first: then the current password is not what it was when it was compared.
+        if ((await tx.maybeOne(setPassword(caller.id, passwordHash, account.password_hash))) === null)
+          return 'wrong' as const
         await tx.run(endSessions(caller.id, caller.sessionId))
         await tx.run(audit(input, 'account.password_changed', about))
         await tx.run(accountChanged(caller.id))

@@ -160,23 +160,25 @@ async function signIn(input: Public<z.output<typeof Login>>): Promise<Answer<z.i
   const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
   const ended = await edge.db.transaction(async (tx) => {
     const { outcome } = await tx.one(endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds))
-    if (outcome === 'ok' && found!.is_active) {
+    // The password may have been changed, or the account deactivated, since it was looked at: no session outlives that.
+    const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, found!.password_hash)) : null
+    if (account?.is_active === true) {
       const begun = await beginSession(edge, tx, found!.id, exchange)
-      await tx.run(touchLogin(found!.id))
       await tx.run(audit(input, 'account.signed_in', { ...about, data: { session: begun.sessionId } }))
       await tx.run(accountChanged(found!.id))
-      return { outcome, begun }
+      return { outcome, account, begun }
     }
     await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome } }))
     if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
-    return { outcome, begun: null }
+    return { outcome, account, begun: null }
   })
   if (ended.outcome === 'locked') throw fail('auth.locked')
-  if (ended.outcome !== 'ok' || found === null) throw fail('auth.credentials')
+  if (ended.account === null) throw fail('auth.credentials')
   if (ended.begun === null) throw fail('auth.inactive')
-  edge.accounts.forget(found.id)
+  const account = { id: found!.id, role: ended.account.role }
+  edge.accounts.forget(account.id)
   const { sessionId, refreshToken } = ended.begun
-  return signedIn(edge, await edge.accounts.sign(found, sessionId), refreshToken)
+  return signedIn(edge, await edge.accounts.sign(account, sessionId), refreshToken)
 }
 
 async function refresh(input: Public): Promise<Answer<z.input<typeof Token>>> {
