@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { deleteOldLoginFailures, endLogin, unlockLogin } from '../../sql/limits.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+const MOST = 5
+const LOCK_SECONDS = 900
+
+/** An address that somebody tries to sign in with; whether it has an account is nothing that this knows. */
+function address() {
+  const subject = createHash('sha256').update(randomUUID()).digest()
+  const end = async (matches: boolean, most = MOST): Promise<string> =>
+    (await db.one(endLogin(subject, matches, most, LOCK_SECONDS))).outcome
+  return {
+    subject,
+    right: () => end(true),
+    wrong: (most?: number) => end(false, most),
+    row: async () => (await query('select * from login_failure where subject = $1', [subject]))[0],
+    /** Moves all that happened into the past. */
+    age: (seconds: number) =>
+      query(
+        `update login_failure set failed_at = failed_at - make_interval(secs => $2),
+          locked_until = locked_until - make_interval(secs => $2) where subject = $1`,
+        [subject, seconds],
+      ),
+  }
+}
+
+async function times<T>(n: number, work: () => Promise<T>): Promise<T[]> {
+  const all: T[] = []
+  for (let i = 0; i < n; i++) all.push(await work())
+  return all
+}
+
+describe('failed logins', () => {
+  test('exactly the last allowed failure locks, and then the right password is refused like a wrong one', async () => {
+    const one = address()
+    assert.deepEqual(await times(MOST - 1, one.wrong), Array(MOST - 1).fill('wrong'))
+    assert.equal(await one.wrong(), 'wrong, now locked')
+    const before = await one.row()
+    assert.deepEqual(
+      [await one.right(), await one.wrong(), await one.right()],
+      ['locked', 'locked', 'locked'],
+    )
+    assert.deepEqual(await one.row(), before, 'and asking does not prolong it')
+    const [left] = await query(
+      'select round(extract(epoch from locked_until - failed_at))::int as s from login_failure where subject = $1',
+      [one.subject],
+    )
+    assert.equal(left!.s, LOCK_SECONDS)
+  })
+
+  test('with one failure allowed, the first one locks', async () => {
+    const one = address()
+    assert.equal(await one.wrong(1), 'wrong, now locked')
+    assert.equal(await one.right(), 'locked')
+  })
+
+  test('a success before that forgets the failures', async () => {
+    const one = address()
+    await times(MOST - 1, one.wrong)
+    assert.equal(await one.right(), 'ok')
+    assert.equal(await one.row(), undefined)
+    assert.deepEqual(await times(MOST - 1, one.wrong), Array(MOST - 1).fill('wrong'))
+    assert.equal(await one.wrong(), 'wrong, now locked')
+  })
+
+  test('a lock lifts by itself, to the second, and the count starts anew', async () => {
+    const one = address()
+    await times(MOST, one.wrong)
+    await one.age(LOCK_SECONDS - 5)
+    assert.equal(await one.right(), 'locked')
+    await one.age(5)
+    assert.equal(await one.right(), 'ok')
+
+    const other = address()
+    await times(MOST, other.wrong)
+    await other.age(LOCK_SECONDS)
+    assert.deepEqual(await times(MOST - 1, other.wrong), Array(MOST - 1).fill('wrong'))
+    assert.equal(await other.wrong(), 'wrong, now locked')
+  })
+
+  test('failures older than a lock no longer count, younger ones do', async () => {
+    const [old, young] = [address(), address()]
+    await times(MOST - 1, old.wrong)
+    await old.age(LOCK_SECONDS)
+    assert.deepEqual(await times(MOST - 1, old.wrong), Array(MOST - 1).fill('wrong'))
+    await times(MOST - 1, young.wrong)
+    await young.age(LOCK_SECONDS - 5)
+    assert.equal(await young.wrong(), 'wrong, now locked')
+  })
+
+  test('addresses are counted apart, and a lock can be lifted by hand', async () => {
+    const [one, other] = [address(), address()]
+    await times(MOST, one.wrong)
+    assert.equal(await other.right(), 'ok')
+    await db.run(unlockLogin(one.subject))
+    assert.equal(await one.right(), 'ok')
+  })
+
+  test('of 100 wrong guesses at once exactly as many as allowed are told so, one of them with the lock', async () => {
+    const one = address()
+    const told = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
+    const count = (outcome: string): number => told.filter((one) => one === outcome).length
+    assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MOST - 1, 1, 100 - MOST])
+  })
+
+  test('of 100 guesses at once, the right one among them, nobody is told more than one lock allows', async () => {
+    for (let round = 0; round < 12; round++) {
+      const one = address()
+      const told: { outcome: string; at: number; until: number }[] = []
+      await Promise.all(
+        Array.from({ length: 100 }, async (_, i) => {
+          const at = performance.now()
+          const outcome = i === (round * 9) % 100 ? await one.right() : await one.wrong()
+          told.push({ outcome, at, until: performance.now() })
+        }),
+      )
+      const wrong = told.filter(({ outcome }) => outcome.startsWith('wrong')).length
+      const locks = told.filter(({ outcome }) => outcome === 'wrong, now locked')
+      const right = told.find(({ outcome }) => outcome === 'ok')
+      assert.equal(locks.length, 1)
+      // The right one starts the count anew: whoever has it needs no further guess.
+      assert.ok(wrong >= MOST && wrong <= MOST + (right === undefined ? 0 : MOST - 1), `${wrong} told wrong`)
+      if (right === undefined) assert.equal(wrong, MOST)
+      else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
+      assert.equal(await one.right(), 'locked')
+    }
+  })
+
+  test('housekeeping removes failures past their time and ended locks, and no lock that holds', async () => {
+    await query('truncate login_failure')
+    const [old, young, locked, ended] = [address(), address(), address(), address()]
+    await old.wrong()
+    await old.age(LOCK_SECONDS + 1)
+    await young.wrong()
+    for (const one of [locked, ended]) await times(MOST, one.wrong)
+    await query(`update login_failure set failed_at = now() - interval '2 h' where subject = $1`, [
+      locked.subject,
+    ])
+    await ended.age(LOCK_SECONDS + 1)
+    assert.equal((await db.one(deleteOldLoginFailures(LOCK_SECONDS, 1))).count, 1)
+    assert.equal((await db.one(deleteOldLoginFailures(LOCK_SECONDS, 10))).count, 1)
+    assert.deepEqual(
+      [(await old.row()) === undefined, (await young.row())?.failures, (await ended.row()) === undefined],
+      [true, 1, true],
+    )
+    assert.equal(await locked.right(), 'locked')
+  })
+})

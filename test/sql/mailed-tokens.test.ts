@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import {
+  deleteExpiredMailedTokens,
+  insertAccount,
+  insertMailedToken,
+  type MailedKind,
+  mailedToken,
+  setPassword,
+  setVerified,
+  touchLogin,
+  useMailedToken,
+} from '../../sql/accounts.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+async function account(): Promise<{ id: number; email: string }> {
+  const email = `${randomUUID()}@example.com`
+  const made = { email, passwordHash: 'first hash', fullName: null, role: 'user', isActive: true } as const
+  const { id } = await db.one(insertAccount(made))
+  return { id, email }
+}
+
+/** A token as a task stores it; `again` is a repeated attempt of that task. */
+async function mailed(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
+  const id = randomUUID()
+  const key = digest(id)
+  const store = () => db.maybeOne(insertMailedToken(id, accountId, kind, key, seconds))
+  assert.notEqual(await store(), null)
+  return {
+    id,
+    again: store,
+    look: (as: MailedKind = kind) => db.maybeOne(mailedToken(as, key)),
+    use: (as: MailedKind = kind) => db.maybeOne(useMailedToken(as, key)),
+  }
+}
+
+describe('mailed tokens', () => {
+  test('one says whose it is, and is used once', async () => {
+    const owner = await account()
+    const token = await mailed(owner.id)
+    const whose = { account_id: owner.id, email: owner.email }
+    assert.deepEqual(await token.look(), whose)
+    assert.deepEqual(await token.look(), whose, 'looking does not use it')
+    assert.deepEqual(await token.use(), whose)
+    assert.deepEqual([await token.look(), await token.use()], [null, null])
+  })
+
+  test('of the wrong kind, expired, or unknown it is nobody’s, and stays what it is', async () => {
+    const { id } = await account()
+    const [reset, verify] = [await mailed(id, 'reset'), await mailed(id, 'verify')]
+    assert.deepEqual([await reset.look('verify'), await reset.use('verify')], [null, null])
+    assert.deepEqual([await verify.look('reset'), await verify.use('reset')], [null, null])
+    assert.ok((await reset.look()) !== null && (await verify.look()) !== null)
+    const expired = await mailed(id, 'reset', -1)
+    assert.deepEqual([await expired.look(), await expired.use()], [null, null])
+    assert.notEqual(await reset.look(), null, 'nor does an expired one use up the others')
+    assert.equal(await db.maybeOne(useMailedToken('reset', digest('unknown'))), null)
+  })
+
+  test('using one uses up the others of its kind and account', async () => {
+    const [one, other] = [await account(), await account()]
+    const [first, second] = [await mailed(one.id), await mailed(one.id)]
+    const [verify, foreign] = [await mailed(one.id, 'verify'), await mailed(other.id)]
+    await second.use()
+    assert.equal(await first.use(), null)
+    assert.ok((await verify.use()) !== null && (await foreign.use()) !== null)
+  })
+
+  test('of 20 uses at once one gets it', async () => {
+    for (let round = 0; round < 15; round++) {
+      const token = await mailed((await account()).id)
+      const used = await Promise.all(Array.from({ length: 20 }, () => token.use()))
+      assert.equal(used.filter((one) => one !== null).length, 1)
+    }
+  })
+
+  test('two tokens of one account, used at once, neither both work nor wait for each other', async () => {
+    const [before] = await query('select deadlocks from pg_stat_database where datname = current_database()')
+    for (let round = 0; round < 20; round++) {
+      const { id } = await account()
+      const tokens = await Promise.all(Array.from({ length: 4 }, () => mailed(id)))
+      // In a transaction that goes on after it, like a reset's.
+      const used = await Promise.all(
+        tokens.map((token) =>
+          db.transaction(async (tx) => {
+            const owner = await tx.maybeOne(useMailedToken('reset', digest(token.id)))
+            if (owner !== null) await tx.maybeOne(setPassword(id, `hash ${round}`))
+            return owner
+          }),
+        ),
+      )
+      assert.equal(used.filter((one) => one !== null).length, 1)
+    }
+    await query('select pg_stat_force_next_flush()')
+    const [now] = await query('select deadlocks from pg_stat_database where datname = current_database()')
+    assert.deepEqual(now, before)
+  })
+
+  test('a repeated attempt stores it anew while it is unused, and never brings a used one back', async () => {
+    const token = await mailed((await account()).id)
+    await query(`update account_token set expires_at = now() + interval '1 s' where id = $1`, [token.id])
+    assert.notEqual(await token.again(), null)
+    const [row] = await query(
+      `select expires_at > now() + interval '50 s' as whole from account_token where id = $1`,
+      [token.id],
+    )
+    assert.equal(row!.whole, true)
+    assert.notEqual(await token.use(), null)
+    assert.equal(await token.again(), null)
+    assert.deepEqual([await token.look(), await token.use()], [null, null])
+  })
+
+  test('they go with their account, and housekeeping removes the expired, used or not', async () => {
+    await query('delete from account_token')
+    const [gone, owner] = [await account(), await account()]
+    const orphan = await mailed(gone.id)
+    await query('delete from account where id = $1', [gone.id])
+    assert.deepEqual([await orphan.look(), await orphan.use()], [null, null])
+    const live = await mailed(owner.id, 'verify')
+    const used = await mailed(owner.id)
+    await used.use()
+    for (let i = 0; i < 3; i++) await mailed(owner.id, 'reset', -1)
+    const counts: number[] = []
+    for (let i = 0; i < 3; i++) counts.push((await db.one(deleteExpiredMailedTokens(2))).count)
+    assert.deepEqual(counts, [2, 1, 0])
+    assert.deepEqual([(await live.look()) !== null, await used.again()], [true, null])
+    await query(`update account_token set expires_at = now() - interval '1 s' where id = $1`, [used.id])
+    assert.equal((await db.one(deleteExpiredMailedTokens(2))).count, 1)
+  })
+})
+
+describe('passwords', () => {
+  test('one that changed since it was compared signs nobody in, and is not changed again', async () => {
+    const { id } = await account()
+    assert.deepEqual(await db.maybeOne(touchLogin(id, 'first hash')), { role: 'user', is_active: true })
+    assert.notEqual(await db.maybeOne(setPassword(id, 'second hash', 'first hash')), null)
+    assert.equal(await db.maybeOne(touchLogin(id, 'first hash')), null)
+    assert.equal(await db.maybeOne(setPassword(id, 'third hash', 'first hash')), null)
+    assert.deepEqual(await query('select password_hash from account where id = $1', [id]), [
+      { password_hash: 'second hash' },
+    ])
+    await db.run(setVerified(id))
+    await query('update account set is_active = false where id = $1', [id])
+    assert.deepEqual(await db.maybeOne(touchLogin(id, 'second hash')), { role: 'user', is_active: false })
+  })
+})

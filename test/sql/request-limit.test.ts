@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import { z } from 'zod'
+import { createDatabase, type Query, sql } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { deleteExpiredLimits, takeRequest } from '../../sql/limits.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+const { db, query, url } = await testDatabase()
+// As of another edge process.
+const others = [1, 2].map((n) =>
+  createDatabase({ url, applicationName: `other-${n}`, size: 8, validateRows: true }),
+)
+after(() => Promise.all(others.map((other) => other.close())))
+const MOST = 5
+const SPAN = 60
+
+/** A client of some limit. */
+function client(name = 'login') {
+  const subject = randomUUID()
+  return {
+    subject,
+    take: async (on = db, most = MOST, span = SPAN): Promise<number> =>
+      (await on.one(takeRequest(name, subject, most, span))).wait_ms,
+    hits: async (): Promise<number> =>
+      ((await query('select cardinality(hits) as n from request_limit where subject = $1', [subject]))[0]
+        ?.n as number) ?? 0,
+    age: (seconds: number) =>
+      query(
+        `update request_limit set expires_at = expires_at - make_interval(secs => $2),
+          hits = (select array_agg(hit - make_interval(secs => $2) order by hit) from unnest(hits) hit) where subject = $1`,
+        [subject, seconds],
+      ),
+  }
+}
+
+/** When the last request that was let through was, in ms. */
+const lastHit = (subject: string): Query<{ at: number }> =>
+  sql.type(z.object({ at: z.number() }))`
+    select extract(epoch from hits[cardinality(hits)])::float8 * 1000 as at from request_limit where subject = ${subject}`
+
+describe('request limits', () => {
+  test('let so many through, and then tell how long to wait', async () => {
+    const one = client()
+    for (let i = 0; i < MOST; i++) assert.equal(await one.take(), 0)
+    const wait = await one.take()
+    assert.ok(wait > (SPAN - 5) * 1000 && wait <= SPAN * 1000, `${wait} ms`)
+    assert.equal(await one.hits(), MOST, 'a refusal is not counted')
+  })
+
+  test('the wait is exact: a millisecond before it there is none, at its end there is one', async () => {
+    const one = client()
+    for (let i = 0; i < MOST; i++) await one.take()
+    await one.age(SPAN - 1)
+    const wait = await one.take()
+    assert.ok(wait > 0 && wait <= 1000, `${wait} ms`)
+    await one.age(wait / 1000)
+    assert.equal(await one.take(), 0)
+  })
+
+  test('the span slides: each request makes room when its own time is over', async () => {
+    const one = client()
+    for (let i = 0; i < MOST; i++) {
+      assert.equal(await one.take(), 0)
+      await one.age(10)
+    }
+    // Five, 10 to 50 s ago: the first of them leaves in 10 s.
+    const wait = await one.take()
+    assert.ok(wait > 5000 && wait <= 10_000, `${wait} ms`)
+    await one.age(10)
+    assert.deepEqual([await one.take(), (await one.take()) > 0], [0, true])
+    assert.equal(await one.hits(), MOST, 'what is over is forgotten')
+  })
+
+  test('a limit that was lowered counts what there is, and tells when enough of it is over', async () => {
+    const one = client()
+    for (let i = 0; i < MOST; i++) {
+      await one.take()
+      await one.age(10)
+    }
+    // Of those 10 to 50 s ago, two have to leave before there is one less than 4: the younger of them in 20 s.
+    const wait = await one.take(db, 4)
+    assert.ok(wait > 15_000 && wait <= 20_000, `${wait} ms`)
+  })
+
+  test('names and subjects are counted apart', async () => {
+    const [one, other] = [client(), client()]
+    for (let i = 0; i <= MOST; i++) await one.take()
+    assert.equal(await other.take(), 0)
+    const { wait_ms } = await db.one(takeRequest('register', one.subject, MOST, SPAN))
+    assert.equal(wait_ms, 0)
+  })
+
+  test('50 at once from several processes: exactly so many get through, every time', async () => {
+    for (let round = 0; round < 10; round++) {
+      const one = client()
+      const pools = [db, ...others]
+      const waits = await Promise.all(Array.from({ length: 50 }, (_, i) => one.take(pools[i % pools.length])))
+      assert.equal(waits.filter((wait) => wait === 0).length, MOST)
+      assert.equal(await one.hits(), MOST)
+    }
+  })
+
+  test('no span of the requests that got through has more of them than allowed', async () => {
+    const one = client()
+    const admitted: number[] = []
+    const spanMs = 40
+    await Promise.all(
+      Array.from({ length: 6 }, async (_, i) => {
+        const on = [db, ...others][i % 3]!
+        for (let n = 0; n < 60; n++) {
+          await on.transaction(async (tx) => {
+            const { wait_ms } = await tx.one(takeRequest('span', one.subject, MOST, spanMs / 1000))
+            if (wait_ms > 0) return
+            admitted.push((await tx.one(lastHit(one.subject))).at)
+          })
+        }
+      }),
+    )
+    admitted.sort((a, b) => a - b)
+    assert.ok(admitted.length > MOST)
+    for (let i = MOST; i < admitted.length; i++) {
+      const span = admitted[i]! - admitted[i - MOST]!
+      assert.ok(span >= spanMs, `${MOST + 1} within ${span} ms`)
+    }
+  })
+
+  test('housekeeping removes what limits nothing any more, and nothing else', async () => {
+    await query('truncate request_limit')
+    const [over, live] = [client(), client()]
+    await over.take()
+    await live.take()
+    await over.age(SPAN + 1)
+    assert.equal((await db.one(deleteExpiredLimits(10))).count, 1)
+    assert.deepEqual([await over.hits(), await live.hits()], [0, 1])
+  })
+
+  test('housekeeping in the middle of requests costs no count', async () => {
+    for (let round = 0; round < 15; round++) {
+      const one = client()
+      await one.take()
+      await one.age(SPAN + 1)
+      const [waits] = await Promise.all([
+        Promise.all(Array.from({ length: 30 }, (_, i) => one.take([db, ...others][i % 3]))),
+        ...Array.from({ length: 4 }, () => query('delete from request_limit where expires_at < now()')),
+      ])
+      assert.equal(waits.filter((wait) => wait === 0).length, MOST)
+      assert.equal(await one.hits(), MOST)
+    }
+  })
+
+  test('a row that vanishes between being found and being locked is made anew', async () => {
+    const one = client()
+    await one.take()
+    await one.age(SPAN + 1)
+    const housekeeper = await connect({ url, applicationName: 'housekeeper' })
+    await housekeeper.query('begin')
+    await housekeeper.query('delete from request_limit where subject = $1', [one.subject])
+    const waiting = one.take()
+    await until('the request waits for the row', async () => {
+      const [row] = await query(
+        `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      )
+      return row!.n === 1
+    })
+    await housekeeper.query('commit')
+    await housekeeper.end()
+    assert.equal(await waiting, 0)
+    assert.equal(await one.hits(), 1, 'and the request is counted')
+  })
+})
