@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { type Answer, json } from '../../route.ts'
+import { RowId, Timestamp } from '../../schemas.ts'
+
+/** What the routes of documents take and answer. */
+
+export const Document = z
+  .strictObject({
+    id: z.int(),
+    title: z.string(),
+    kind: z.string(),
+    media_type: z.string(),
+    byte_size: z.int(),
+    sha256: z.string(),
+    page_count: z.int().nullable(),
+    document_date: z.iso.date().nullable(),
+    received_at: Timestamp,
+    source: z.string(),
+    channel: z.string().nullable(),
+    note: z.string().nullable(),
+    protected: z.boolean(),
+    supersedes_id: z.int().nullable(),
+    superseded_by_id: z.int().nullable(),
+    tags: z.array(z.string()),
+    created_at: Timestamp,
+    updated_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'Document' })
+
+export const DocumentList = z
+  .strictObject({ items: z.array(Document), total: z.int(), page: z.int(), page_size: z.int() })
+  .meta({ id: 'DocumentList' })
+
+export const Page = z
+  .strictObject({
+    page_number: z.int(),
+    status: z.enum(['read', 'unread']),
+    method: z.enum(['text_layer', 'vision', 'none']),
+    model: z.string().nullable(),
+    detail: z.string().nullable(),
+    has_image: z.boolean(),
+    width: z.int().nullable(),
+    height: z.int().nullable(),
+  })
+  .meta({ id: 'DocumentPage' })
+export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'DocumentPageWithText' })
+
+export const DocumentParams = z.object({ id: RowId })
+export const PageParams = z.object({ id: RowId, number: RowId })
+
+/** JSON that PostgreSQL built, or 404. */
+export function found<T>(text: string | null): Answer<T> {
+  if (text === null) throw fail('document.missing')
+  return json<T>(text)
+}
