@@ -17,6 +17,8 @@ const SECRETS = [
   'databaseUrlUnpooled',
   'DATABASE_URL',
   'SECRET_KEY',
+  'smtpUrl',
+  '*.email.smtpUrl',
 ]
 
 /** The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. */

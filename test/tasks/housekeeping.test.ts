@@ -29,12 +29,12 @@ const ended = (n: number, age: number) =>
 describe('housekeeping', { concurrency: false }, () => {
   beforeEach(() =>
     query(
-      'truncate account, session, refresh_token, job, job_event, blob, blob_chunk, idempotency_key, document cascade',
+      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event, blob, blob_chunk, idempotency_key, document cascade',
     ),
   )
 
   test('of nothing is nothing', async () => {
-    assert.deepEqual(await run(), { jobs: 0, tokens: 0, keys: 0, uploads: 0 })
+    assert.deepEqual(await run(), { jobs: 0, tokens: 0, limits: 0, keys: 0, uploads: 0 })
   })
 
   test('removes ended jobs past their time with their events, however many, and no others', async () => {
@@ -49,31 +49,38 @@ describe('housekeeping', { concurrency: false }, () => {
     assert.deepEqual([await count('job'), await count('job_event')], [4, 1])
   })
 
-  test('removes tokens, keys and uploads past their time', async () => {
+  test('removes tokens, counts, keys and uploads past their time', async () => {
     await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
     await query(
       `insert into session (id, account_id) select gen_random_uuid(), id from account, generate_series(1, 3)`,
     )
     await query(`insert into refresh_token (digest, session_id, expires_at) select sha256(id::text::bytea), id,
       now() + case when row_number() over () = 1 then interval '1 h' else - interval '1 h' end from session`)
+    await query(`insert into account_token (id, account_id, kind, digest, expires_at)
+      select gen_random_uuid(), id, 'reset', sha256(n::text::bytea), now() + (1.5 - n) * interval '1 h' from account, generate_series(1, 3) n`)
+    await query(`insert into login_failure (subject, failures, failed_at, locked_until) values
+      (sha256('old'), 1, now() - interval '20 min', null), (sha256('new'), 1, now() - interval '10 min', null),
+      (sha256('locked'), 5, now() - interval '20 min', now() + interval '1 min'), (sha256('free'), 5, now() - interval '20 min', now() - interval '1 min')`)
+    await query(`insert into request_limit (name, subject, hits, expires_at)
+      select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into idempotency_key (scope, key, fingerprint, locked_until, created_at)
       select 's', n::text, '', now(), now() - n * interval '10 h' from generate_series(1, 4) n`)
     await query(
       `insert into blob (sha256, byte_size, created_at) select case when n = 1 then sha256('x') end, 1, now() - n * interval '20 h' from generate_series(0, 3) n`,
     )
     await query(`insert into blob_chunk (blob_id, ordinal, bytes) select id, 0, 'x' from blob`)
-    assert.deepEqual(await run(), { jobs: 0, tokens: 2, keys: 2, uploads: 2 })
-    assert.deepEqual(
-      await Promise.all(['session', 'refresh_token', 'idempotency_key', 'blob', 'blob_chunk'].map(count)),
-      [1, 1, 2, 2, 2],
-    )
+    assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2, uploads: 2 })
+    const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
+    assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])
+    const others = ['idempotency_key', 'blob', 'blob_chunk']
+    assert.deepEqual(await Promise.all(others.map(count)), [2, 2, 2])
   })
 
   test('an abort ends it after the batch in hand', async () => {
     await ended(1500, 10_000)
     const abort = new AbortController()
     abort.abort()
-    assert.deepEqual(await run({}, abort.signal), { jobs: 0, tokens: 0, keys: 0, uploads: 0 })
+    assert.deepEqual(await run({}, abort.signal), { jobs: 0, tokens: 0, limits: 0, keys: 0, uploads: 0 })
     assert.equal(await count('job'), 1500)
   })
 

@@ -40,6 +40,16 @@ test('an empty environment has the documented defaults', () => {
     registrationEnabled: true,
     accessTokenSeconds: 15 * 60,
     refreshTokenSeconds: 14 * 86_400,
+    resetTokenSeconds: 60 * 60,
+    verifyTokenSeconds: 24 * 3600,
+    inviteTokenSeconds: 14 * 86_400,
+    loginMaxFailures: 5,
+    loginLockSeconds: 900,
+    limits: {
+      login: { most: 30, seconds: 60 },
+      register: { most: 30, seconds: 60 },
+      passwordReset: { most: 10, seconds: 60 },
+    },
     trustProxy: false,
     workerProcesses: 1,
     workerThreads: 8,
@@ -47,6 +57,7 @@ test('an empty environment has the documented defaults', () => {
     workerMaxTries: 3,
     keepResultSeconds: 3600,
     requestWaitSeconds: 120,
+    email: { smtpUrl: 'outbox:', from: 'millrace@localhost' },
     maxUploadBytes: 100 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
     visionProvider: 'tesseract',
@@ -108,6 +119,21 @@ test('what is left out follows from what is given', () => {
   assert.equal(parse(direct).databaseUrlUnpooled, 'postgres://direct/x')
 })
 
+test('a limit is so many requests in so many seconds, or none', () => {
+  assert.deepEqual(parse({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { most: 1, seconds: 1 })
+  assert.deepEqual(parse({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
+})
+
+test('mail goes where the settings say, else through the provider of the key, else into files in development', () => {
+  const key = { EMAIL_PROVIDER_API_KEY: 'a/b c' }
+  const from = { EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com' }
+  const own = 'smtp://u:p@mail.example.com:2525'
+  assert.equal(parse({ ...key, EMAIL_SMTP_URL: own }).email.smtpUrl, own)
+  assert.equal(parse(key).email.smtpUrl, 'smtps://resend:a%2Fb%20c@smtp.resend.com:465')
+  assert.deepEqual(parse({ ...PRODUCTION, ...from }).email, { smtpUrl: null, from: 'mill@example.com' })
+  assert.equal(parse({ ...PRODUCTION, EMAIL_SMTP_URL: 'outbox:' }).email.smtpUrl, 'outbox:')
+})
+
 test('flags are words, and "false" is false', () => {
   for (const text of ['false', '0', 'no', 'off', 'FALSE', 'False'])
     assert.equal(parse({ REGISTRATION_ENABLED: text }).registrationEnabled, false, text)
@@ -143,6 +169,11 @@ test('numbers have bounds', () => {
     WEB_CONCURRENCY: [1, 256],
     ACCESS_TOKEN_MINUTES: [1, 1440],
     REFRESH_TOKEN_DAYS: [1, 365],
+    RESET_TOKEN_MINUTES: [1, 10_080],
+    VERIFY_TOKEN_HOURS: [1, 8760],
+    INVITE_TOKEN_DAYS: [1, 365],
+    LOGIN_MAX_FAILURES: [1, 1000],
+    LOGIN_LOCK_SECONDS: [1, 86_400],
     WORKER_PROCESSES: [0, 256],
     WORKER_THREADS: [1, 256],
     WORKER_MAX_TRIES: [1, 100],
@@ -174,6 +205,9 @@ test('choices and forms are checked', () => {
       'https://ok.example,HTTPS://App.example.com',
       'null',
     ],
+    RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
+    EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],
+    EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill@example.com>', 'mill'],
     VISION_PROVIDER: ['openai'],
     LOG_LEVEL: ['verbose'],
   }
@@ -287,6 +321,7 @@ test('settings that are logged lose their secrets', () => {
     DATABASE_URL: 'postgres://u:hunter2@x/y',
     ADMIN_EMAIL: 'a@example.com',
     ADMIN_PASSWORD: 'hunter2-hunter2',
+    EMAIL_PROVIDER_API_KEY: 'hunter2',
   }
   const { stdout, stderr } = spawnSync(
     process.execPath,
