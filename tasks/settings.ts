@@ -38,6 +38,16 @@ const rate = (most: number, seconds: number) =>
     })
     .default({ most, seconds })
 
+const isSmtpUrl = (text: string): boolean => {
+  try {
+    const { hostname, username, password } = new URL(text)
+    // A lone % in a password is a mistake that is easily made.
+    decodeURIComponent(username + password)
+    return /^smtps?:\/\/\S+$/.test(text) && hostname !== ''
+  } catch {
+    return false
+  }
+}
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
@@ -101,7 +111,7 @@ const Environment = z.object({
   EMAIL_PROVIDER_FROM_EMAIL: z.email().optional(),
   EMAIL_SMTP_URL: z
     .string()
-    .regex(/^(smtps?:\/\/\S+|outbox:)$/, 'must be smtp://…, smtps://… or outbox:')
+    .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),

@@ -36,13 +36,17 @@ export const HEADERS = [
 export type LowerCaseHeaderName = (typeof HEADERS)[number]
 
 const INDEX = new Map<string, number>(HEADERS.map((name, i) => [name, i]))
+const FORWARDED_FOR = HEADERS.indexOf('x-forwarded-for')
 const NO_VALUES: readonly string[] = HEADERS.map(() => '')
 
 // forEach calls back synchronously and one request is copied at a time, so one visitor serves all.
 let target: string[] = []
 const visit = (name: string, value: string) => {
   const i = INDEX.get(name)
-  if (i !== undefined && target[i] === '') target[i] = value
+  if (i === undefined) return
+  if (target[i] === '') target[i] = value
+  // Some proxies add a line of their own (RFC 9110, section 5.3): the client's must not hide it.
+  else if (i === FORWARDED_FOR) target[i] += `, ${value}`
 }
 
 const NO_BODY: RequestBody = {

@@ -88,23 +88,31 @@ function link(base: string, page: string, token: string): string {
 }
 
 function letter({ subject, greeting, before, link, token, after }: Content): Letter {
-  const hello = greeting === null || greeting === '' ? 'Hello,' : `Hello ${greeting},`
+  const name = greeting === null ? '' : oneLine(greeting)
+  const hello = name === '' || LINK_LIKE.test(name) ? 'Hello,' : `Hello ${name},`
   const byHand = token === null ? [] : [`For programs, the token is: ${token}`]
   const text = [
     hello,
-    ...before,
+    ...before.map(oneLine),
     ...(link === null ? [] : [`${link.label}: ${link.url}`]),
     ...byHand,
     ...after,
   ]
   const anchor = link === null ? [] : [`<a href="${escaped(link.url)}">${escaped(link.label)}</a>`]
-  const html = [hello, ...before].map(escaped).concat(anchor, [...byHand, ...after].map(escaped))
+  const html = [hello, ...before.map(oneLine)].map(escaped).concat(anchor, [...byHand, ...after].map(escaped))
   return {
-    // A name may hold anything; a line break in a subject would be a header of its own.
-    subject: subject.replace(/\s+/g, ' ').slice(0, 200),
+    subject: oneLine(subject).slice(0, 200),
     text: `${text.join('\n\n')}\n`,
     html: `<!doctype html><html lang="en"><body>${html.map((line) => `<p>${line}</p>`).join('')}</body></html>\n`,
   }
+}
+
+// Mail programs make a link of it, and whoever registers somebody else's address chooses the name.
+const LINK_LIKE = /[/@:\\]|\.\p{L}{2}/u
+
+/** A text that can't look like more than one line: names may hold anything, and a line break in a subject is a header. */
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}\p{Cs}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }
 
 function escaped(text: string): string {

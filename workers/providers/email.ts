@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import nodemailer, { type SendMailOptions, type Transporter } from 'nodemailer'
@@ -12,11 +13,10 @@ export interface Mailer {
 }
 
 // Below the time limits of the tasks that send, so that a silent server is named as the reason.
-const CONNECT_MS = 10_000
-const SILENT_MS = 20_000
+const LIMITS = { connectMs: 10_000, silentMs: 20_000 }
 
 /** Makes a mailer; it connects at its first message. */
-export function createMailer(settings: Pick<Settings, 'email' | 'dataDir' | 'projectName'>): Mailer {
+export function createMailer(settings: Pick<Settings, 'email' | 'dataDir'>, limits = LIMITS): Mailer {
   const { smtpUrl, from } = settings.email
   if (smtpUrl === null || from === '') return { send: () => Promise.reject(fail('email.not_configured')) }
   const compose = (message: EmailMessage): SendMailOptions => ({
@@ -37,19 +37,28 @@ export function createMailer(settings: Pick<Settings, 'email' | 'dataDir' | 'pro
     url: smtpUrl,
     pool: true,
     maxConnections: 4,
-    connectionTimeout: CONNECT_MS,
-    greetingTimeout: CONNECT_MS,
-    socketTimeout: SILENT_MS,
+    // A message whose connection broke may have arrived: whether it goes out again is for the job to say.
+    maxRequeues: 0,
+    connectionTimeout: limits.connectMs,
+    greetingTimeout: limits.connectMs,
+    socketTimeout: limits.silentMs,
   } as never)
   return { send: (message, signal) => deliver(transport, compose(message), signal) }
 }
 
 async function deliver(transport: Transporter, mail: SendMailOptions, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
+  const gone = new AbortController()
+  // A transfer can't be called back, but nobody has to wait for its end.
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { signal: gone.signal })
+  })
   try {
-    await transport.sendMail(mail)
+    await Promise.race([transport.sendMail(mail), aborted])
   } catch (error) {
-    throw failureOf(error)
+    throw signal.aborted ? error : failureOf(error)
+  } finally {
+    gone.abort()
   }
 }
 
@@ -57,7 +66,7 @@ async function deliver(transport: Transporter, mail: SendMailOptions, signal: Ab
 function failureOf(error: unknown): unknown {
   const { code, responseCode } = error as { code?: string; responseCode?: number }
   // The server's own words can hold addresses and account names; its code says what is wrong.
-  if (code === 'EAUTH')
+  if (code === 'EAUTH' && (responseCode === undefined || responseCode >= 500))
     return fail('email.refused', { reason: 'it does not accept the credentials' }, { cause: error })
   if (responseCode !== undefined && responseCode >= 500)
     return fail('email.refused', { reason: `SMTP status ${responseCode}` }, { cause: error })
@@ -73,7 +82,7 @@ function outbox(folder: string, compose: (message: EmailMessage) => SendMailOpti
       const { message: bytes } = await transport.sendMail(compose(message))
       await mkdir(folder, { recursive: true, mode: 0o700 })
       const file = join(folder, `${message.id.replace(/[^\w-]/g, '_')}.eml`)
-      const part = `${file}.${process.pid}.part`
+      const part = `${file}.${randomUUID()}.part`
       try {
         await writeFile(part, bytes as Buffer, { mode: 0o600 })
         await rename(part, file)
