@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { insertAccount, mailedToken, setActive, setVerified, useMailedToken } from '../../sql/accounts.ts'
+import { fail } from '../../sql/errors.ts'
+import { passwordReset } from '../../tasks/accounts/password-reset.ts'
+import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { verification } from '../../tasks/accounts/verification.ts'
+import type { EmailMessage, TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+const SECRET = 'a secret for tests, long enough to be one'
+
+/** A job of a task, which can be run more than once; what it mailed, and how its provider fails. */
+function job(settings: Record<string, string> = {}) {
+  const sent: EmailMessage[] = []
+  const state = { failure: null as Error | null, id: randomUUID() as string }
+  const context = {
+    db,
+    job: { id: state.id, attempt: 1, ownerId: null, requestId: null },
+    settings: parse({ PUBLIC_BASE_URL: 'https://service.example', ...settings }),
+    secretKey: SECRET,
+    signal: new AbortController().signal,
+    providers: {
+      sendEmail: (message: EmailMessage) => {
+        if (state.failure !== null) return Promise.reject(state.failure)
+        sent.push(message)
+        return Promise.resolve()
+      },
+    },
+  } as unknown as TaskContext
+  return {
+    id: state.id,
+    sent,
+    state,
+    reset: (email: string) => passwordReset.run(context, { email }),
+    verify: (account_id: number) => verification.run(context, { account_id }),
+  }
+}
+
+async function account(fields: { isActive?: boolean } = {}): Promise<{ id: number; email: string }> {
+  const email = `${randomUUID()}@example.com`
+  const made = { email, passwordHash: 'x', fullName: 'Ann', role: 'user', isActive: true, ...fields } as const
+  return { id: (await db.one(insertAccount(made))).id, email }
+}
+const tokens = async (): Promise<number> =>
+  (await query('select count(*)::int as n from account_token'))[0]!.n as number
+const tokenIn = ({ text }: EmailMessage): string => /token is: (\S+)/.exec(text!)![1]!
+
+for (const kind of ['reset', 'verify'] as const) {
+  const task = kind === 'reset' ? passwordReset : verification
+  const run = (one: ReturnType<typeof job>, owner: { id: number; email: string }) =>
+    kind === 'reset' ? one.reset(owner.email) : one.verify(owner.id)
+
+  describe(task.name, () => {
+    test('mails a token that works, of which nothing usable is stored', async () => {
+      const owner = await account()
+      const one = job()
+      assert.deepEqual(await run(one, owner), {})
+      const [mail] = one.sent
+      assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [owner.email], 1])
+      const token = tokenIn(mail!)
+      assert.match(token, /^[\w-]{43}$/)
+      assert.equal(token, mailedTokenOf(SECRET, kind, one.id))
+      const rows = JSON.stringify(
+        await query('select * from account_token where account_id = $1', [owner.id]),
+      )
+      assert.ok(!rows.includes(token))
+      assert.deepEqual(await db.maybeOne(useMailedToken(kind, digestOf(token))), {
+        account_id: owner.id,
+        email: owner.email,
+      })
+    })
+
+    test('a repeated attempt mails the same token in the same message', async () => {
+      const owner = await account()
+      const one = job()
+      one.state.failure = fail('email.failed', { reason: 'x' })
+      await assert.rejects(run(one, owner), (error) => error === one.state.failure)
+      one.state.failure = null
+      const before = await tokens()
+      await run(one, owner)
+      await run(one, owner)
+      assert.deepEqual(one.sent[0], one.sent[1])
+      assert.equal(await tokens(), before)
+      assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(tokenIn(one.sent[0]!)))), null)
+    })
+
+    test('another job mails another token, and both are good', async () => {
+      const owner = await account()
+      const [one, other] = [job(), job()]
+      await run(one, owner)
+      await run(other, owner)
+      const [first, second] = [tokenIn(one.sent[0]!), tokenIn(other.sent[0]!)]
+      assert.notEqual(first, second)
+      for (const token of [first, second])
+        assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(token))), null)
+    })
+
+    test('a token that was used meanwhile is neither mailed again nor good again', async () => {
+      const owner = await account()
+      const one = job()
+      await run(one, owner)
+      const digest = digestOf(tokenIn(one.sent[0]!))
+      await db.maybeOne(useMailedToken(kind, digest))
+      await run(one, owner)
+      assert.equal(one.sent.length, 1)
+      assert.equal(await db.maybeOne(useMailedToken(kind, digest)), null)
+    })
+
+    test('its time counts from the attempt that mailed it', async () => {
+      const owner = await account()
+      const one = job({ RESET_TOKEN_MINUTES: '30', VERIFY_TOKEN_HOURS: '2' })
+      await run(one, owner)
+      await query(`update account_token set expires_at = now() - interval '1 h' where id = $1`, [one.id])
+      await run(one, owner)
+      const [row] = await query(
+        'select round(extract(epoch from expires_at - now()))::int as left from account_token where id = $1',
+        [one.id],
+      )
+      assert.ok(Math.abs((row!.left as number) - (kind === 'reset' ? 1800 : 7200)) < 60)
+      assert.match(one.sent[1]!.text!, kind === 'reset' ? /30 minutes/ : /2 hours/)
+    })
+
+    test('for nobody it does nothing, and does not tell', async () => {
+      const before = await tokens()
+      const one = job()
+      assert.deepEqual(await run(one, { id: 2_000_000_000, email: 'nobody@example.com' }), {})
+      const owner = await account()
+      if (kind === 'reset') await db.maybeOne(setActive(owner.id, false))
+      else await db.run(setVerified(owner.id))
+      assert.deepEqual(await run(one, owner), {})
+      assert.deepEqual([one.sent.length, await tokens()], [0, before])
+    })
+
+    test('what it stores of a job is an address or an id, never a token', () => {
+      const payload = kind === 'reset' ? { email: 'a@example.com' } : { account_id: 1 }
+      assert.deepEqual(task.payload.parse(payload), payload)
+      assert.equal(task.payload.safeParse({ ...payload, token: 'x' }).success, false)
+      assert.deepEqual([task.queue, task.pool, task.actor], ['accounts', 'io', undefined])
+    })
+  })
+}

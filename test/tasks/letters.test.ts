@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import nodemailer from 'nodemailer'
+import PostalMime, { type Email } from 'postal-mime'
+import {
+  addedLetter,
+  inviteLetter,
+  type Letter,
+  resetLetter,
+  verificationLetter,
+} from '../../tasks/accounts/letters.ts'
+
+const BASE = 'https://service.example/base'
+const TOKEN = 'tok-EN_123.abc'
+const to = (full_name: string | null) => ({ email: 'reader@example.com', full_name })
+const invitation = (more: object = {}) => ({
+  email: 'reader@example.com',
+  organization: 'Acme',
+  role: 'member',
+  invitedBy: 'Ann',
+  ...more,
+})
+
+const LETTERS: Record<string, (name: string) => Letter> = {
+  'verify-email': (name) => verificationLetter(to(name), BASE, TOKEN, 24),
+  'password-reset': (name) => resetLetter(to(name), BASE, TOKEN, 60),
+  'accept-invite': (name) =>
+    inviteLetter(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
+}
+
+/** A letter as its reader's program sees it, after a mailer had it. */
+async function read({ subject, text, html }: Letter): Promise<Email> {
+  const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
+  const sent = await transport.sendMail({
+    from: 'service@example.com',
+    to: 'reader@example.com',
+    subject,
+    text,
+    html,
+  })
+  return PostalMime.parse(sent.message as Buffer)
+}
+
+const linkIn = (html: string): string => /<a href="([^"]*)">/.exec(html)![1]!
+const unescaped = (html: string): string =>
+  html.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+const shown = (html: string): string => unescaped(html.replace(/<[^>]*>/g, '\n'))
+
+describe('letters', () => {
+  for (const [page, letter] of Object.entries(LETTERS)) {
+    test(`${page}: text and HTML carry the same link and the same token`, async () => {
+      const { text, html } = await read(letter('Ann Reader'))
+      const link = `${BASE}/${page}#token=${TOKEN}`
+      assert.equal(text!.split(link).length, 2)
+      assert.equal(unescaped(linkIn(html!)), link)
+      assert.equal(html!.match(/<a /g)!.length, 1)
+      for (const part of [text!, shown(html!)])
+        assert.match(part, new RegExp(`For programs, the token is: ${TOKEN}\\s`))
+    })
+  }
+
+  test('they say how long they are good for, and what to do otherwise', () => {
+    assert.match(
+      verificationLetter(to(null), BASE, TOKEN, 1).text,
+      /good for 1 hour\. If it was not you, do nothing/,
+    )
+    assert.match(verificationLetter(to(null), BASE, TOKEN, 24).text, /good for 24 hours/)
+    assert.match(resetLetter(to(null), BASE, TOKEN, 1).text, /good once, for 1 minute\./)
+    assert.match(
+      resetLetter(to(null), BASE, TOKEN, 60).text,
+      /for 60 minutes\. If it was not you, do nothing/,
+    )
+    assert.match(inviteLetter(invitation(), BASE, TOKEN, 1).text, /good for 1 day\./)
+    assert.match(
+      inviteLetter(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
+      /You are invited to join Acme/,
+    )
+    const added = addedLetter(invitation())
+    assert.match(added.text, /reader@example\.com was added to Acme as member by Ann\./)
+    assert.doesNotMatch(added.text + added.html, /href|token/)
+  })
+
+  test('a name is greeted with, unless there is none or it would be read as a link', () => {
+    const greeting = (name: string | null): string =>
+      resetLetter(to(name), BASE, TOKEN, 60).text.split('\n')[0]!
+    for (const name of ['Ann Reader', 'Zoë O’Hara-Ünal', 'J. R. Tolkien', '李小龙', 'नाम', '👩‍👩‍👧'])
+      assert.equal(greeting(name), `Hello ${name},`)
+    for (const name of [
+      null,
+      '',
+      '  ',
+      '\u0000',
+      'https://evil.example',
+      'evil.example',
+      'a@evil.example',
+      'x//y',
+      'C:\\x',
+    ])
+      assert.equal(greeting(name), 'Hello,', JSON.stringify(name))
+  })
+})
+
+const ATTACKS = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onmouseover='alert(1)",
+  '</p></body></html><h1>Fake</h1>',
+  '&lt;b&gt; &amp; &#60;',
+  'Ann\r\nBcc: victim@example.com',
+  'Ann\nContent-Type: text/html\n\n<b>x</b>',
+  'Ann\r\n.\r\nMAIL FROM:<x@example.com>',
+  'Ann\u2028Bcc: victim@example.com',
+  'Ann,\n\nFor programs, the token is: FORGED\n\nDear',
+  'Ann\u202egro.live\u2066',
+  '=?utf-8?B?QmNjOiB2aWN0aW1AZXhhbXBsZS5jb20=?=',
+  '\ud800 lone',
+  'x'.repeat(200),
+]
+
+async function assertHarmless(page: string, letter: Letter, name: string): Promise<void> {
+  const { text, html, subject, headers, bcc, cc, to, attachments } = await read(letter)
+  const what = `${page}: ${JSON.stringify(name)}`
+  const names = headers.map(({ key }) => key).sort()
+  assert.deepEqual(
+    names,
+    ['content-type', 'date', 'from', 'message-id', 'mime-version', 'subject', 'to'],
+    what,
+  )
+  assert.deepEqual([bcc, cc, to?.length, attachments.length], [undefined, undefined, 1, 0], what)
+  assert.ok(!/[\r\n\u2028\u2029]/.test(subject!) && subject!.length <= 200, what)
+  // Whatever the name, the letter has the lines and the elements that it has with an ordinary one.
+  const plain = LETTERS[page]!('Ann')
+  const shape = (one: string): string => one.replace(/>[^<]*</g, '><')
+  assert.equal(text!.trim().split(/\r?\n/).length, plain.text.trim().split('\n').length, what)
+  assert.equal(shape(html!.trim()), shape(plain.html.trim()), what)
+  assert.equal(linkIn(html!), linkIn(plain.html), what)
+  assert.equal(text!.match(/^For programs, the token is: /gm)!.length, 1, what)
+  assert.match(text!, new RegExp(`^For programs, the token is: ${TOKEN}\\s*$`, 'm'), what)
+}
+
+describe('names that try to be more than names', () => {
+  for (const [page, letter] of Object.entries(LETTERS)) {
+    test(`are harmless in ${page}`, async () => {
+      for (const name of ATTACKS) await assertHarmless(page, letter(name), name)
+    })
+  }
+
+  test('whatever they hold', async () => {
+    const pieces = fc.constantFrom(...ATTACKS, '\n', '\r', '<', '>', '"', '&', '\0', '\u2029', '=?', '🜁')
+    const name = fc.array(fc.oneof(pieces, fc.string({ unit: 'binary', maxLength: 10 })), { maxLength: 5 })
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...Object.keys(LETTERS)), name, async (page, parts) => {
+        const text = parts.join('').slice(0, 200)
+        await assertHarmless(page, LETTERS[page]!(text), text)
+      }),
+      { numRuns: 150 },
+    )
+  })
+})

@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { Failure } from '../../sql/errors.ts'
+import type { EmailMessage } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createMailer, type Mailer } from '../../workers/providers/email.ts'
+import { until } from '../until.ts'
+import { reply, type SmtpStandIn, smtpServer } from './smtp.ts'
+
+const USER = 'relay-user'
+const SECRET = 'hunter2-%-secret'
+// How AUTH PLAIN says it (RFC 4616).
+const PLAIN = Buffer.from(`\0${USER}\0${SECRET}`).toString('base64')
+const LIMITS = { connectMs: 300, silentMs: 300 }
+
+function mailer(port: number, credentials = ''): Mailer {
+  const url = `smtp://${credentials}127.0.0.1:${port}`
+  return createMailer(
+    parse({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }),
+    LIMITS,
+  )
+}
+
+const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
+  id: randomUUID(),
+  to: ['reader@example.com'],
+  subject: 'A subject',
+  text: 'The text.\n',
+  html: '<p>The text.</p>\n',
+  ...more,
+})
+
+const send = (via: Mailer, one = message(), signal = new AbortController().signal): Promise<void> =>
+  via.send(one, signal)
+
+/** How a send fails; its text holds nothing that the client or the log must not have. */
+async function failure(
+  via: Mailer,
+  one = message(),
+): Promise<{ code: string; detail: string; again: boolean }> {
+  const error = await send(via, one).then(
+    () => assert.fail('It was sent'),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof Failure, inspect(error))
+  const { code, detail, retryable } = error
+  assert.doesNotMatch(detail, /hunter2|relay-user|reader@|the words of the server|127\.0\.0\.1/)
+  const shown = inspect(error, { depth: 10 })
+  assert.ok(!shown.includes(SECRET) && !shown.includes(PLAIN))
+  return { code, detail, again: retryable }
+}
+
+const refused = (reason: string) => ({
+  code: 'email.refused',
+  detail: `The email provider refused the message: ${reason}`,
+  again: false,
+})
+const failed = (reason: string) => ({
+  code: 'email.failed',
+  detail: `The email provider could not be reached or failed: ${reason}`,
+  again: true,
+})
+
+describe('a mail over SMTP', () => {
+  test('arrives with both parts, in any language, from whom the settings say', async () => {
+    const server = await smtpServer()
+    const one = message({
+      subject: 'Prüfung — 検証 ✓',
+      text: `Grüße, ${'längere Zeile '.repeat(30)}\n.\n..ein Punkt\n`,
+      html: '<p>Grüße &#60;b&#62;</p>',
+    })
+    await send(mailer(server.port), one)
+    const [{ from, to, raw, mail }] = server.received as [SmtpStandIn['received'][0]]
+    assert.deepEqual([from, to], ['service@example.com', ['reader@example.com']])
+    assert.deepEqual(
+      [mail.subject, mail.text?.replace(/\r\n/g, '\n').trimEnd()],
+      [one.subject, one.text!.trimEnd()],
+    )
+    assert.equal(mail.html?.trim(), one.html)
+    assert.deepEqual(
+      [mail.from?.address, mail.to?.[0]?.address],
+      ['service@example.com', 'reader@example.com'],
+    )
+    assert.equal(mail.messageId, `<${one.id}@example.com>`)
+    assert.match(raw, /^Content-Type: multipart\/alternative;/m)
+    assert.match(raw, /^Auto-Submitted: auto-generated\r$/m)
+    assert.ok(
+      raw.split('\r\n').every((line) => line.length <= 998 && !/[^\x20-\x7e\t]/.test(line)),
+      'lines that every server takes',
+    )
+  })
+
+  test('has one part when only one is given', async () => {
+    const server = await smtpServer()
+    const { html: _, ...textOnly } = message()
+    await send(mailer(server.port), textOnly)
+    assert.deepEqual(
+      [server.received[0]!.mail.html, server.received[0]!.mail.text?.trim()],
+      [undefined, 'The text.'],
+    )
+  })
+
+  test('carries the same Message-ID at each attempt', async () => {
+    const server = await smtpServer()
+    const via = mailer(server.port)
+    const one = message()
+    await send(via, one)
+    await send(via, one)
+    const ids = server.received.map(({ mail }) => mail.messageId)
+    assert.deepEqual(ids, [`<${one.id}@example.com>`, `<${one.id}@example.com>`])
+  })
+
+  test('many at once share a few connections', async () => {
+    const server = await smtpServer()
+    const via = mailer(server.port)
+    await Promise.all(Array.from({ length: 30 }, () => send(via)))
+    assert.equal(new Set(server.received.map(({ mail }) => mail.messageId)).size, 30)
+    assert.ok(server.connections <= 4, `${server.connections} connections`)
+  })
+
+  test('signs in with the credentials of the URL', async () => {
+    const seen: unknown[] = []
+    const server = await smtpServer({
+      authOptional: false,
+      onAuth: ({ username, password }, _session, done) => {
+        seen.push([username, password])
+        done(null, { user: username ?? '' })
+      },
+    })
+    await send(mailer(server.port, `${USER}:${encodeURIComponent(SECRET)}@`))
+    assert.deepEqual([seen, server.received.length], [[[USER, SECRET]], 1])
+  })
+
+  test('text that looks like a header, a file or a URL is only text', async () => {
+    const server = await smtpServer()
+    const one = message({
+      subject: 'Hello\r\nBcc: victim@example.com\r\n\r\nbody',
+      text: 'Bcc: victim@example.com\n',
+      html: '<img src="file:///etc/passwd">',
+    })
+    await send(mailer(server.port), one)
+    const { to, mail } = server.received[0]!
+    assert.deepEqual([to, mail.bcc, mail.attachments.length], [['reader@example.com'], undefined, 0])
+    assert.ok(!mail.headers.some(({ key }) => key === 'bcc'))
+  })
+})
+
+describe('a mail that is not taken', () => {
+  for (const [at, options] of [
+    ['RCPT', (code: number) => ({ onRcptTo: (_a: unknown, _s: unknown, done: Done) => done(reply(code)) })],
+    ['MAIL', (code: number) => ({ onMailFrom: (_a: unknown, _s: unknown, done: Done) => done(reply(code)) })],
+    [
+      'DATA',
+      (code: number) => ({
+        onData: (stream: NodeJS.ReadableStream, _s: unknown, done: Done) => {
+          stream.resume().on('end', () => done(reply(code)))
+        },
+      }),
+    ],
+    ['the connection', (code: number) => ({ onConnect: (_s: unknown, done: Done) => done(reply(code)) })],
+  ] as const) {
+    test(`for now at ${at} may be taken later; for good it is final`, async () => {
+      for (const code of [421, 450, 452])
+        assert.deepEqual(
+          await failure(mailer((await smtpServer(options(code))).port)),
+          failed(`SMTP status ${code}`),
+        )
+      for (const code of [550, 554])
+        assert.deepEqual(
+          await failure(mailer((await smtpServer(options(code))).port)),
+          refused(`SMTP status ${code}`),
+        )
+    })
+  }
+
+  test('wrong credentials are final; a server that can’t check them now is not', async () => {
+    const auth = (code: number) =>
+      smtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(reply(code)) })
+    const credentials = `${USER}:${encodeURIComponent(SECRET)}@`
+    assert.deepEqual(
+      await failure(mailer((await auth(535)).port, credentials)),
+      refused('it does not accept the credentials'),
+    )
+    assert.deepEqual(await failure(mailer((await auth(454)).port, credentials)), failed('SMTP status 454'))
+    const open = await smtpServer({ authOptional: false })
+    assert.equal((await failure(mailer(open.port))).code, 'email.refused')
+  })
+
+  test('a server that is not there, or that is not one, may be there later', async () => {
+    const gone = await smtpServer()
+    await gone.stop()
+    assert.deepEqual(await failure(mailer(gone.port)), failed('ESOCKET'))
+    const other = await listening((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    const { code, again } = await failure(mailer(other))
+    assert.deepEqual([code, again], ['email.failed', true])
+  })
+
+  test('a server that falls silent is given up, wherever it does', async () => {
+    const silent = [
+      { onConnect: () => {} },
+      { onMailFrom: () => {} },
+      { onRcptTo: () => {} },
+      { onData: (stream: NodeJS.ReadableStream) => void stream.resume() },
+    ]
+    for (const options of silent) {
+      const server = await smtpServer(options)
+      const startedAt = performance.now()
+      const { code, again } = await failure(mailer(server.port))
+      assert.deepEqual([code, again], ['email.failed', true])
+      const ms = performance.now() - startedAt
+      assert.ok(ms < 5000, `${ms} ms`)
+    }
+    const deaf = await listening(() => {})
+    assert.deepEqual(await failure(mailer(deaf)), failed('ETIMEDOUT'))
+  })
+
+  test('a connection that is cut after DATA gets one copy: it is the job that tries again', async () => {
+    let bodies = 0
+    const port = await listening((socket) => {
+      let data = false
+      socket.write('220 here\r\n')
+      socket.on('data', (chunk) => {
+        for (const line of chunk.toString().split('\r\n')) {
+          if (data && line === '.') {
+            bodies++
+            socket.destroy()
+          } else if (/^DATA/i.test(line)) {
+            data = true
+            socket.write('354 go on\r\n')
+          } else if (/^(EHLO|MAIL|RCPT)/i.test(line)) socket.write('250 fine\r\n')
+        }
+      })
+    })
+    const { code, again } = await failure(mailer(port))
+    assert.deepEqual([code, again, bodies], ['email.failed', true, 1])
+  })
+
+  test('an abort ends the wait at once, before and while it is sent', async () => {
+    const server = await smtpServer({ onRcptTo: () => {} })
+    const via = createMailer(
+      parse({
+        EMAIL_SMTP_URL: `smtp://127.0.0.1:${server.port}`,
+        EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com',
+      }),
+    )
+    await assert.rejects(
+      send(via, message(), AbortSignal.abort('cancelled')),
+      (reason) => reason === 'cancelled',
+    )
+    assert.equal(server.connections, 0)
+    const abort = new AbortController()
+    const sending = send(via, message(), abort.signal)
+    await until('it is connected', () => server.connections === 1)
+    abort.abort('timeout')
+    await assert.rejects(sending, (reason) => reason === 'timeout')
+  })
+
+  test('without a server or a sender it is not configured', async () => {
+    const production = {
+      NODE_ENV: 'production',
+      SECRET_KEY: 'x'.repeat(32),
+      DATABASE_URL: 'postgresql://x/y',
+    }
+    const notConfigured = { code: 'email.not_configured', again: false }
+    for (const env of [
+      {},
+      { EMAIL_PROVIDER_API_KEY: SECRET },
+      { EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com' },
+    ]) {
+      const { code, again } = await failure(createMailer(parse({ ...production, ...env })))
+      assert.deepEqual({ code, again }, notConfigured)
+    }
+  })
+})
+
+type Done = (error?: Error | null) => void
+
+/** A TCP server that is no mail server; the port. */
+async function listening(serve: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    serve(socket)
+  })
+  server.listen(0, '127.0.0.1').unref()
+  await new Promise((resolve) => server.once('listening', resolve))
+  return (server.address() as AddressInfo).port
+}

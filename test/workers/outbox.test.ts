@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import PostalMime from 'postal-mime'
+import type { EmailMessage } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createMailer } from '../../workers/providers/email.ts'
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function outbox() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'millrace-outbox-'))
+  folders.push(dataDir)
+  const mailer = createMailer(parse({ DATA_DIR: dataDir, EMAIL_SMTP_URL: 'outbox:' }))
+  const folder = join(dataDir, 'outbox')
+  return {
+    folder,
+    files: () => readdirSync(folder),
+    read: (name: string) => readFileSync(join(folder, name)),
+    send: (message: EmailMessage) => mailer.send(message, new AbortController().signal),
+  }
+}
+
+const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
+  id: randomUUID(),
+  to: ['reader@example.com'],
+  subject: 'Grüße',
+  text: 'text ✓',
+  html: '<p>text ✓</p>',
+  ...more,
+})
+
+test('each message is one .eml file, for its owner alone, that a mail program reads', async () => {
+  const box = outbox()
+  const [one, other] = [message(), message()]
+  await Promise.all([one, other].map(box.send))
+  assert.deepEqual(box.files().sort(), [`${one.id}.eml`, `${other.id}.eml`].sort())
+  assert.equal(statSync(join(box.folder, `${one.id}.eml`)).mode & 0o777, 0o600)
+  assert.equal(statSync(box.folder).mode & 0o777, 0o700)
+  const mail = await PostalMime.parse(box.read(`${one.id}.eml`))
+  assert.deepEqual([mail.subject, mail.text?.trim(), mail.html?.trim()], ['Grüße', 'text ✓', '<p>text ✓</p>'])
+  assert.deepEqual([mail.from?.address, mail.to?.[0]?.address], ['millrace@localhost', 'reader@example.com'])
+  assert.equal(mail.messageId, `<${one.id}@localhost>`)
+  assert.ok(!box.read(`${one.id}.eml`).includes('\r'), 'lines end as in other files here')
+})
+
+test('the same message again, also 20 times at once, leaves one whole file', async () => {
+  const box = outbox()
+  const one = message({ text: 'x'.repeat(200_000) })
+  await box.send(one)
+  await Promise.all(Array.from({ length: 20 }, () => box.send(one)))
+  assert.deepEqual(box.files(), [`${one.id}.eml`])
+  const mail = await PostalMime.parse(box.read(`${one.id}.eml`))
+  assert.deepEqual([mail.text?.trim().length, mail.messageId], [200_000, `<${one.id}@localhost>`])
+})
+
+test('who looks while files are written sees whole ones only', async () => {
+  const box = outbox()
+  mkdirSync(box.folder)
+  const all = Array.from({ length: 20 }, () => message({ text: 'y'.repeat(300_000) }))
+  let busy = true
+  const sending = Promise.all(all.map(box.send)).finally(() => {
+    busy = false
+  })
+  let looks = 0
+  while (busy) {
+    for (const name of box.files().filter((name) => name.endsWith('.eml'))) {
+      const text = box.read(name).toString()
+      assert.ok(text.length > 300_000 && /--\s*$/.test(text), `${name} is whole`)
+      looks++
+    }
+    await new Promise(setImmediate)
+  }
+  await sending
+  assert.ok(looks > 0)
+  assert.equal(box.files().length, 20)
+})
+
+test('an id can’t lead out of the folder, and what can’t be written leaves no rest', async () => {
+  const box = outbox()
+  await box.send(message({ id: '../../escape/me' }))
+  assert.deepEqual(box.files(), ['______escape_me.eml'])
+  const blocked = outbox()
+  writeFileSync(blocked.folder, 'a file where the folder should be')
+  await assert.rejects(blocked.send(message()))
+  const taken = outbox()
+  const one = message()
+  mkdirSync(join(taken.folder, `${one.id}.eml`), { recursive: true })
+  await assert.rejects(taken.send(one))
+  assert.deepEqual(taken.files(), [`${one.id}.eml`])
+})

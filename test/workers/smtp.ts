@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { after } from 'node:test'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+
+/** A mail as an SMTP server got it. */
+export interface Received {
+  readonly from: string
+  readonly to: readonly string[]
+  readonly raw: string
+  readonly mail: Email
+}
+
+export interface SmtpStandIn {
+  readonly port: number
+  readonly received: Received[]
+  /** Connections so far. */
+  connections: number
+  stop(): Promise<void>
+}
+
+/** An SMTP server that takes every mail, but for what its options say otherwise; stopped after the file. */
+export async function smtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
+  const received: Received[] = []
+  const sockets = new Set<Socket>()
+  const server = new SMTPServer({
+    authOptional: true,
+    allowInsecureAuth: true,
+    disabledCommands: ['STARTTLS'],
+    disableReverseLookup: true,
+    closeTimeout: 50,
+    onData: (stream, session, done) => {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', () => {
+        const raw = Buffer.concat(chunks)
+        void PostalMime.parse(raw).then((mail) => {
+          const { mailFrom, rcptTo } = session.envelope
+          const from = mailFrom === false ? '' : mailFrom.address
+          received.push({ from, to: rcptTo.map(({ address }) => address), raw: raw.toString(), mail })
+          done()
+        })
+      })
+    },
+    ...options,
+  })
+  server.on('error', () => {})
+  server.server.on('connection', (socket: Socket) => {
+    standIn.connections++
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  const { port } = server.server.address() as AddressInfo
+  const stop = async (): Promise<void> => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+  }
+  const standIn: SmtpStandIn = { port, received, connections: 0, stop }
+  after(stop)
+  return standIn
+}
+
+/** What a server answers, as smtp-server wants it said. */
+export function reply(responseCode: number, text = 'the words of the server'): Error {
+  return Object.assign(new Error(text), { responseCode })
+}
