@@ -6,7 +6,8 @@ import type { Exchange } from './exchange.ts'
 /** What an event is about, and what is worth knowing of it. Never a secret. */
 type About = Pick<AuditEvent, 'accountId' | 'organizationId' | 'data'> & { readonly actorId?: number | null }
 
-interface From {
+/** The request that an event is of. */
+export interface From {
   readonly caller: Caller | null
   readonly requestId: string
   readonly exchange: Exchange

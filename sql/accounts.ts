@@ -102,9 +102,19 @@ export const setRole = (id: number, role: NewAccount['role']): Query<{ json: str
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
     where id = ${id} returning account_json(account)::text as json`
 
-/** @throws account.last_admin when nobody would be left to administrate. */
-export const deleteAccount = (id: number): Query<{ email: string }> =>
-  sql.type(z.object({ email: z.string() }))`delete from account where id = ${id} returning email`
+const Deleted = z.object({
+  email: z.string(),
+  inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
+  deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
+})
+export type DeletedAccount = z.output<typeof Deleted>
+
+/**
+ * Deletes an account; what it alone owned passes to an heir, or goes with it. No row when there is no such account.
+ * @throws account.last_admin when nobody would be left to administrate.
+ */
+export const deleteAccount = (id: number): Query<DeletedAccount> =>
+  sql.type(Deleted)`select email, inherited, deleted from account_delete(${id})`
 
 /**
  * Sets the password; no row when the account is gone, or when its password is no longer the one that the caller knew.

@@ -42,6 +42,41 @@ const table = {
     detail: 'This is the last active admin; make another account admin first',
   },
   'account.session_missing': { status: 404, detail: 'Session not found' },
+  'org.missing': { status: 404, detail: 'Organization not found' },
+  'org.not_member': { status: 403, detail: 'This is for members of the organization' },
+  'org.forbidden': { status: 403, detail: 'This needs the role {roles} in the organization' },
+  'org.rank': {
+    status: 403,
+    detail: 'Nobody may grant a role above the own one, or change somebody who is ranked above',
+  },
+  'org.last_owner': {
+    status: 403,
+    detail: 'An organization keeps an owner; transfer the ownership first, or delete the organization',
+  },
+  'org.owner_stays': {
+    status: 403,
+    detail: 'The owner cannot be removed; ownership must be transferred first',
+  },
+  'org.slug_invalid': {
+    status: 400,
+    detail:
+      'The slug must be 1 to 63 lowercase letters, digits and hyphens, and must not start or end with a hyphen',
+  },
+  'org.slug_taken': { status: 400, detail: 'An organization with this slug already exists' },
+  'org.no_fields': { status: 400, detail: 'Nothing to change was given' },
+  'org.role': { status: 400, detail: 'The role must be owner, admin or member' },
+  'org.transfer_self': { status: 400, detail: 'The ownership cannot be transferred to oneself' },
+  'org.transfer_target': { status: 400, detail: 'The ownership can be transferred to a member only' },
+  'member.missing': { status: 404, detail: 'Member not found' },
+  'member.exists': { status: 400, detail: 'The user is already a member' },
+  'member.unknown_users': { status: 400, detail: 'No users have these ids: {ids}' },
+  'invite.missing': { status: 404, detail: 'Invite not found' },
+  'invite.pending': { status: 400, detail: 'An invite of this address is already pending' },
+  'invite.token': { status: 400, detail: 'The invite token is invalid' },
+  'invite.email': { status: 400, detail: 'The invite is for another address than that of the account' },
+  'invite.accepted': { status: 400, detail: 'The invite was already accepted' },
+  'invite.revoked': { status: 400, detail: 'The invite was revoked' },
+  'invite.expired': { status: 400, detail: 'The invite has expired' },
   'request.limited': { status: 429, detail: 'Too many requests; try again in {seconds} s' },
   'email.not_configured': {
     status: 503,
@@ -94,6 +129,12 @@ export type ErrorCode = keyof typeof table
 const constraints: Readonly<Record<string, ErrorCode>> = {
   account_email_key: 'account.email_taken',
   account_last_admin: 'account.last_admin',
+  organization_slug_check: 'org.slug_invalid',
+  organization_slug_key: 'org.slug_taken',
+  organization_owner: 'org.last_owner',
+  organization_member_organization_id_user_id_key: 'member.exists',
+  organization_member_user_id_fkey: 'account.missing',
+  organization_invite_pending_key: 'invite.pending',
 }
 
 /** One problem of a request's input, in the shape of a 422 body. */

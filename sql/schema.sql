@@ -203,6 +203,53 @@ create table migration (
   constraint migration_pkey PRIMARY KEY (name)
 );
 
+create table organization (
+  id integer not null generated always as identity,
+  name text not null,
+  slug text not null,
+  description text,
+  is_active boolean not null default true,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone,
+  constraint organization_pkey PRIMARY KEY (id),
+  constraint organization_slug_key UNIQUE (slug),
+  constraint organization_description_check CHECK (((length(description) >= 1) AND (length(description) <= 2000))),
+  constraint organization_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint organization_slug_check CHECK ((slug ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text))
+);
+
+create table organization_invite (
+  id integer not null generated always as identity,
+  organization_id integer not null,
+  email text not null,
+  role text not null,
+  status text not null default 'pending'::text,
+  invited_by integer,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  accepted_at timestamp with time zone,
+  constraint organization_invite_pkey PRIMARY KEY (id),
+  constraint organization_invite_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint organization_invite_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint organization_invite_accepted_at_check CHECK (((status = 'accepted'::text) = (accepted_at IS NOT NULL))),
+  constraint organization_invite_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320)))),
+  constraint organization_invite_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
+  constraint organization_invite_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'revoked'::text, 'expired'::text])))
+);
+
+create table organization_member (
+  id integer not null generated always as identity,
+  organization_id integer not null,
+  user_id integer not null,
+  role text not null,
+  joined_at timestamp with time zone not null default now(),
+  constraint organization_member_pkey PRIMARY KEY (id),
+  constraint organization_member_organization_id_user_id_key UNIQUE (organization_id, user_id),
+  constraint organization_member_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint organization_member_user_id_fkey FOREIGN KEY (user_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint organization_member_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text])))
+);
+
 create table refresh_token (
   digest bytea not null,
   session_id uuid not null,
@@ -282,6 +329,20 @@ CREATE INDEX job_waiting_idx ON public.job USING btree (queue, id) WHERE (status
 
 CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
 
+CREATE INDEX organization_invite_email_idx ON public.organization_invite USING btree (email) WHERE (status = 'pending'::text);
+
+CREATE INDEX organization_invite_invited_by_idx ON public.organization_invite USING btree (invited_by) WHERE (invited_by IS NOT NULL);
+
+CREATE INDEX organization_invite_organization_id_idx ON public.organization_invite USING btree (organization_id, id);
+
+CREATE UNIQUE INDEX organization_invite_pending_key ON public.organization_invite USING btree (organization_id, email) WHERE (status = 'pending'::text);
+
+CREATE INDEX organization_member_organization_id_idx ON public.organization_member USING btree (organization_id, id);
+
+CREATE INDEX organization_member_owner_idx ON public.organization_member USING btree (organization_id) WHERE (role = 'owner'::text);
+
+CREATE INDEX organization_member_user_id_idx ON public.organization_member USING btree (user_id, organization_id);
+
 CREATE INDEX refresh_token_expires_at_idx ON public.refresh_token USING btree (expires_at);
 
 CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token USING btree (session_id) WHERE (rotated_at IS NULL);
@@ -291,6 +352,43 @@ CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (s
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
 
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id);
+
+CREATE OR REPLACE FUNCTION public.account_delete(id integer)
+ RETURNS TABLE(email text, inherited json, deleted json)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+begin
+  -- Organizations before accounts, as in every change; then those that it was added to before its row was locked.
+  for pass in 1..2 loop
+    perform from organization o where o.id in (
+      select m.organization_id from organization_member m where m.user_id = account_delete.id)
+    order by o.id for update;
+    perform from account a where a.id = account_delete.id for update;
+  end loop;
+  with heir as (
+    select distinct on (m.organization_id) m.id
+    from organization_member own join organization_member m on m.organization_id = own.organization_id and m.id <> own.id
+    where own.user_id = account_delete.id and own.role = 'owner' and not exists (
+      select from organization_member other
+      where other.organization_id = own.organization_id and other.role = 'owner' and other.id <> own.id)
+    order by m.organization_id, array_position(array['admin', 'member'], m.role), m.joined_at, m.id
+  ), promoted as (
+    update organization_member m set role = 'owner' from heir where m.id = heir.id
+    returning m.organization_id, m.user_id as heir_id
+  )
+  select coalesce(json_agg(p order by p.organization_id), '[]') into inherited from promoted p;
+  with orphaned as (
+    delete from organization o using organization_member own
+    where own.organization_id = o.id and own.user_id = account_delete.id and own.role = 'owner' and not exists (
+      select from organization_member other where other.organization_id = o.id and other.id <> own.id)
+    returning o.id as organization_id, o.slug
+  )
+  select coalesce(json_agg(o order by o.organization_id), '[]') into deleted from orphaned o;
+  return query
+  with gone as (delete from account a where a.id = account_delete.id returning a.email)
+  select gone.email, account_delete.inherited, account_delete.deleted from gone;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
@@ -353,6 +451,39 @@ begin
   -- A statement of its own: it sees what the transaction has left that the first one waited for.
   return query select fresh, k.fingerprint = idempotency_claim.fingerprint, k.status, k.headers, k.body, k.job_id
     from idempotency_key k where k.scope = idempotency_claim.scope and k.key = idempotency_claim.key;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
+ RETURNS void
+ LANGUAGE sql
+AS $function$ select pg_advisory_xact_lock(hashtextextended('millrace.invite:' || email, 0)) $function$;
+
+CREATE OR REPLACE FUNCTION public.invite_json(i organization_invite)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (i).id, 'organization_id', (i).organization_id, 'email', (i).email, 'role', (i).role, 'status', (i).status, 'created_at', iso((i).created_at), 'expires_at', iso((i).expires_at));
+
+CREATE OR REPLACE FUNCTION public.invites_accept(account_id integer, address text)
+ RETURNS TABLE(invite_id integer, organization_id integer, role text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+begin
+  perform invite_address_lock(address);
+  perform from organization o where o.id in (
+    select i.organization_id from organization_invite i where i.email = address and i.status = 'pending')
+  order by o.id for update;
+  return query
+  with accepted as (
+    update organization_invite i set status = 'accepted', accepted_at = now()
+    where i.email = address and i.status = 'pending' and i.expires_at > now()
+    returning i.id, i.organization_id, i.role
+  ), joined as (
+    insert into organization_member (organization_id, user_id, role)
+    select a.organization_id, invites_accept.account_id, a.role from accepted a
+  )
+  select a.id, a.organization_id, a.role from accepted a order by a.id;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
@@ -661,6 +792,45 @@ begin
   return 'wrong';
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.member_json(m organization_member)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (m).id, 'organization_id', (m).organization_id, 'user_id', (m).user_id, 'role', (m).role, 'joined_at', iso((m).joined_at));
+
+CREATE OR REPLACE FUNCTION public.organization_json(o organization)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'description', (o).description, 'is_active', (o).is_active, 'created_at', iso((o).created_at), 'updated_at', iso((o).updated_at));
+
+CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
+ RETURNS TABLE(role text)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+begin
+  perform from organization o where o.id = organization_lock.id for update;
+  if not found then return; end if;
+  -- A statement of its own: it sees what the transaction has left that the lock waited for.
+  return query select (select m.role from organization_member m
+    where m.organization_id = organization_lock.id and m.user_id = caller);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.organization_owner()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from organization where id = old.organization_id for update;
+  if not found then return null; end if;
+  -- A statement of its own, like above.
+  if not exists (select from organization_member where organization_id = old.organization_id and role = 'owner') then
+    raise exception 'An organization keeps an owner' using errcode = 'check_violation', constraint = 'organization_owner';
+  end if;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, most integer, span interval)
  RETURNS integer
  LANGUAGE plpgsql
@@ -728,3 +898,7 @@ CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON publ
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
+
+CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_member FOR EACH ROW WHEN ((old.role = 'owner'::text)) EXECUTE FUNCTION organization_owner();
+
+CREATE TRIGGER organization_owner_update AFTER UPDATE OF role, organization_id ON public.organization_member FOR EACH ROW WHEN (((old.role = 'owner'::text) AND ((new.role <> 'owner'::text) OR (new.organization_id <> old.organization_id)))) EXECUTE FUNCTION organization_owner();

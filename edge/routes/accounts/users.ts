@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   accountChanged,
+  type DeletedAccount,
   deleteAccount,
   endSessions,
   readAccount,
@@ -9,9 +10,9 @@ import {
   setRole,
   updateAccount,
 } from '../../../sql/accounts.ts'
-import { AUDIT_KINDS, readAudit } from '../../../sql/audit.ts'
+import { AUDIT_KINDS, type AuditEvent, appendAudit, readAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
-import { audit } from '../../audit.ts'
+import { audit, eventOf, type From } from '../../audit.ts'
 import type { Caller } from '../../auth.ts'
 import { type Answer, type Input, json, route } from '../../route.ts'
 import { count, RowId, Timestamp } from '../../schemas.ts'
@@ -145,7 +146,7 @@ export const userRoutes = [
       await edge.db.transaction(async (tx) => {
         const gone = await tx.maybeOne(deleteAccount(id))
         if (gone === null) throw fail('account.missing')
-        await tx.run(audit(input, 'account.deleted', { accountId: id, data: { email: gone.email } }))
+        await tx.run(appendAudit(farewell(input, id, gone)))
         await tx.run(accountChanged(id))
       })
       edge.accounts.forget(id)
@@ -180,6 +181,24 @@ export const userRoutes = [
     },
   }),
 ]
+
+/** What the trail says of an account that is gone, and of the organizations that it alone owned. */
+function farewell(
+  from: From,
+  accountId: number,
+  { email, inherited, deleted }: DeletedAccount,
+): AuditEvent[] {
+  return [
+    eventOf(from, 'account.deleted', { accountId, data: { email } }),
+    ...inherited.map(({ organization_id, heir_id }) => {
+      const about = { accountId: heir_id, organizationId: organization_id, data: { from: accountId } }
+      return eventOf(from, 'organization.inherited', about)
+    }),
+    ...deleted.map(({ organization_id, slug }) =>
+      eventOf(from, 'organization.deleted', { organizationId: organization_id, data: { slug } }),
+    ),
+  ]
+}
 
 type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller>
 

@@ -1,0 +1,265 @@
+import { z } from 'zod'
+import { JsonText, nothing, type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Organizations, their members and invites. */
+
+export const ORG_ROLES = ['owner', 'admin', 'member'] as const
+export type OrgRole = (typeof ORG_ROLES)[number]
+
+/** The organizations, newest first: $1 page size, $2 offset. */
+export const readOrganizations: ReadStatement = {
+  name: 'organizations',
+  text: `select coalesce(json_agg(o), '[]')::text from (
+    select organization_json(organization) as o from organization order by id desc limit $1::int offset $2::int) page`,
+}
+
+/** Those of a member, newest first: $1 page size, $2 offset, $3 account. */
+export const readOrganizationsOf: ReadStatement = {
+  name: 'organizations_of',
+  text: `select coalesce(json_agg(j), '[]')::text from (
+    select organization_json(o) as j from organization_member m join organization o on o.id = m.organization_id
+    where m.user_id = $3::int order by m.organization_id desc limit $1::int offset $2::int) page`,
+}
+
+/** Who belongs where, by account: $1 page size, $2 offset. */
+export const readMemberships: ReadStatement = {
+  name: 'memberships',
+  text: `select coalesce(json_agg(json_build_object('user_id', m.user_id, 'org_name', o.name, 'org_slug', o.slug, 'role', m.role)
+      order by m.user_id, m.organization_id), '[]')::text
+    from (select user_id, organization_id, role from organization_member
+      order by user_id, organization_id limit $1::int offset $2::int) m
+    join organization o on o.id = m.organization_id`,
+}
+
+/**
+ * What a caller may see of an organization: $1 organization, $2 caller, null for one who may see all. Answers no row when
+ * there is no such organization, and instead of JSON the role of a caller whose role is too low, `none` without one.
+ */
+const seenBy = (roles: readonly OrgRole[], json: string): string => `
+    select case when $2::int is null or m.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
+      else coalesce(m.role, 'none') end
+    from organization o left join organization_member m on m.organization_id = o.id and m.user_id = $2::int
+    where o.id = $1::int`
+
+/** One organization: $1 organization, $2 caller. */
+export const readOrganization: ReadStatement = {
+  name: 'organization',
+  text: seenBy(ORG_ROLES, 'organization_json(o)'),
+}
+
+/** The members as they joined: $1 organization, $2 caller, $3 page size, $4 offset. */
+export const readMembers: ReadStatement = {
+  name: 'members',
+  text: seenBy(
+    ORG_ROLES,
+    `select coalesce(json_agg(j), '[]') from (select member_json(organization_member) as j from organization_member
+      where organization_id = $1::int order by id limit $3::int offset $4::int) page`,
+  ),
+}
+
+/** The members as they joined, with what their accounts say: $1 organization, $2 caller, $3 page size, $4 offset. */
+export const readMemberDetails: ReadStatement = {
+  name: 'member_details',
+  text: seenBy(
+    ORG_ROLES,
+    `select coalesce(json_agg(json_build_object('user_id', p.user_id, 'email', a.email, 'full_name', a.full_name,
+        'role', p.role, 'joined_at', iso(p.joined_at)) order by p.id), '[]')
+      from (select id, user_id, role, joined_at from organization_member
+        where organization_id = $1::int order by id limit $3::int offset $4::int) p
+      join account a on a.id = p.user_id`,
+  ),
+}
+
+/** The pending invites, oldest first, without their tokens: $1 organization, $2 caller, $3 page size, $4 offset. */
+export const readInvites: ReadStatement = {
+  name: 'invites',
+  text: seenBy(
+    ['owner', 'admin'],
+    `select coalesce(json_agg(j), '[]') from (select invite_json(organization_invite) as j from organization_invite
+      where organization_id = $1::int and status = 'pending' and expires_at > now()
+      order by id limit $3::int offset $4::int) page`,
+  ),
+}
+
+const Standing = z.object({ role: z.enum(ORG_ROLES).nullable() })
+
+/** Locks an organization for a change, and answers the caller's role in it; no row when there is no such organization. */
+export const lockOrganization = (id: number, caller: number | null): Query<z.output<typeof Standing>> =>
+  sql.prepared('lock_organization', Standing)`select role from organization_lock(${id}, ${caller}::int)`
+
+export interface NewOrganization {
+  readonly name: string
+  readonly slug: string
+  readonly description: string | null
+  readonly isActive: boolean
+  /** Null leaves it without members. */
+  readonly ownerId: number | null
+}
+
+const Created = z.object({ id: z.number(), json: z.string() })
+
+/** @throws org.slug_invalid, org.slug_taken */
+export const insertOrganization = (o: NewOrganization): Query<z.output<typeof Created>> =>
+  sql.type(Created)`
+    with created as (
+      insert into organization (name, slug, description, is_active)
+      values (${o.name}, ${o.slug}, ${o.description}, ${o.isActive})
+      returning id, organization_json(organization)::text as json
+    ), owner as (
+      insert into organization_member (organization_id, user_id, role)
+      select id, ${o.ownerId}::int, 'owner' from created where ${o.ownerId}::int is not null
+    )
+    select id, json from created`
+
+/** Absent fields stay as they are; a description of null is cleared. */
+export const updateOrganization = (
+  id: number,
+  fields: { readonly name?: string | undefined; readonly description?: string | null | undefined },
+): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update organization set name = coalesce(${fields.name ?? null}, name), updated_at = now(),
+      description = case when ${fields.description === undefined} then description else ${fields.description ?? null} end
+    where id = ${id} returning organization_json(organization)::text as json`
+
+export const deleteOrganization = (id: number): Query<{ slug: string }> =>
+  sql.type(z.object({ slug: z.string() }))`delete from organization where id = ${id} returning slug`
+
+// Members.
+
+const Member = z.object({ user_id: z.number(), role: z.enum(ORG_ROLES), json: z.string() })
+export type Member = z.output<typeof Member>
+
+const MEMBER = sql.fragment`user_id, role, member_json(organization_member)::text as json`
+
+export const memberOf = (organizationId: number, userId: number): Query<Member> =>
+  sql.type(Member)`
+    select ${MEMBER} from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
+
+/** @throws member.exists, account.missing */
+export const insertMember = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
+  sql.type(Member)`
+    insert into organization_member (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
+    returning ${MEMBER}`
+
+const ids = (all: readonly number[]) => sql.array([...all], 'int4')
+
+/** Adds all who are no members yet; answers those. @throws account.missing */
+export const insertMembers = (
+  organizationId: number,
+  userIds: readonly number[],
+  role: OrgRole,
+): Query<Member> =>
+  sql.type(Member)`
+    insert into organization_member (organization_id, user_id, role)
+    select ${organizationId}, given, ${role} from (select distinct unnest(${ids(userIds)}) as given) all_given order by given
+    on conflict on constraint organization_member_organization_id_user_id_key do nothing
+    returning ${MEMBER}`
+
+/** Those of some ids that no account has. */
+export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    select distinct given as id from unnest(${ids(userIds)}) given
+    where not exists (select from account where account.id = given) order by given`
+
+/** No row when there is no such member. @throws org.last_owner */
+export const setMemberRole = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
+  sql.type(Member)`
+    update organization_member set role = ${role} where organization_id = ${organizationId} and user_id = ${userId}
+    returning ${MEMBER}`
+
+/** @throws org.last_owner */
+export const deleteMember = (organizationId: number, userId: number): Query<unknown> =>
+  sql.type(nothing)`
+    delete from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
+
+// Invites.
+
+/** Makes invites of an address and its registration wait for each other; taken before any organization is locked. */
+export const lockAddress = (email: string): Query<unknown> =>
+  sql.type(nothing)`select invite_address_lock(${email})`
+
+/** Marks an address's pending invite to an organization as expired when its time is over. */
+export const expireInvites = (organizationId: number, email: string): Query<unknown> =>
+  sql.type(nothing)`
+    update organization_invite set status = 'expired'
+    where organization_id = ${organizationId} and email = ${email} and status = 'pending' and expires_at <= now()`
+
+const Invitee = z.object({ id: z.number(), is_member: z.boolean() })
+
+/** The account of an address, if there is one. */
+export const inviteeOf = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
+  sql.type(Invitee)`
+    select id, exists (select from organization_member m
+      where m.organization_id = ${organizationId} and m.user_id = account.id) as is_member
+    from account where email = ${email}`
+
+/** Whether an invite of an address to an organization is pending. */
+export const anyPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
+  sql.type(z.object({ any: z.boolean() }))`
+    select exists (select from organization_invite
+      where organization_id = ${organizationId} and email = ${email} and status = 'pending') as any`
+
+export interface NewInvite {
+  readonly organizationId: number
+  readonly email: string
+  readonly role: OrgRole
+  readonly invitedBy: number | null
+  readonly lifetimeSeconds: number
+  /** Of an address that has an account: it is a member at once. */
+  readonly accepted: boolean
+}
+
+const Invited = z.object({ id: z.number(), email: z.string(), json: z.string() })
+
+/** @throws invite.pending */
+export const insertInvite = (i: NewInvite): Query<z.output<typeof Invited>> =>
+  sql.type(Invited)`
+    insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
+    values (${i.organizationId}, ${i.email}, ${i.role}, ${i.accepted ? 'accepted' : 'pending'}, ${i.invitedBy},
+      now() + make_interval(secs => ${i.lifetimeSeconds}), case when ${i.accepted} then now() end)
+    returning id, email, invite_json(organization_invite)::text as json`
+
+const Invite = z.object({
+  id: z.number(),
+  organization_id: z.number(),
+  email: z.string(),
+  role: z.enum(ORG_ROLES),
+  status: z.enum(['pending', 'accepted', 'revoked', 'expired']),
+})
+export type Invite = z.output<typeof Invite>
+
+/** An invite; one past its time is expired, whatever its row says. */
+export const inviteById = (id: number): Query<Invite> =>
+  sql.type(Invite)`
+    select id, organization_id, email, role,
+      case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
+    from organization_invite where id = ${id}`
+
+/** Ends a pending invite. */
+export const endInvite = (id: number, status: 'accepted' | 'revoked' | 'expired'): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update organization_invite set status = ${status}, accepted_at = case when ${status} = 'accepted' then now() end
+    where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
+
+const Accepted = z.object({ invite_id: z.number(), organization_id: z.number(), role: z.enum(ORG_ROLES) })
+
+/** Makes a new account a member wherever its address is invited; answers the invites that this has used up. */
+export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof Accepted>> =>
+  sql.type(Accepted)`select invite_id, organization_id, role from invites_accept(${accountId}, ${email})`
+
+const Invitation = z.object({
+  email: z.string(),
+  role: z.string(),
+  status: z.string(),
+  organization: z.string(),
+  invited_by: z.string().nullable(),
+})
+
+/** What the mail of an invite says. */
+export const invitation = (id: number): Query<z.output<typeof Invitation>> =>
+  sql.type(Invitation)`
+    select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,
+      o.name as organization, coalesce(a.full_name, a.email) as invited_by
+    from organization_invite i join organization o on o.id = i.organization_id left join account a on a.id = i.invited_by
+    where i.id = ${id}`
