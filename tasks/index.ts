@@ -1,3 +1,4 @@
+import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { verification } from './accounts/verification.ts'
 import { extract } from './documents/extract.ts'
@@ -9,6 +10,7 @@ import type { AnyTask } from './task.ts'
 export const tasks: readonly AnyTask[] = [
   extract,
   housekeeping,
+  invite,
   noop,
   passwordReset,
   verification,

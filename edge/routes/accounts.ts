@@ -1,4 +1,5 @@
 import { area } from '../route.ts'
+import { acceptInviteRoute } from './accounts/invites.ts'
 import { recoveryRoutes } from './accounts/recovery.ts'
 import { registerRoute } from './accounts/register.ts'
 import { sessionRoutes } from './accounts/sessions.ts'
@@ -8,5 +9,6 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   registerRoute,
   ...sessionRoutes,
   ...recoveryRoutes,
+  acceptInviteRoute,
   ...userRoutes,
 ])

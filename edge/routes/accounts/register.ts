@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { anyAccount, insertAccount, lockFirstAccount } from '../../../sql/accounts.ts'
+import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
+import { acceptInvites } from '../../../sql/orgs.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit } from '../../audit.ts'
+import { eventOf, type From } from '../../audit.ts'
 import type { Edge } from '../../context.ts'
 import { type Answer, type Input, json, route } from '../../route.ts'
 import { Email } from '../../schemas.ts'
+import { acceptance } from '../orgs/access.ts'
 import { sessionCookies } from './cookies.ts'
 import { beginSession } from './sessions.ts'
 import { Password, User } from './shapes.ts'
@@ -56,9 +59,7 @@ async function register(
     )
     const { id } = account
     const session = await beginSession(edge, tx, id, exchange)
-    await tx.run(
-      audit({ caller: null, requestId, exchange }, 'account.registered', { actorId: id, accountId: id }),
-    )
+    await welcome(tx, { caller: null, requestId, exchange }, id, body.email)
     const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
     const mail = await enqueue(tx, verification, { account_id: id }, options)
     return { account, session, mail }
@@ -68,6 +69,14 @@ async function register(
     edge.log.warn({ account: account.id }, 'The first account registered became admin')
   const accessToken = await edge.accounts.sign(account, session.sessionId)
   return json(account.json, { headers: sessionCookies(edge, accessToken, session.refreshToken) })
+}
+
+/** Makes the new account a member wherever it is invited, and notes what has happened. */
+async function welcome(tx: Queries, from: From, id: number, email: string): Promise<void> {
+  const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
+  for (const { invite_id, ...invite } of await tx.any(acceptInvites(id, email)))
+    events.push(...acceptance(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember: false }))
+  await tx.run(appendAudit(events))
 }
 
 /** Until there is an account, registrations wait for each other: only one of them is the first. */

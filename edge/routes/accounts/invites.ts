@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { appendAudit } from '../../../sql/audit.ts'
+import { fail } from '../../../sql/errors.ts'
+import { endInvite, insertMember, inviteById, lockOrganization } from '../../../sql/orgs.ts'
+import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
+import type { Caller } from '../../auth.ts'
+import { type Input, route } from '../../route.ts'
+import { acceptance, withToken } from '../orgs/access.ts'
+import { Invite } from '../orgs/shapes.ts'
+import { MailedToken } from './shapes.ts'
+
+const InviteAccept = z.strictObject({ token: MailedToken }).meta({ id: 'InviteAccept' })
+
+export const acceptInviteRoute = route({
+  method: 'post',
+  path: '/accept-invite',
+  summary: 'Become a member of the organization that an invite is of',
+  description: 'The invite must be for the address of the caller. A member stays as it is.',
+  body: InviteAccept,
+  response: Invite,
+  errors: ['invite.token', 'invite.email', 'invite.accepted', 'invite.revoked', 'invite.expired'],
+  sideEffect: true,
+  credentials: true,
+  handle: accept,
+})
+
+async function accept(
+  input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller>,
+): Promise<z.input<typeof Invite>> {
+  const { body, caller, edge } = input
+  const id = inviteIdOf(body.token)
+  const named = id === null ? null : await edge.db.maybeOne(inviteById(id))
+  if (named === null || !isInviteToken(edge.secretKey, body.token, named.id, named.email))
+    throw fail('invite.token')
+  // Also without authentication, where the caller has no account to become a member with.
+  if (caller.ownerId === null || named.email !== emailOf(caller)) throw fail('invite.email')
+  const accountId = caller.ownerId
+  const text = await edge.db.transaction(async (tx) => {
+    const standing = await tx.maybeOne(lockOrganization(named.organization_id, accountId))
+    const invite = await tx.maybeOne(inviteById(named.id))
+    if (standing === null || invite === null) throw fail('invite.token')
+    if (invite.status === 'expired') {
+      await tx.maybeOne(endInvite(invite.id, 'expired'))
+      return null
+    }
+    if (invite.status !== 'pending') throw fail(`invite.${invite.status}`)
+    const wasMember = standing.role !== null
+    if (!wasMember) await tx.run(insertMember(invite.organization_id, accountId, invite.role))
+    const ended = await tx.one(endInvite(invite.id, 'accepted'))
+    const account = { id: accountId, actorId: accountId, wasMember }
+    await tx.run(appendAudit(acceptance(input, invite, account)))
+    return ended.json
+  })
+  if (text === null) throw fail('invite.expired')
+  return withToken(edge, text)
+}
+
+const emailOf = (caller: Caller): string => (JSON.parse(caller.profile) as { email: string }).email

@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import { appendAudit } from '../../../sql/audit.ts'
+import type { Queries } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import {
+  anyPendingInvite,
+  endInvite,
+  expireInvites,
+  insertInvite,
+  insertMember,
+  inviteById,
+  inviteeOf,
+  lockAddress,
+  readInvites,
+} from '../../../sql/orgs.ts'
+import { invite } from '../../../tasks/accounts/invite.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { audit, eventOf } from '../../audit.ts'
+import { route } from '../../route.ts'
+import { Email } from '../../schemas.ts'
+import {
+  acceptance,
+  change,
+  enter,
+  type OfOrg,
+  RANKED,
+  requireRank,
+  roleOf,
+  seen,
+  withToken,
+  withTokens,
+} from './access.ts'
+import { GivenRole, Invite, InviteParams, OrgParams, PAGED, Page, sliceOf } from './shapes.ts'
+
+const NewInvite = z
+  .strictObject({ email: Email, role: GivenRole.default('member') })
+  .meta({ id: 'InviteCreate' })
+
+/** Who is asked to join an organization. */
+export const inviteRoutes = [
+  route({
+    method: 'post',
+    path: '/:org_id/invites',
+    summary: 'Invite an address, by mail',
+    description: `An address that has an account is a member at once, and the invite is accepted. Otherwise registering \
+with the address accepts it.`,
+    params: OrgParams,
+    body: NewInvite,
+    response: Invite,
+    status: 201,
+    errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...RANKED],
+    sideEffect: true,
+    credentials: true,
+    handle: async (input) => {
+      const { edge } = input
+      const { text, jobId } = await edge.db.transaction((tx) => inviteAddress(tx, input))
+      edge.publisher.mark(jobId)
+      return withToken(edge, text)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/:org_id/invites',
+    summary: 'The pending invites, oldest first',
+    description: PAGED,
+    params: OrgParams,
+    query: Page,
+    response: z.array(Invite),
+    errors: RANKED,
+    credentials: true,
+    handle: async ({ params, query, caller, edge }) => {
+      const text = await edge.reader.text(readInvites, [params.org_id, caller.ownerId, ...sliceOf(query)])
+      return withTokens(edge, seen(text))
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:org_id/invites/:invite_id',
+    summary: 'Revoke a pending invite',
+    params: InviteParams,
+    errors: ['org.rank', 'invite.missing', 'invite.accepted', 'invite.revoked', 'invite.expired', ...RANKED],
+    handle: (input) =>
+      change(input, 'admin', async (tx, own) => {
+        const { org_id: organizationId, invite_id: id } = input.params
+        const found = await tx.maybeOne(inviteById(id))
+        if (found === null || found.organization_id !== organizationId) throw fail('invite.missing')
+        requireRank(own, found.role)
+        if (found.status !== 'pending') throw fail(`invite.${found.status}`)
+        await tx.one(endInvite(id, 'revoked'))
+        const data = { invite: id, email: found.email }
+        await tx.run(audit(input, 'invite.revoked', { organizationId, data }))
+        return undefined
+      }),
+  }),
+]
+
+type Inviting = OfOrg<{ org_id: number }, unknown, z.output<typeof NewInvite>>
+
+/** Invites an address, or makes its account a member at once; and has the mail sent that says so. */
+async function inviteAddress(tx: Queries, input: Inviting): Promise<{ text: string; jobId: string }> {
+  const { params, body, caller, edge, requestId } = input
+  const { org_id: organizationId } = params
+  await tx.run(lockAddress(body.email))
+  const own = await enter(tx, input, 'admin')
+  const role = roleOf(body.role)
+  requireRank(own, role)
+  const invitee = await inviteeIn(tx, organizationId, body.email)
+  const created = await tx.one(
+    insertInvite({
+      organizationId,
+      email: body.email,
+      role,
+      invitedBy: caller.ownerId,
+      lifetimeSeconds: edge.settings.inviteTokenSeconds,
+      accepted: invitee !== null,
+    }),
+  )
+  const data = { invite: created.id, email: body.email, role }
+  const events = [eventOf(input, 'invite.created', { organizationId, data })]
+  if (invitee !== null) {
+    await tx.run(insertMember(organizationId, invitee.id, role))
+    const account = { id: invitee.id, actorId: caller.ownerId, wasMember: false }
+    events.push(...acceptance(input, { id: created.id, organization_id: organizationId, role }, account))
+  }
+  await tx.run(appendAudit(events))
+  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+  const { jobId } = await enqueue(tx, invite, { invite_id: created.id }, options)
+  return { text: created.json, jobId }
+}
+
+/** The account of an address that may be invited, null when it has none. @throws member.exists, invite.pending */
+async function inviteeIn(tx: Queries, organizationId: number, email: string): Promise<{ id: number } | null> {
+  const invitee = await tx.maybeOne(inviteeOf(organizationId, email))
+  if (invitee?.is_member === true) throw fail('member.exists')
+  await tx.run(expireInvites(organizationId, email))
+  if ((await tx.one(anyPendingInvite(organizationId, email))).any) throw fail('invite.pending')
+  return invitee
+}

@@ -1,0 +1,180 @@
+import { z } from 'zod'
+import { appendAudit } from '../../../sql/audit.ts'
+import type { Queries } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import {
+  deleteMember,
+  insertMember,
+  insertMembers,
+  memberOf,
+  type OrgRole,
+  type Member as Row,
+  readMemberDetails,
+  readMembers,
+  setMemberRole,
+  unknownAccounts,
+} from '../../../sql/orgs.ts'
+import { audit, eventOf } from '../../audit.ts'
+import { json, route } from '../../route.ts'
+import { RowId } from '../../schemas.ts'
+import { change, type OfOrg, RANKED, REFUSALS, requireRank, roleOf, seen } from './access.ts'
+import {
+  GivenRole,
+  Member,
+  MemberDetail,
+  MemberParams,
+  OrgParams,
+  PAGED,
+  Page,
+  sliceOf,
+  UserId,
+} from './shapes.ts'
+
+/** Who belongs to an organization. Nobody grants a role above the own one, or changes somebody ranked above. */
+export const memberRoutes = [
+  route({
+    method: 'get',
+    path: '/:org_id/members',
+    summary: 'The members, as they joined',
+    description: PAGED,
+    params: OrgParams,
+    query: Page,
+    response: z.array(Member),
+    errors: REFUSALS,
+    handle: async ({ params, query, caller, edge }) =>
+      json(seen(await edge.reader.text(readMembers, [params.org_id, caller.ownerId, ...sliceOf(query)]))),
+  }),
+
+  route({
+    method: 'get',
+    path: '/:org_id/members/details',
+    summary: 'The members with their addresses and names, as they joined',
+    description: PAGED,
+    params: OrgParams,
+    query: Page,
+    response: z.array(MemberDetail),
+    errors: REFUSALS,
+    handle: async ({ params, query, caller, edge }) =>
+      json(
+        seen(await edge.reader.text(readMemberDetails, [params.org_id, caller.ownerId, ...sliceOf(query)])),
+      ),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:org_id/members',
+    summary: 'Add a user',
+    params: OrgParams,
+    query: z.object({ user_id: RowId, role: GivenRole.default('member') }),
+    response: Member,
+    status: 201,
+    errors: ['org.role', 'org.rank', 'member.exists', 'account.missing', ...RANKED],
+    sideEffect: true,
+    handle: (input) =>
+      change(input, 'admin', async (tx, own) => {
+        const { params, query } = input
+        const role = roleOf(query.role)
+        requireRank(own, role)
+        const member = await tx.one(insertMember(params.org_id, query.user_id, role))
+        await noteAdded(tx, input, [member])
+        return json(member.json)
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:org_id/members/bulk',
+    summary: 'Add up to 1000 users; those who are members already are skipped',
+    description: 'Answers only the new ones. When an id is no user, nobody is added.',
+    params: OrgParams,
+    body: z
+      .strictObject({ user_ids: z.array(UserId).max(1000), role: GivenRole.default('member') })
+      .meta({ id: 'MembersBulk' }),
+    response: z.array(Member),
+    status: 201,
+    errors: ['org.role', 'org.rank', 'member.unknown_users', ...RANKED],
+    sideEffect: true,
+    handle: (input) =>
+      change(input, 'admin', async (tx, own) => {
+        const { params, body } = input
+        const role = roleOf(body.role)
+        requireRank(own, role)
+        const unknown = await tx.any(unknownAccounts(body.user_ids))
+        if (unknown.length > 0)
+          throw fail('member.unknown_users', { ids: unknown.map(({ id }) => id).join(', ') })
+        const added = await tx.any(insertMembers(params.org_id, body.user_ids, role))
+        await noteAdded(tx, input, added)
+        return json(`[${added.map((member) => member.json).join(',')}]`)
+      }),
+  }),
+
+  route({
+    method: 'patch',
+    path: '/:org_id/members/:user_id',
+    summary: 'Change the role of a member',
+    params: MemberParams,
+    query: z.object({ role: GivenRole }),
+    response: Member,
+    errors: ['org.role', 'org.rank', 'org.last_owner', 'member.missing', ...RANKED],
+    handle: (input) =>
+      change(input, 'admin', async (tx, own) => {
+        const to = roleOf(input.query.role)
+        const { org_id: organizationId, user_id: accountId } = input.params
+        const member = await tx.maybeOne(memberOf(organizationId, accountId))
+        if (member === null) throw fail('member.missing')
+        requireRank(own, member.role, to)
+        if (member.role === to) return json(member.json)
+        const changed = await tx.one(setMemberRole(organizationId, accountId, to))
+        const about = { accountId, organizationId, data: { from: member.role, to } }
+        await tx.run(audit(input, 'member.role_changed', about))
+        return json(changed.json)
+      }),
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:org_id/members/me',
+    summary: 'Leave an organization',
+    params: OrgParams,
+    errors: ['org.last_owner', 'member.missing', ...REFUSALS],
+    handle: (input) =>
+      change(input, 'member', async (tx, role) => {
+        const { caller, params } = input
+        // Without authentication nobody is a member.
+        if (caller.ownerId === null) throw fail('member.missing')
+        await tx.run(deleteMember(params.org_id, caller.ownerId))
+        const about = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }
+        await tx.run(audit(input, 'member.left', about))
+        return undefined
+      }),
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:org_id/members/:user_id',
+    summary: 'Remove a member who is no owner',
+    params: MemberParams,
+    errors: ['org.owner_stays', 'member.missing', ...RANKED],
+    handle: (input) =>
+      change(input, 'admin', async (tx) => {
+        const { org_id: organizationId, user_id: accountId } = input.params
+        const member = await tx.maybeOne(memberOf(organizationId, accountId))
+        if (member === null) throw fail('member.missing')
+        if (member.role === 'owner') throw fail('org.owner_stays')
+        await tx.run(deleteMember(organizationId, accountId))
+        const about = { accountId, organizationId, data: { role: member.role } }
+        await tx.run(audit(input, 'member.removed', about))
+        return undefined
+      }),
+  }),
+]
+
+async function noteAdded(tx: Queries, input: OfOrg, added: readonly Row[]): Promise<void> {
+  const about = ({ user_id, role }: { user_id: number; role: OrgRole }) => ({
+    accountId: user_id,
+    organizationId: input.params.org_id,
+    data: { role },
+  })
+  if (added.length > 0)
+    await tx.run(appendAudit(added.map((member) => eventOf(input, 'member.added', about(member)))))
+}

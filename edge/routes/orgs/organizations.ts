@@ -1,0 +1,165 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import {
+  deleteOrganization,
+  insertOrganization,
+  memberOf,
+  readMemberships,
+  readOrganization,
+  readOrganizations,
+  readOrganizationsOf,
+  setMemberRole,
+  updateOrganization,
+} from '../../../sql/orgs.ts'
+import { audit } from '../../audit.ts'
+import { json, route } from '../../route.ts'
+import { Detail } from '../accounts/shapes.ts'
+import { change, RANKED, REFUSALS, seen } from './access.ts'
+import { Organization, OrgParams, PAGED, Page, sliceOf, UserId, UserMembership } from './shapes.ts'
+
+const Name = z.string().trim().min(1).max(200)
+const Description = z.string().trim().max(2000)
+
+/** Organizations themselves. */
+export const organizationRoutes = [
+  route({
+    method: 'post',
+    path: '',
+    summary: 'Create an organization, whose owner is the caller',
+    body: z
+      .strictObject({
+        name: Name,
+        slug: z.string().max(1000),
+        description: Description.nullish(),
+        is_active: z.boolean().default(true),
+      })
+      .meta({ id: 'OrgCreate' }),
+    response: Organization,
+    status: 201,
+    errors: ['org.slug_invalid', 'org.slug_taken'],
+    sideEffect: true,
+    handle: async (input) => {
+      const { body, caller, edge } = input
+      const { name, slug, description, is_active: isActive } = body
+      const organization = { name, slug, description: description || null, isActive, ownerId: caller.ownerId }
+      return json(
+        await edge.db.transaction(async (tx) => {
+          const created = await tx.one(insertOrganization(organization))
+          await tx.run(
+            audit(input, 'organization.created', { organizationId: created.id, data: { slug, name } }),
+          )
+          return created.json
+        }),
+      )
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '',
+    summary: 'The organizations that the caller belongs to, newest first',
+    description: PAGED,
+    query: Page,
+    response: z.array(Organization),
+    handle: async ({ caller, query, edge }) =>
+      // Without authentication everybody belongs to every organization.
+      json(
+        (await (caller.ownerId === null
+          ? edge.reader.text(readOrganizations, sliceOf(query))
+          : edge.reader.text(readOrganizationsOf, [...sliceOf(query), caller.ownerId])))!,
+      ),
+  }),
+
+  route({
+    method: 'get',
+    path: '/all',
+    summary: 'Every organization, newest first',
+    description: PAGED,
+    auth: 'admin',
+    query: Page,
+    response: z.array(Organization),
+    handle: async ({ query, edge }) => json((await edge.reader.text(readOrganizations, sliceOf(query)))!),
+  }),
+
+  route({
+    method: 'get',
+    path: '/memberships',
+    summary: 'Who belongs to which organization, by user',
+    description: PAGED,
+    auth: 'admin',
+    query: Page,
+    response: z.array(UserMembership),
+    handle: async ({ query, edge }) => json((await edge.reader.text(readMemberships, sliceOf(query)))!),
+  }),
+
+  route({
+    method: 'get',
+    path: '/:org_id',
+    summary: 'One organization of the caller',
+    params: OrgParams,
+    response: Organization,
+    errors: REFUSALS,
+    handle: async ({ params, caller, edge }) =>
+      json(seen(await edge.reader.text(readOrganization, [params.org_id, caller.ownerId]))),
+  }),
+
+  route({
+    method: 'patch',
+    path: '/:org_id',
+    summary: 'Change name or description; an empty description is cleared',
+    params: OrgParams,
+    query: z.object({ name: Name.optional(), description: Description.optional() }),
+    response: Organization,
+    errors: ['org.no_fields', ...RANKED],
+    handle: (input) =>
+      change(input, 'admin', async (tx) => {
+        const { name, description } = input.query
+        if (name === undefined && description === undefined) throw fail('org.no_fields')
+        const fields = { name, description: description === '' ? null : description }
+        const { org_id: organizationId } = input.params
+        const updated = await tx.one(updateOrganization(organizationId, fields))
+        await tx.run(audit(input, 'organization.updated', { organizationId, data: fields }))
+        return json(updated.json)
+      }),
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:org_id',
+    summary: 'Delete an organization for good, with its memberships and invites',
+    params: OrgParams,
+    errors: RANKED,
+    handle: (input) =>
+      change(input, 'owner', async (tx) => {
+        const { org_id: organizationId } = input.params
+        const { slug } = await tx.one(deleteOrganization(organizationId))
+        await tx.run(audit(input, 'organization.deleted', { organizationId, data: { slug } }))
+        return undefined
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:org_id/transfer-ownership',
+    summary: 'Make another member owner; the caller becomes admin',
+    params: OrgParams,
+    body: z.strictObject({ user_id: UserId }).meta({ id: 'OwnershipTransfer' }),
+    response: Detail,
+    errors: ['org.transfer_self', 'org.transfer_target', ...RANKED],
+    sideEffect: true,
+    handle: (input) =>
+      change(input, 'owner', async (tx) => {
+        const { params, body, caller } = input
+        const { org_id: organizationId } = params
+        if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
+        if ((await tx.maybeOne(memberOf(organizationId, body.user_id))) === null)
+          throw fail('org.transfer_target')
+        // The new one first: at no point is there none.
+        await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
+        if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
+        const about = { accountId: body.user_id, organizationId }
+        await tx.run(audit(input, 'organization.ownership_transferred', about))
+        return { detail: 'The ownership is transferred' }
+      }),
+  }),
+]

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { ORG_ROLES } from '../../../sql/orgs.ts'
+import { count, RowId, Timestamp } from '../../schemas.ts'
+
+/** What the routes of organizations take and answer. */
+
+export const OrgParams = z.object({ org_id: RowId })
+export const MemberParams = z.object({ org_id: RowId, user_id: RowId })
+export const InviteParams = z.object({ org_id: RowId, invite_id: RowId })
+
+/** Of a list that is whole up to 1000 items. */
+export const Page = z.object({
+  page: count({ min: 1, max: 1_000_000, fallback: 1 }),
+  page_size: count({ min: 1, max: 1000, fallback: 1000 }),
+})
+export const PAGED = 'At most 1000; the query `page` asks for those after them.'
+
+/** Limit and offset of a page. */
+export function sliceOf({ page, page_size }: z.output<typeof Page>): [limit: number, offset: number] {
+  return [page_size, (page - 1) * page_size]
+}
+
+/** The id of an account, in a body. */
+export const UserId = z.int().min(1).max(2_147_483_647)
+
+/** A role as it was given: an unknown one is refused by `roleOf`, with a status of its own. */
+export const GivenRole = z
+  .string()
+  .max(100)
+  .meta({ enum: [...ORG_ROLES] })
+
+export const Organization = z
+  .strictObject({
+    id: z.int(),
+    name: z.string(),
+    slug: z.string(),
+    description: z.string().nullable(),
+    is_active: z.boolean(),
+    created_at: Timestamp,
+    updated_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'OrgResponse' })
+
+export const Member = z
+  .strictObject({
+    id: z.int(),
+    organization_id: z.int(),
+    user_id: z.int(),
+    role: z.enum(ORG_ROLES),
+    joined_at: Timestamp,
+  })
+  .meta({ id: 'MemberResponse' })
+
+export const MemberDetail = z
+  .strictObject({
+    user_id: z.int(),
+    email: z.string(),
+    full_name: z.string().nullable(),
+    role: z.enum(ORG_ROLES),
+    joined_at: Timestamp,
+  })
+  .meta({ id: 'MemberDetailResponse' })
+
+export const UserMembership = z
+  .strictObject({
+    user_id: z.int(),
+    org_name: z.string(),
+    org_slug: z.string(),
+    role: z.enum(ORG_ROLES),
+  })
+  .meta({ id: 'UserMembershipResponse' })
+
+export const Invite = z
+  .strictObject({
+    id: z.int(),
+    organization_id: z.int(),
+    email: z.string(),
+    role: z.enum(ORG_ROLES),
+    status: z.enum(['pending', 'accepted', 'revoked', 'expired']),
+    token: z.string(),
+    created_at: Timestamp,
+    expires_at: Timestamp,
+  })
+  .meta({ id: 'InviteResponse' })

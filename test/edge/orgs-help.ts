@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type http from 'node:http'
+import { type Answered, type Api, type EdgeOptions, edgeAndDatabase } from './harness.ts'
+
+/** People and their organizations, made without the cost of a password each. */
+
+export interface Person {
+  readonly id: number
+  readonly email: string
+  readonly token: string
+}
+
+export interface Call {
+  readonly query?: Readonly<Record<string, string | number>>
+  readonly json?: unknown
+  readonly headers?: http.OutgoingHttpHeaders
+}
+
+export type Roles = Readonly<Record<number, string>>
+
+export async function orgsWorld(options: EdgeOptions = {}) {
+  const base = await edgeAndDatabase(options)
+  const { api, query } = base
+  const people = peopleOf(api, query)
+  let count = 0
+
+  /** Calls a path below /orgs; by nobody when there is no one. */
+  const call = (who: Person | null, method: string, path: string, { query, json, headers }: Call = {}) =>
+    api.call(
+      method,
+      `/api/v1/orgs${path}${query === undefined ? '' : `?${new URLSearchParams(stringly(query))}`}`,
+      {
+        ...(who === null ? {} : { token: who.token }),
+        ...(json === undefined ? {} : { json }),
+        ...(headers === undefined ? {} : { headers }),
+      },
+    )
+
+  const create = async (who: Person | null, fields: object = {}): Promise<number> => {
+    const json = { name: 'Acme', slug: `acme-${++count}`, ...fields }
+    const answer = await call(who, 'POST', '', { json })
+    assert.equal(answer.status, 201, answer.text)
+    return answer.json.id
+  }
+
+  /** An organization with somebody of each rank, and somebody who is not in it. */
+  const org = async () => {
+    const [owner, admin, member, outsider] = await people(4)
+    const id = await create(owner!)
+    await query(
+      `insert into organization_member (organization_id, user_id, role) values ($1, $2, 'admin'), ($1, $3, 'member')`,
+      [id, admin!.id, member!.id],
+    )
+    return { id, owner: owner!, admin: admin!, member: member!, outsider: outsider! }
+  }
+
+  /** Who has which role. */
+  const roles = async (id: number): Promise<Roles> =>
+    Object.fromEntries(
+      (await query('select user_id, role from organization_member where organization_id = $1', [id])).map(
+        (row) => [row.user_id, row.role],
+      ),
+    )
+
+  /** What the trail says of an organization, in order. */
+  const trail = (id: number) =>
+    query('select kind, actor_id, account_id, data from audit_event where organization_id = $1 order by id', [
+      id,
+    ])
+
+  /** The last thing that the trail says of an organization. */
+  const last = async (id: number) => (await trail(id)).at(-1)
+
+  return { ...base, people, call, create, org, roles, trail, last }
+}
+
+const stringly = (given: Readonly<Record<string, string | number>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)]))
+
+/** Makes accounts in the database, signed in. */
+export function peopleOf(
+  api: Api,
+  query: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>,
+) {
+  let count = 0
+  return async (n: number, role = 'user'): Promise<Person[]> => {
+    const emails = Array.from({ length: n }, () => `person${++count}@example.com`)
+    const rows = await query(
+      `insert into account (email, password_hash, full_name, role) select given, 'x', 'N ' || given, $2 from unnest($1::text[]) given returning id, email`,
+      [emails, role],
+    )
+    return Promise.all(rows.map((row) => signed(api, row.id as number, row.email as string, role)))
+  }
+}
+
+/** Signs an account in. */
+export async function signed(api: Api, id: number, email: string, role = 'user'): Promise<Person> {
+  return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, randomUUID()) }
+}
+
+/** What every refusal looks like. */
+export function assertRefused(answer: Answered, status: number, detail?: string | RegExp): void {
+  assert.equal(answer.status, status, answer.text)
+  assert.deepEqual(Object.keys(answer.json), status === 422 ? ['detail', 'errors'] : ['detail'])
+  if (detail instanceof RegExp) assert.match(answer.json.detail, detail)
+  else if (detail !== undefined) assert.equal(answer.json.detail, detail)
+}
+
+export const MISSING = 'Organization not found'
+export const NOT_MEMBER = 'This is for members of the organization'
+export const LOW = 'This needs the role admin or owner in the organization'
+export const OWNERS = 'This needs the role owner in the organization'
+export const RANK = 'Nobody may grant a role above the own one, or change somebody who is ranked above'
+export const LAST_OWNER =
+  'An organization keeps an owner; transfer the ownership first, or delete the organization'
+export const ROLE = 'The role must be owner, admin or member'

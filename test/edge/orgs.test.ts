@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsWorld } from './orgs-help.ts'
+
+const { people, call, create, org, roles, trail, last, query } = await orgsWorld()
+const [root] = await people(1, 'admin')
+const [moderator] = await people(1, 'moderator')
+const FIELDS = ['created_at', 'description', 'id', 'is_active', 'name', 'slug', 'updated_at']
+const names = (answer: { json: { name: string }[] }) => answer.json.map(({ name }) => name)
+
+describe('POST /orgs', () => {
+  test('makes the caller the owner', async () => {
+    const [owner] = await people(1)
+    const answer = await call(owner!, 'POST', '', {
+      json: { name: ' Acme, Inc. ', slug: 'acme', description: ' Anvils ', is_active: false },
+    })
+    assert.equal(answer.status, 201)
+    const { id, created_at, ...fields } = answer.json
+    assert.deepEqual(Object.keys(answer.json).sort(), FIELDS)
+    assert.deepEqual(fields, {
+      name: 'Acme, Inc.',
+      slug: 'acme',
+      description: 'Anvils',
+      is_active: false,
+      updated_at: null,
+    })
+    assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    assert.deepEqual(await roles(id), { [owner!.id]: 'owner' })
+    assert.deepEqual(await trail(id), [
+      {
+        kind: 'organization.created',
+        actor_id: owner!.id,
+        account_id: null,
+        data: { slug: 'acme', name: 'Acme, Inc.' },
+      },
+    ])
+  })
+
+  test('only name and slug are needed', async () => {
+    const [owner] = await people(1)
+    for (const more of [{}, { description: null }, { description: '' }]) {
+      const slug = `only-${Object.keys(more).length}${JSON.stringify(more).length}`
+      const answer = await call(owner!, 'POST', '', { json: { name: 'A', slug, ...more } })
+      assert.deepEqual([answer.status, answer.json.description, answer.json.is_active], [201, null, true])
+    }
+  })
+
+  test('slugs as they should be', async () => {
+    const [owner] = await people(1)
+    for (const slug of ['a', '0', 'a-b', 'a--b', '1-2-3', 'all', 'z'.repeat(63)]) {
+      const answer = await call(owner!, 'POST', '', { json: { name: 'A', slug } })
+      assert.deepEqual([answer.status, answer.json.slug], [201, slug])
+    }
+  })
+
+  test('a bad slug is 400', async () => {
+    const [owner] = await people(1)
+    const bad = [
+      '',
+      '-',
+      '-a',
+      'a-',
+      'A',
+      'Acme',
+      'a b',
+      ' a',
+      'a ',
+      'a_b',
+      'a.b',
+      'ä',
+      'a\n',
+      '日本',
+      'z'.repeat(64),
+    ]
+    for (const slug of bad) {
+      const answer = await call(owner!, 'POST', '', { json: { name: 'A', slug } })
+      assertRefused(answer, 400, /^The slug must be 1 to 63 lowercase letters/)
+    }
+  })
+
+  test('a taken slug is 400, also of many that ask for it at once', async () => {
+    const some = await people(10)
+    const json = { name: 'A', slug: 'wanted' }
+    const answers = await Promise.all(some.map((one) => call(one, 'POST', '', { json })))
+    const made = answers.filter(({ status }) => status === 201)
+    assert.equal(made.length, 1)
+    for (const answer of answers.filter((one) => !made.includes(one)))
+      assertRefused(answer, 400, 'An organization with this slug already exists')
+    const [{ n }] = (await query(
+      `select count(*)::int as n from organization_member where user_id = any($1)`,
+      [some.map(({ id }) => id)],
+    )) as [{ n: number }]
+    assert.equal(n, 1, 'nobody owns what was not made')
+  })
+
+  test('what is no organization is 422, and who is nobody 401', async () => {
+    const [owner] = await people(1)
+    const valid = { name: 'A', slug: 'valid' }
+    const bad: object[] = [
+      {},
+      { name: 'A' },
+      { slug: 'valid' },
+      { ...valid, name: '  ' },
+      { ...valid, name: 'n'.repeat(201) },
+      { ...valid, name: 7 },
+      { ...valid, slug: 7 },
+      { ...valid, description: 'd'.repeat(2001) },
+      { ...valid, is_active: 'yes' },
+      { ...valid, owner_id: 1 },
+    ]
+    for (const json of bad) assertRefused(await call(owner!, 'POST', '', { json }), 422)
+    assertRefused(await call(null, 'POST', '', { json: valid }), 401, 'Not authenticated')
+    assert.equal((await call(owner!, 'POST', '', { json: valid })).status, 201)
+  })
+
+  test('is done once for an Idempotency-Key', async () => {
+    const [owner] = await people(1)
+    const request = { json: { name: 'Once', slug: 'once' }, headers: { 'idempotency-key': 'k1' } }
+    const [one, two] = [await call(owner!, 'POST', '', request), await call(owner!, 'POST', '', request)]
+    assert.deepEqual([one.status, two.status, two.json], [201, 201, one.json])
+  })
+})
+
+describe('lists', () => {
+  test('GET /orgs has those of the caller, newest first', async () => {
+    const [one, other] = await people(2)
+    const ids = [await create(one!, { name: 'first' }), await create(one!, { name: 'second' })]
+    await create(other!, { name: 'not mine' })
+    await query(
+      `insert into organization_member (organization_id, user_id, role) values ($1, $2, 'member')`,
+      [await create(other!, { name: 'joined' }), one!.id],
+    )
+    const answer = await call(one!, 'GET', '')
+    assert.equal(answer.status, 200)
+    assert.deepEqual(names(answer), ['joined', 'second', 'first'])
+    assert.deepEqual(answer.json[2], (await call(one!, 'GET', `/${ids[0]}`)).json)
+    const page = await call(one!, 'GET', '', { query: { page: 2, page_size: 1 } })
+    assert.deepEqual(names(page), ['second'])
+    assert.deepEqual((await call((await people(1))[0]!, 'GET', '')).json, [])
+    assertRefused(await call(null, 'GET', ''), 401)
+  })
+
+  test('GET /orgs/all and /orgs/memberships are for system admins', async () => {
+    const { id, owner, admin, member } = await org()
+    const all = await call(root!, 'GET', '/all')
+    assert.equal(all.status, 200)
+    assert.equal(all.json[0].id, id, 'newest first')
+    assert.deepEqual(Object.keys(all.json[0]).sort(), FIELDS)
+    const memberships = await call(root!, 'GET', '/memberships')
+    assert.equal(memberships.status, 200)
+    const { slug, name } = all.json[0]
+    const here = memberships.json.filter((row: { org_slug: string }) => row.org_slug === slug)
+    assert.deepEqual(here, [
+      { user_id: owner.id, org_name: name, org_slug: slug, role: 'owner' },
+      { user_id: admin.id, org_name: name, org_slug: slug, role: 'admin' },
+      { user_id: member.id, org_name: name, org_slug: slug, role: 'member' },
+    ])
+    const users = memberships.json.map((row: { user_id: number }) => row.user_id)
+    assert.deepEqual(
+      users,
+      [...users].sort((a, b) => a - b),
+      'by user',
+    )
+    for (const path of ['/all', '/memberships']) {
+      for (const who of [owner, moderator!])
+        assertRefused(await call(who, 'GET', path), 403, 'This needs the role admin')
+      assertRefused(await call(null, 'GET', path), 401)
+    }
+  })
+
+  test('pages are of 1 to 1000', async () => {
+    const { id, owner } = await org()
+    for (const path of ['', `/${id}/members`, `/${id}/members/details`, `/${id}/invites`]) {
+      for (const query of [{ page: 0 }, { page_size: 0 }, { page_size: 1001 }, { page: 'x' }] as const)
+        assertRefused(await call(owner, 'GET', path, { query: { ...query } }), 422)
+      assert.deepEqual((await call(owner, 'GET', path, { query: { page: 100, page_size: 1000 } })).json, [])
+    }
+  })
+})
+
+describe('one organization', () => {
+  test('GET is for its members; a system admin is none by itself', async () => {
+    const { id, owner, admin, member, outsider } = await org()
+    for (const who of [owner, admin, member]) {
+      const answer = await call(who, 'GET', `/${id}`)
+      assert.deepEqual([answer.status, answer.json.id], [200, id])
+    }
+    for (const who of [outsider, root!, moderator!])
+      assertRefused(await call(who, 'GET', `/${id}`), 403, NOT_MEMBER)
+    assertRefused(await call(owner, 'GET', '/999999'), 404, MISSING)
+    assertRefused(await call(null, 'GET', `/${id}`), 401)
+  })
+
+  test('PATCH changes name and description, by admins and owners', async () => {
+    const { id, owner, admin } = await org()
+    const renamed = await call(admin, 'PATCH', `/${id}`, { query: { name: ' New ' } })
+    assert.deepEqual([renamed.status, renamed.json.name, renamed.json.description], [200, 'New', null])
+    assert.match(renamed.json.updated_at, /Z$/)
+    assert.deepEqual(await last(id), {
+      kind: 'organization.updated',
+      actor_id: admin.id,
+      account_id: null,
+      data: { name: 'New' },
+    })
+    const described = await call(owner, 'PATCH', `/${id}`, { query: { description: 'D' } })
+    assert.deepEqual([described.json.name, described.json.description], ['New', 'D'])
+    const both = await call(owner, 'PATCH', `/${id}`, { query: { name: 'B', description: '' } })
+    assert.deepEqual([both.json.name, both.json.description], ['B', null])
+    assert.deepEqual((await last(id))!.data, { name: 'B', description: null })
+  })
+
+  test('PATCH of nothing is 400, of what does not fit 422', async () => {
+    const { id, owner } = await org()
+    assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'Nothing to change was given')
+    assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { slug: 'x' } }), 400)
+    for (const query of [{ name: '' }, { name: 'n'.repeat(201) }, { description: 'd'.repeat(2001) }])
+      assertRefused(await call(owner, 'PATCH', `/${id}`, { query: query as Record<string, string> }), 422)
+    assert.equal((await trail(id)).length, 1)
+  })
+
+  test('DELETE is for owners, and takes memberships and invites with it', async () => {
+    const { id, owner } = await org()
+    await call(owner, 'POST', `/${id}/invites`, { json: { email: 'gone@example.com' } })
+    const answer = await call(owner, 'DELETE', `/${id}`)
+    assert.deepEqual([answer.status, answer.text], [204, ''])
+    assertRefused(await call(owner, 'GET', `/${id}`), 404, MISSING)
+    assertRefused(await call(owner, 'DELETE', `/${id}`), 404, MISSING)
+    assert.deepEqual(await roles(id), {})
+    assert.deepEqual(await query('select id from organization_invite where organization_id = $1', [id]), [])
+    assert.equal((await last(id))!.kind, 'organization.deleted')
+  })
+
+  test('refusals come in order: unknown, not a member, too low', async () => {
+    const { id, admin, member, outsider, owner } = await org()
+    const routes = [
+      ['PATCH', '', LOW, { query: { name: 'x' } }],
+      ['DELETE', '', OWNERS, {}],
+      ['POST', '/transfer-ownership', OWNERS, { json: { user_id: admin.id } }],
+    ] as const
+    for (const [method, path, low, request] of routes) {
+      assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
+      for (const who of [outsider, root!])
+        assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
+      assertRefused(await call(member, method, `/${id}${path}`, request), 403, low)
+      if (low === OWNERS) assertRefused(await call(admin, method, `/${id}${path}`, request), 403, low)
+      assertRefused(await call(null, method, `/${id}${path}`, request), 401)
+      for (const bad of ['0', '-1', 'x', '99999999999'])
+        assertRefused(await call(owner, method, `/${bad}${path}`, request), 422)
+    }
+    assert.equal((await trail(id)).length, 1, 'nothing was done')
+  })
+})
+
+describe('POST /orgs/{org_id}/transfer-ownership', () => {
+  test('the caller becomes admin, the target owner', async () => {
+    const { id, owner, admin, member } = await org()
+    const answer = await call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: member.id } })
+    assert.deepEqual([answer.status, answer.json], [200, { detail: 'The ownership is transferred' }])
+    assert.deepEqual(await roles(id), { [owner.id]: 'admin', [admin.id]: 'admin', [member.id]: 'owner' })
+    assert.deepEqual(await last(id), {
+      kind: 'organization.ownership_transferred',
+      actor_id: owner.id,
+      account_id: member.id,
+      data: {},
+    })
+    assertRefused(
+      await call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: admin.id } }),
+      403,
+      OWNERS,
+    )
+  })
+
+  test('to a co-owner it leaves the others as they are', async () => {
+    const { id, owner, admin, member } = await org()
+    for (const one of [admin, member])
+      await call(owner, 'PATCH', `/${id}/members/${one.id}`, { query: { role: 'owner' } })
+    const answer = await call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: member.id } })
+    assert.equal(answer.status, 200)
+    assert.deepEqual(await roles(id), { [owner.id]: 'admin', [admin.id]: 'owner', [member.id]: 'owner' })
+  })
+
+  test('to oneself, to an outsider and to nobody are 400', async () => {
+    const { id, owner, outsider } = await org()
+    const to = (user_id: unknown) => call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id } })
+    assertRefused(await to(owner.id), 400, 'The ownership cannot be transferred to oneself')
+    for (const target of [outsider.id, 999_999])
+      assertRefused(await to(target), 400, 'The ownership can be transferred to a member only')
+    for (const target of ['1', 0, 1.5, null, 2 ** 31]) assertRefused(await to(target), 422)
+    assert.equal((await roles(id))[owner.id], 'owner')
+  })
+})
