@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { isInviteToken } from '../../tasks/accounts/tokens.ts'
+import { SECRET } from './harness.ts'
+import { assertRefused, LOW, MISSING, NOT_MEMBER, orgsWorld, type Person, RANK, ROLE } from './orgs-help.ts'
+
+const { people, call, org, roles, trail, last, query } = await orgsWorld({
+  env: { INVITE_TOKEN_DAYS: '3' },
+})
+const [root] = await people(1, 'admin')
+let count = 0
+const address = (): string => `invited${++count}@example.com`
+const invite = (who: Person, id: number, email: unknown, role?: unknown) =>
+  call(who, 'POST', `/${id}/invites`, { json: { email, role } })
+const revoke = (who: Person, id: number, invite: number) => call(who, 'DELETE', `/${id}/invites/${invite}`)
+const pending = async (who: Person, id: number): Promise<string[]> =>
+  (await call(who, 'GET', `/${id}/invites`)).json.map((one: { email: string }) => one.email)
+const statuses = (id: number) =>
+  query('select status, email from organization_invite where organization_id = $1 order by id', [id])
+const expire = (invite: number) =>
+  query(`update organization_invite set expires_at = now() - interval '1 s' where id = $1`, [invite])
+const jobs = (invite: number) =>
+  query(`select name, queue, owner_id, payload from job where payload ->> 'invite_id' = $1`, [String(invite)])
+
+describe('POST /orgs/{org_id}/invites', () => {
+  test('an address without an account is invited, by mail', async () => {
+    const { id, admin } = await org()
+    const answer = await invite(admin, id, ' New.Person@Example.com ')
+    assert.equal(answer.status, 201)
+    const { id: row, token, created_at, expires_at, ...fields } = answer.json
+    assert.deepEqual(fields, {
+      organization_id: id,
+      email: 'new.person@example.com',
+      role: 'member',
+      status: 'pending',
+    })
+    assert.ok(isInviteToken(SECRET, token, row, 'new.person@example.com'))
+    assert.equal(Date.parse(expires_at) - Date.parse(created_at), 3 * 86_400_000)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const payload = { invite_id: row }
+    assert.deepEqual(await jobs(row), [
+      { name: 'accounts.invite', queue: 'accounts', owner_id: null, payload },
+    ])
+    assert.deepEqual(await last(id), {
+      kind: 'invite.created',
+      actor_id: admin.id,
+      account_id: null,
+      data: { invite: row, email: 'new.person@example.com', role: 'member' },
+    })
+    assert.deepEqual(Object.values(await roles(id)).length, 3, 'nobody is added yet')
+  })
+
+  test('its token is nowhere in the database', async () => {
+    const { id, owner } = await org()
+    const { token } = (await invite(owner, id, address())).json
+    const [secret] = token.split('.').slice(1)
+    for (const table of ['organization_invite', 'job', 'job_event', 'audit_event', 'idempotency_key'])
+      assert.deepEqual(await query(`select 1 from ${table} t where strpos(t::text, $1) > 0`, [secret]), [])
+  })
+
+  test('an address with an account is a member at once', async () => {
+    const { id, admin, outsider } = await org()
+    const answer = await invite(admin, id, outsider.email.toUpperCase(), 'admin')
+    assert.deepEqual([answer.status, answer.json.status, answer.json.role], [201, 'accepted', 'admin'])
+    assert.equal((await roles(id))[outsider.id], 'admin')
+    assert.deepEqual(
+      (await trail(id)).slice(1).map(({ kind, actor_id, account_id }) => [kind, actor_id, account_id]),
+      [
+        ['invite.created', admin.id, null],
+        ['invite.accepted', admin.id, outsider.id],
+        ['member.added', admin.id, outsider.id],
+      ],
+    )
+    assert.equal((await jobs(answer.json.id)).length, 1)
+    assert.deepEqual(await pending(admin, id), [])
+    const [row] = await query('select accepted_at, invited_by from organization_invite where id = $1', [
+      answer.json.id,
+    ])
+    assert.ok(row!.accepted_at instanceof Date)
+    assert.equal(row!.invited_by, admin.id)
+  })
+
+  test('a member is 400, a pending invite 400; another organization may still invite', async () => {
+    const [{ id, owner, member }, other] = [await org(), await org()]
+    assertRefused(await invite(owner, id, member.email), 400, 'The user is already a member')
+    const email = address()
+    assert.equal((await invite(owner, id, email)).status, 201)
+    assertRefused(
+      await invite(owner, id, ` ${email.toUpperCase()}`),
+      400,
+      'An invite of this address is already pending',
+    )
+    assert.equal((await invite(other.owner, other.id, email)).status, 201)
+  })
+
+  test('an expired, revoked or used one does not block another', async () => {
+    const { id, owner } = await org()
+    const email = address()
+    await expire((await invite(owner, id, email)).json.id)
+    const second = await invite(owner, id, email)
+    assert.equal(second.status, 201)
+    assert.equal((await revoke(owner, id, second.json.id)).status, 204)
+    assert.equal((await invite(owner, id, email)).status, 201)
+    assert.deepEqual(
+      (await statuses(id)).map(({ status }) => status),
+      ['expired', 'revoked', 'pending'],
+    )
+    const [one] = await people(1)
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await invite(owner, id, one!.email)).json.status, 'accepted')
+      await call(one!, 'DELETE', `/${id}/members/me`)
+    }
+  })
+
+  test('an account whose invite is pending is not invited again', async () => {
+    const { id, owner } = await org()
+    const email = address()
+    await invite(owner, id, email)
+    // As the deployment's own admin is made, without registering.
+    await query(`insert into account (email, password_hash) values ($1, 'x')`, [email])
+    assertRefused(await invite(owner, id, email), 400, 'An invite of this address is already pending')
+  })
+
+  test('the same address twenty times at once is invited once', async () => {
+    const { id, owner, admin } = await org()
+    const email = address()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => invite(i % 2 ? owner : admin, id, email)),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(19).fill(400)])
+    assert.equal((await trail(id)).length, 2)
+  })
+
+  test('roles: up to the own one; an unknown one is 400', async () => {
+    const { id, owner, admin } = await org()
+    assertRefused(await invite(admin, id, address(), 'owner'), 403, RANK)
+    assertRefused(await invite(owner, id, address(), 'root'), 400, ROLE)
+    for (const role of ['owner', 'admin', 'member']) {
+      const answer = await invite(owner, id, address(), role)
+      assert.deepEqual([answer.status, answer.json.role], [201, role])
+    }
+  })
+
+  test('what is no invite is 422', async () => {
+    const { id, owner } = await org()
+    for (const email of [undefined, '', 'nobody', 'a@b', 7, `${'a'.repeat(320)}@example.com`])
+      assertRefused(await invite(owner, id, email), 422)
+    assertRefused(await invite(owner, id, address(), 7), 422)
+    assertRefused(
+      await call(owner, 'POST', `/${id}/invites`, { json: { email: address(), status: 'accepted' } }),
+      422,
+    )
+    assert.deepEqual(await statuses(id), [])
+  })
+})
+
+describe('GET /orgs/{org_id}/invites', () => {
+  test('has the pending ones with their tokens, oldest first', async () => {
+    const { id, owner, admin, outsider } = await org()
+    const [first, second, third, fourth] = [address(), address(), address(), address()]
+    const made = await invite(owner, id, first)
+    const revoked = await invite(owner, id, second)
+    const expired = await invite(owner, id, third)
+    await invite(owner, id, outsider.email)
+    await invite(admin, id, fourth)
+    await revoke(owner, id, revoked.json.id)
+    await expire(expired.json.id)
+    const answer = await call(admin, 'GET', `/${id}/invites`)
+    assert.equal(answer.status, 200)
+    assert.deepEqual(answer.json[0], made.json)
+    assert.deepEqual(await pending(owner, id), [first, fourth])
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    const page = await call(owner, 'GET', `/${id}/invites`, { query: { page: 2, page_size: 1 } })
+    assert.equal(page.json[0].email, fourth)
+  })
+})
+
+describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
+  test('revokes a pending invite', async () => {
+    const { id, owner, admin } = await org()
+    const email = address()
+    const { id: row } = (await invite(owner, id, email)).json
+    const answer = await revoke(admin, id, row)
+    assert.deepEqual([answer.status, answer.text], [204, ''])
+    assert.deepEqual(await last(id), {
+      kind: 'invite.revoked',
+      actor_id: admin.id,
+      account_id: null,
+      data: { invite: row, email },
+    })
+    assert.deepEqual(await pending(owner, id), [])
+  })
+
+  test('one that is over is 400, one that is not there 404', async () => {
+    const [{ id, owner, outsider }, other] = [await org(), await org()]
+    const made = async () => (await invite(owner, id, address())).json.id as number
+    const [revoked, expired, here] = [await made(), await made(), await made()]
+    await revoke(owner, id, revoked)
+    await expire(expired)
+    const accepted = (await invite(owner, id, outsider.email)).json.id
+    assertRefused(await revoke(owner, id, revoked), 400, 'The invite was revoked')
+    assertRefused(await revoke(owner, id, expired), 400, 'The invite has expired')
+    assertRefused(await revoke(owner, id, accepted), 400, 'The invite was already accepted')
+    assertRefused(await revoke(owner, id, 999_999), 404, 'Invite not found')
+    assertRefused(await revoke(other.owner, other.id, here), 404, 'Invite not found')
+    assertRefused(await call(owner, 'DELETE', `/${id}/invites/x`), 422)
+    assert.equal((await revoke(owner, id, here)).status, 204)
+  })
+
+  test('admins do not revoke what only owners could give', async () => {
+    const { id, owner, admin } = await org()
+    const { id: row } = (await invite(owner, id, address(), 'owner')).json
+    assertRefused(await revoke(admin, id, row), 403, RANK)
+    assert.equal((await revoke(owner, id, row)).status, 204)
+  })
+})
+
+test('refusals come in order: unknown, not a member, too low; then what is wrong with the request', async () => {
+  const { id, member, outsider } = await org()
+  const routes = [
+    ['POST', '/invites', { json: { email: member.email, role: 'root' } }],
+    ['GET', '/invites', {}],
+    ['DELETE', '/invites/999999', {}],
+  ] as const
+  for (const [method, path, request] of routes) {
+    assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
+    for (const who of [outsider, root!])
+      assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
+    assertRefused(await call(member, method, `/${id}${path}`, request), 403, LOW)
+    assertRefused(await call(null, method, `/${id}${path}`, request), 401)
+  }
+  assert.equal((await trail(id)).length, 1, 'nothing was done')
+})
