@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JsonText, nothing, type Query, sql } from './db.ts'
+import { nothing, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /**
@@ -19,26 +19,113 @@ export const readDocument: ReadStatement = {
   text: `select ${DOCUMENT_JSON} from document d where ${OWNED}`,
 }
 
-/** A page of the list: $1 owner, $2 kind, $3 tag, $4 search, $5 with superseded ones, $6 offset, $7 limit, $8 page. */
+// By the indexes of one owner; null is an owner like any other.
+const OF_OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null)) and d.deleted_at is null'
+
+const LISTED = `($2::text is null or d.kind = $2) and ($3::text is null or d.tags @> array[$3::text])
+  and ($4::boolean or not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null))`
+
+const page = (found: string, order: string): string => `
+  select json_build_object(
+    'items', (select coalesce(json_agg(item order by n), '[]') from (
+      select (${DOCUMENT_JSON})::json as item, row_number() over (order by ${order}) as n
+      from ${found} order by ${order} offset $5::int limit $6::int) page),
+    'total', (select count(*) from found), 'page', $7::int, 'page_size', $6::int)::text`
+
+/** A page of the list, newest first: $1 owner, $2 kind, $3 tag, $4 with superseded ones, $5 offset, $6 limit, $7 page. */
 export const readDocuments: ReadStatement = {
   name: 'documents',
   text: `
-    with found as (
-      select d.* from document d
-      where (d.owner_id = $1::int or ($1::int is null and d.owner_id is null)) and d.deleted_at is null
-        and ($2::text is null or d.kind = $2) and ($3::text is null or d.tags @> array[$3::text])
-        and ($5::boolean or not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null))
-        and ($4::text is null
-          or to_tsvector('simple', concat_ws(' ', d.title, d.note, array_to_string(d.tags, ' '))) @@ websearch_to_tsquery('simple', $4)
-          or exists (select from document_page p where p.document_id = d.id
-            and to_tsvector('simple', left(p.text, 500000)) @@ websearch_to_tsquery('simple', $4)))
-    )
-    select json_build_object(
-      'items', (select coalesce(json_agg(item order by n), '[]') from (
-        select (${DOCUMENT_JSON})::json as item, row_number() over (order by d.id desc) as n
-        from found d order by d.id desc offset $6::int limit $7::int) page),
-      'total', (select count(*) from found), 'page', $8::int, 'page_size', $7::int)::text`,
+    with found as not materialized (select d.* from document d where ${OF_OWNER} and ${LISTED})
+    ${page('found d', 'd.id desc')}`,
 }
+
+/**
+ * The same for what matches a search, best first; $8 the search. Every term occurs in the document's title, note, tags
+ * or pages, whichever; the whole word counts most, then its beginning or part, and the title more than the text.
+ */
+export const searchDocuments: ReadStatement = {
+  name: 'documents_search',
+  text: `
+    with term as materialized (select * from search_terms($8)),
+    hit as (
+      select t.n, d.id, 4 * ts_rank(d.search, t.exact) + ts_rank(d.search, t.wide) as rank
+      from term t join document d on d.search @@ t.wide where not t.negated and ${OF_OWNER}
+      union all
+      select t.n, d.id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
+      from term t join document_page p on p.search @@ t.wide join document d on d.id = p.document_id
+      where not t.negated and ${OF_OWNER}
+    ), best as (
+      select n, id, max(rank) as rank from hit group by n, id
+    ), scored as (
+      select id, sum(rank) as rank from best group by id
+      having count(*) = (select count(*) from term where not negated)
+    ), found as materialized (
+      select d.*, scored.rank from scored join document d using (id)
+      where ${LISTED} and not exists (
+        select from term t where t.negated and (d.search @@ t.exact
+          or exists (select from document_page p where p.document_id = d.id and p.search @@ t.exact)))
+    )
+    ${page('found d', 'd.rank desc, d.id desc')}`,
+}
+
+/** The tags of what the list shows, most used first: $1 owner. */
+export const readTags: ReadStatement = {
+  name: 'document_tags',
+  text: `
+    select coalesce(json_agg(json_build_object('label', label, 'count', count) order by count desc, label), '[]')::text from (
+      select label, count(*) as count from document d, unnest(d.tags) label
+      where ${OF_OWNER} and not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null)
+      group by label order by count desc, label limit 1000) tags`,
+}
+
+/** What changes of a document; null clears, absent leaves. */
+export interface DocumentChanges {
+  readonly title?: string
+  readonly kind?: string
+  readonly document_date?: string | null
+  readonly note?: string | null
+  readonly channel?: string | null
+  readonly supersedes_id?: number | null
+  readonly protected?: boolean
+}
+
+/** Changes a document; no row when the owner has no such one. @throws document.supersedes_* for what can't be superseded. */
+export const updateDocument = (
+  id: number,
+  owner: number | null,
+  changes: DocumentChanges,
+): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update document d set
+      title = coalesce(c ->> 'title', d.title), kind = coalesce(c ->> 'kind', d.kind),
+      document_date = case when c ? 'document_date' then (c ->> 'document_date')::date else d.document_date end,
+      note = case when c ? 'note' then c ->> 'note' else d.note end,
+      channel = case when c ? 'channel' then c ->> 'channel' else d.channel end,
+      supersedes_id = case when c ? 'supersedes_id' then (c ->> 'supersedes_id')::int else d.supersedes_id end,
+      protected = coalesce((c ->> 'protected')::boolean, d.protected), updated_at = now()
+    from (select ${JSON.stringify(changes)}::jsonb as c) given
+    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
+    returning d.id`
+
+/** Adds a label; one that is there stays where it is. No row when the owner has no such document. */
+export const addTag = (id: number, owner: number | null, label: string): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update document set tags = case when ${label} = any(tags) then tags else tags || ${label}::text end,
+      updated_at = case when ${label} = any(tags) then updated_at else now() end
+    where id = ${id} and owner_id is not distinct from ${owner}::int and deleted_at is null
+    returning id`
+
+/** Removes a label; \`removed\` false when it was not there, no row when the owner has no such document. */
+export const removeTag = (id: number, owner: number | null, label: string): Query<{ removed: boolean }> =>
+  sql.type(z.object({ removed: z.boolean() }))`
+    with owned as (
+      select id, ${label} = any(tags) as has from document
+      where id = ${id} and owner_id is not distinct from ${owner}::int and deleted_at is null for update
+    ), changed as (
+      update document d set tags = array_remove(tags, ${label}), updated_at = now() from owned where d.id = owned.id and owned.has
+    )
+    select has as removed from owned`
 
 const Content = z.object({
   blob_id: z.number().nullable(),
@@ -139,107 +226,3 @@ export const deleteAbandonedUploads = (batch: number): Query<{ count: number }> 
       returning 1
     )
     select count(*)::int as count from abandoned`
-
-// Pages, as clients see them.
-
-const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method', p.method, 'model', p.model, 'detail', p.detail,
-  'has_image', p.image is not null, 'width', p.width, 'height', p.height`
-
-/** Every page without its text: $1 id, $2 owner. Null when there is no such document. */
-export const readPages: ReadStatement = {
-  name: 'document_pages',
-  text: `
-    select coalesce((select json_agg(json_build_object(${PAGE_FIELDS}) order by p.page_number)
-      from document_page p where p.document_id = d.id), '[]')::text
-    from document d where ${OWNED}`,
-}
-
-/** One page with its text: $1 id, $2 owner, $3 number. */
-export const readPage: ReadStatement = {
-  name: 'document_page',
-  text: `
-    select json_build_object(${PAGE_FIELDS}, 'text', p.text)::text
-    from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED}`,
-}
-
-const PageImage = z.object({ image: z.instanceof(Uint8Array).nullable(), etag: z.string() })
-
-export const pageImage = (
-  id: number,
-  owner: number | null,
-  page: number,
-): Query<z.output<typeof PageImage>> =>
-  sql.prepared('page_image', PageImage)`
-    select p.image, p.job_id || '-' || p.page_number as etag from document d join document_page p on p.document_id = d.id and p.page_number = ${page}
-    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
-
-// Extraction.
-
-const Extractable = z.object({ id: z.number(), has_bytes: z.boolean() })
-
-/** The document that a request wants extracted, if the owner has it. */
-export const extractableDocument = (id: number, owner: number | null): Query<z.output<typeof Extractable>> =>
-  sql.type(Extractable)`
-    select d.id, exists (select from blob b where b.sha256 = d.sha256) as has_bytes from document d
-    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
-
-const Source = z.object({
-  blob_id: z.number().nullable(),
-  byte_size: z.number(),
-  media_type: z.string(),
-  page_count: z.number().nullable(),
-})
-
-export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
-  sql.type(Source)`
-    select b.id as blob_id, d.byte_size, d.media_type, d.page_count
-    from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id}`
-
-const Progress = z.object({ page_number: z.number(), status: z.enum(['read', 'unread']), mine: z.boolean() })
-
-/** What earlier runs and attempts have made of a document's pages; `mine` are the ones of this job. */
-export const extractedPages = (id: number, jobId: string): Query<z.output<typeof Progress>> =>
-  sql.type(Progress)`
-    select page_number, status, job_id = ${jobId}::uuid as mine from document_page where document_id = ${id}`
-
-export const setPageCount = (id: number, count: number): Query<unknown> =>
-  sql.type(nothing)`
-    with extra as (delete from document_page where document_id = ${id} and page_number > ${count}),
-      opened as (delete from document_page_try where document_id = ${id} and page_number = 0)
-    update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}`
-
-/** Notes that an attempt takes a page in hand; answers how often attempts of this job have. */
-export const tryPage = (id: number, page: number, jobId: string): Query<{ tries: number }> =>
-  sql.type(z.object({ tries: z.number() }))`
-    insert into document_page_try as t (document_id, page_number, job_id) values (${id}, ${page}, ${jobId}::uuid)
-    on conflict (document_id, page_number) do update set
-      tries = case when t.job_id = excluded.job_id then t.tries + 1 else 1 end, job_id = excluded.job_id
-    returning tries`
-
-export interface PageRow {
-  readonly status: 'read' | 'unread'
-  readonly method: 'text_layer' | 'vision' | 'none'
-  readonly model: string | null
-  readonly detail: string | null
-  readonly text: string
-  readonly image: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
-}
-
-export const storePage = (id: number, page: number, jobId: string, row: PageRow): Query<unknown> =>
-  sql.prepared('store_page', nothing)`
-    insert into document_page (document_id, page_number, status, method, model, detail, text, image, width, height, job_id)
-    values (${id}, ${page}, ${row.status}, ${row.method}, ${row.model}, ${row.detail}, ${row.text},
-      ${row.image === null ? null : sql.binary(Buffer.from(row.image.png))}, ${row.image?.width ?? null}, ${row.image?.height ?? null},
-      ${jobId}::uuid)
-    on conflict (document_id, page_number) do update set
-      status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,
-      text = excluded.text, image = excluded.image, width = excluded.width, height = excluded.height,
-      job_id = excluded.job_id, updated_at = now()`
-
-/** What this job made of the pages. */
-export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>
-  sql.type(z.object({ read: z.number(), unread: z.number() }))`
-    select count(*) filter (where status = 'read')::int as read, count(*) filter (where status = 'unread')::int as unread
-    from document_page where document_id = ${id} and job_id = ${jobId}::uuid`
-
-export { JsonText }

@@ -11,7 +11,7 @@ export async function dumpSchema(url: string): Promise<string> {
     // Names come out unqualified only while their schema is the one that is searched.
     await client.query('set search_path to public')
     const parts: string[] = []
-    for (const text of [EXTENSIONS, TYPES, TABLES, INDEXES, VIEWS, FUNCTIONS, TRIGGERS])
+    for (const text of [EXTENSIONS, CONFIGURATIONS, TYPES, TABLES, INDEXES, VIEWS, FUNCTIONS, TRIGGERS])
       parts.push(...(await lines(client, text)))
     return `${parts.join('\n\n')}\n`
   } finally {
@@ -28,6 +28,17 @@ const OURS = (catalog: string, object: string): string => `not exists (select fr
 
 const EXTENSIONS = `
   select format('create extension %I;', extname) as line from pg_extension where extname <> 'plpgsql' order by extname`
+
+const CONFIGURATIONS = `
+  select format(E'create text search configuration %I (parser = %I);%s', cfgname, prsname, (
+    select string_agg(format(E'\\nalter text search configuration %I add mapping for %I with %s;', cfgname, alias, dictionaries), ''
+      order by alias collate "C") from (
+      select alias, string_agg(quote_ident(dictname), ', ' order by mapseqno) as dictionaries
+      from pg_ts_config_map join pg_ts_dict d on d.oid = mapdict
+      join ts_token_type(cfgparser) on tokid = maptokentype where mapcfg = c.oid group by alias) mappings)) as line
+  from pg_ts_config c join pg_ts_parser p on p.oid = cfgparser
+  where cfgnamespace = 'public'::regnamespace and ${OURS('pg_ts_config', 'c.oid')}
+  order by cfgname collate "C"`
 
 const TYPES = `
   select format('create type %I as enum (%s);', typname,

@@ -1,3 +1,28 @@
+create extension pg_trgm;
+
+create extension unaccent;
+
+create text search configuration folded (parser = "default");
+alter text search configuration folded add mapping for asciihword with unaccent, simple;
+alter text search configuration folded add mapping for asciiword with unaccent, simple;
+alter text search configuration folded add mapping for email with simple;
+alter text search configuration folded add mapping for file with simple;
+alter text search configuration folded add mapping for "float" with simple;
+alter text search configuration folded add mapping for host with simple;
+alter text search configuration folded add mapping for hword with unaccent, simple;
+alter text search configuration folded add mapping for hword_asciipart with unaccent, simple;
+alter text search configuration folded add mapping for hword_numpart with simple;
+alter text search configuration folded add mapping for hword_part with unaccent, simple;
+alter text search configuration folded add mapping for "int" with simple;
+alter text search configuration folded add mapping for numhword with simple;
+alter text search configuration folded add mapping for numword with simple;
+alter text search configuration folded add mapping for sfloat with simple;
+alter text search configuration folded add mapping for uint with simple;
+alter text search configuration folded add mapping for url with simple;
+alter text search configuration folded add mapping for url_path with simple;
+alter text search configuration folded add mapping for version with simple;
+alter text search configuration folded add mapping for word with unaccent, simple;
+
 create table account (
   id integer not null generated always as identity,
   email text not null,
@@ -84,11 +109,14 @@ create table document (
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
   fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)),
+  search tsvector not null generated always as (document_vector(title, note, tags)),
   constraint document_pkey PRIMARY KEY (id),
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id),
   constraint document_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 32))),
   constraint document_sha256_check CHECK ((length(sha256) = 32)),
+  constraint document_supersedes_id_check CHECK ((supersedes_id <> id)),
+  constraint document_tags_check CHECK ((cardinality(tags) <= 100)),
   constraint document_title_check CHECK (((length(title) >= 1) AND (length(title) <= 300)))
 );
 
@@ -105,13 +133,17 @@ create table document_page (
   height integer,
   job_id uuid not null,
   updated_at timestamp with time zone not null default now(),
+  search tsvector not null generated always as (page_vector(text)),
+  given_up boolean not null default false,
   constraint document_page_pkey PRIMARY KEY (document_id, page_number),
   constraint document_page_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE,
-  constraint document_page_image_check CHECK ((((image IS NULL) = (width IS NULL)) AND ((image IS NULL) = (height IS NULL)))),
+  constraint document_page_given_up_check CHECK (((status = 'unread'::text) OR (NOT given_up))),
+  constraint document_page_image_check CHECK (((image IS NULL) OR (width IS NOT NULL))),
   constraint document_page_method_check CHECK ((method = ANY (ARRAY['text_layer'::text, 'vision'::text, 'none'::text]))),
   constraint document_page_model_check CHECK (((model IS NULL) OR (method = 'vision'::text))),
   constraint document_page_page_number_check CHECK ((page_number > 0)),
   constraint document_page_reason_check CHECK (((status = 'read'::text) OR (detail IS NOT NULL))),
+  constraint document_page_size_check CHECK (((width IS NULL) = (height IS NULL))),
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
 );
 
@@ -269,6 +301,11 @@ create table request_limit (
   constraint request_limit_pkey PRIMARY KEY (name, subject)
 );
 
+create table search_word (
+  word text not null,
+  constraint search_word_pkey PRIMARY KEY (word)
+);
+
 create table session (
   id uuid not null,
   account_id integer not null,
@@ -311,7 +348,13 @@ CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id 
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
+CREATE INDEX document_search_idx ON public.document USING gin (search) WHERE (deleted_at IS NULL);
+
 CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
+
+CREATE INDEX document_tags_idx ON public.document USING gin (tags) WHERE (deleted_at IS NULL);
+
+CREATE INDEX document_page_search_idx ON public.document_page USING gin (search);
 
 CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
 
@@ -350,6 +393,8 @@ CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token
 CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (session_id);
 
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
+
+CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (word gin_trgm_ops);
 
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id);
 
@@ -432,6 +477,63 @@ AS $function$
     'sha256', encode(sha256, 'hex'), 'page_count', page_count, 'document_date', document_date,
     'received_at', iso(received_at), 'source', source, 'channel', channel, 'note', note, 'protected', protected,
     'supersedes_id', supersedes_id, 'tags', tags, 'created_at', iso(created_at), 'updated_at', iso(updated_at))::text, -1)
+$function$;
+
+CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document integer, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
+ LANGUAGE plpgsql
+AS $procedure$
+declare
+  last constant integer := cardinality(numbers);
+begin
+  for i in 1 .. last loop
+    if i < last then
+      perform set_config('synchronous_commit', 'off', true);
+    end if;
+    -- Held until the commit: a take-over waits for it.
+    perform from job where id = p_job and attempt = p_attempt and status = 'running' for share;
+    exit when not found;
+    insert into document_page (document_id, page_number, status, method, model, detail, text, image, width, height, job_id, given_up)
+    values (p_document, numbers[i], statuses[i], methods[i], models[i], details[i], texts[i], images[i], widths[i],
+      heights[i], p_job, givings_up[i])
+    on conflict (document_id, page_number) do update set
+      status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,
+      text = excluded.text, image = excluded.image, width = excluded.width, height = excluded.height,
+      job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now();
+    commit;
+    stored := i;
+  end loop;
+end
+$procedure$;
+
+CREATE OR REPLACE FUNCTION public.document_supersedes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- One change of an owner's at a time, or two could close a circle together.
+  perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
+  if not exists (select from document target where target.id = new.supersedes_id and target.deleted_at is null
+      and target.owner_id is not distinct from new.owner_id) then
+    raise exception 'Superseding a document that is not there'
+      using errcode = 'check_violation', constraint = 'document_supersedes_missing';
+  end if;
+  if exists (
+    with recursive older as (
+      select new.supersedes_id as id union select document.supersedes_id from document join older on document.id = older.id
+    ) select from older where id = new.id) then
+    raise exception 'A circle of supersession'
+      using errcode = 'check_violation', constraint = 'document_supersedes_circle';
+  end if;
+  return new;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[])
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select setweight(to_tsvector('folded', title), 'A') || setweight(to_tsvector('folded', array_to_string(tags, ' ')), 'A')
+    || setweight(to_tsvector('folded', coalesce(note, '')), 'B')
 $function$;
 
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea, lock interval)
@@ -831,6 +933,26 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.page_vector(given text)
+ RETURNS tsvector
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+begin
+  if length(given) <= 100000 then return to_tsvector('folded', given); end if;
+  begin
+    return to_tsvector('folded', left(given, 600000));
+  exception when program_limit_exceeded then
+    return to_tsvector('folded', left(given, 100000));
+  end;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
+
 CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, most integer, span interval)
  RETURNS integer
  LANGUAGE plpgsql
@@ -857,6 +979,52 @@ begin
   update request_limit r set hits = recent || at, expires_at = at + span
   where r.name = request_limit_take.name and r.subject = request_limit_take.subject;
   return 0;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.search_terms(given text)
+ RETURNS TABLE(n integer, negated boolean, exact tsquery, wide tsquery)
+ LANGUAGE plpgsql
+ STABLE ROWS 3
+AS $function$
+declare
+  term text[];
+  bare text;
+  part text;
+begin
+  n := 0;
+  for term in select regexp_matches(given, '(-?)(?:"([^"]*)"?|(\S+))', 'g') limit 16 loop
+    negated := term[1] = '-';
+    bare := rtrim(coalesce(term[3], ''), '*');
+    exact := case when term[2] is not null then phraseto_tsquery('folded', term[2]) else plainto_tsquery('folded', bare) end;
+    if numnode(exact) = 0 then continue; end if;
+    n := n + 1;
+    wide := exact;
+    -- A query's text ends with its last word, which `:*` makes a prefix.
+    if term[3] is not null then wide := exact || (exact::text || ':*')::tsquery; end if;
+    if term[3] is not null and numnode(exact) = 1 then
+      select lexeme into part from unnest(to_tsvector('folded', bare));
+      -- Two letters are in everything; two characters of other scripts can be a word.
+      if length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]' then
+        wide := wide || coalesce((
+          select string_agg(quoted_lexeme(word), ' | ')::tsquery from (
+            select word from search_word
+            where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%'
+            order by length(word), word limit 100) found), '');
+      end if;
+    end if;
+    return next;
+  end loop;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.search_words_kept()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into search_word (word)
+  select distinct lexeme from changed, unnest(changed.search) where length(lexeme) <= 100 order by 1
+  on conflict do nothing;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
@@ -896,6 +1064,16 @@ CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH
 CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
 
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
+
+CREATE TRIGGER document_supersedes BEFORE INSERT OR UPDATE OF supersedes_id ON public.document FOR EACH ROW WHEN ((new.supersedes_id <> new.id)) EXECUTE FUNCTION document_supersedes();
+
+CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+
+CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+
+CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document_page REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+
+CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document_page REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { deleteDocument, readDocument, readDocuments } from '../../sql/documents.ts'
-import { fail } from '../../sql/errors.ts'
+import { readDocuments, searchDocuments } from '../../sql/documents.ts'
 import { area, json, route } from '../route.ts'
 import { count } from '../schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
-import { Document, DocumentList, DocumentParams, found } from './documents/shapes.ts'
+import { recordRoutes } from './documents/records.ts'
+import { Document, DocumentList } from './documents/shapes.ts'
 import { upload } from './documents/upload.ts'
 
 const UploadForm = z
@@ -46,7 +46,9 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
   route({
     method: 'get',
     path: '',
-    summary: 'The documents of the caller, newest first',
+    summary: 'The documents of the caller, newest first; with a search, best first',
+    description: `\`search\` looks in title, note, tags and the text of the pages, whatever the accents and case. Every word must \
+occur, also as a part of another one; "quoted words" stand together; a word or phrase after \`-\` must not occur.`,
     query: z.object({
       page: count({ min: 1, max: 1_000_000, fallback: 1 }),
       page_size: count({ min: 1, max: 200, fallback: 50 }),
@@ -59,44 +61,16 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     handle: async ({ query, caller, edge }) => {
       const { page, page_size, kind, tag, search, include_superseded } = query
       const offset = (page - 1) * page_size
-      const values = [
-        caller.ownerId,
-        kind ?? null,
-        tag ?? null,
-        search || null,
-        include_superseded,
-        offset,
-        page_size,
-        page,
-      ]
-      return json((await edge.reader.text(readDocuments, values))!)
+      const values = [caller.ownerId, kind ?? null, tag ?? null, include_superseded, offset, page_size, page]
+      const text =
+        search === undefined || search.trim() === ''
+          ? edge.reader.text(readDocuments, values)
+          : edge.reader.text(searchDocuments, [...values, search])
+      return json((await text)!)
     },
   }),
 
-  route({
-    method: 'get',
-    path: '/:id',
-    summary: 'One document',
-    params: DocumentParams,
-    response: Document,
-    errors: ['document.missing'],
-    handle: async ({ params, caller, edge }) =>
-      found(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
-  }),
-
-  route({
-    method: 'delete',
-    path: '/:id',
-    summary: 'Delete a document',
-    params: DocumentParams,
-    errors: ['document.missing', 'document.protected'],
-    handle: async ({ params, caller, edge }) => {
-      const document = await edge.db.maybeOne(deleteDocument(params.id, caller.ownerId))
-      if (document === null) throw fail('document.missing')
-      if (document.protected) throw fail('document.protected')
-      return undefined
-    },
-  }),
+  ...recordRoutes,
 
   contentRoute,
   ...pageRoutes,

@@ -4,15 +4,13 @@ import { after, describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens, readAccount, readStanding, refreshSession } from '../../sql/accounts.ts'
 import type { Query } from '../../sql/db.ts'
 import {
-  countPages,
   deleteDocument,
   documentContent,
-  extractedPages,
   insertDocument,
   readDocument,
   readDocuments,
-  readPage,
-  readPages,
+  readTags,
+  searchDocuments,
 } from '../../sql/documents.ts'
 import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
@@ -108,10 +106,12 @@ const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['an account', readAccount, 5],
   ['a caller', readStanding, 5],
   ['a document', readDocument, 5, 5],
-  ['a page of documents', readDocuments, 5, null, null, null, false, 0, 50, 1],
-  ["nobody's documents", readDocuments, null, null, null, null, false, 0, 50, 1],
-  ['documents of a kind', readDocuments, 5, 'invoice', null, null, true, 100, 50, 3],
-  ['documents with a word', readDocuments, 5, null, null, 'title', true, 0, 50, 1],
+  ['a page of documents', readDocuments, 5, null, null, false, 0, 50, 1],
+  ["nobody's documents", readDocuments, null, null, null, false, 0, 50, 1],
+  ['documents of a kind', readDocuments, 5, 'invoice', null, true, 100, 50, 3],
+  ['documents with a word', searchDocuments, 5, null, null, true, 0, 50, 1, 'titl -x'],
+  ["nobody's documents with a word", searchDocuments, null, null, null, true, 0, 50, 1, 'title'],
+  ['tags', readTags, 5],
   ['the pages of a document', readPages, 5, 5],
   ['a page', readPage, 5, 5, 1],
   ['a job', readJob, 5, false, job],

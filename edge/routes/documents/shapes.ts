@@ -46,6 +46,16 @@ export const Page = z
   .meta({ id: 'DocumentPage' })
 export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'DocumentPageWithText' })
 
+/** What an owner says of a document. */
+export const METADATA = {
+  title: z.string().trim().min(1).max(300),
+  kind: z.string().trim().min(1).max(32),
+  // The calendar of PostgreSQL has no year 0.
+  document_date: z.iso.date().refine((date) => date >= '0001', 'must be in the year 1 or later'),
+  channel: z.string().trim().max(100),
+  note: z.string().max(10_000),
+}
+
 export const DocumentParams = z.object({ id: RowId })
 export const PageParams = z.object({ id: RowId, number: RowId })
 

@@ -17,19 +17,9 @@ import { parsePart } from '../../input.ts'
 import type { Header } from '../../reply.ts'
 import { Answer, type Input, type RawInput } from '../../route.ts'
 import { readMultipart } from '../../uploads.ts'
+import { METADATA } from './shapes.ts'
 
-const Fields = z.object({
-  title: z.string().trim().min(1).max(300).optional(),
-  kind: z.string().trim().min(1).max(32).optional(),
-  // The calendar of PostgreSQL has no year 0.
-  document_date: z.iso
-    .date()
-    .refine((date) => date >= '0001', 'must be in the year 1 or later')
-    .optional(),
-  source: z.string().trim().min(1).max(100).optional(),
-  channel: z.string().trim().max(100).optional(),
-  note: z.string().max(10_000).optional(),
-})
+const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
 
 /** Streams a file into the store, then makes it a document; nothing is left of one that can't become one. */
 export async function upload({

@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import {
+  addTag,
+  deleteDocument,
+  readDocument,
+  readTags,
+  removeTag,
+  updateDocument,
+} from '../../../sql/documents.ts'
+import { fail } from '../../../sql/errors.ts'
+import type { Edge } from '../../context.ts'
+import { type Answer, json, route } from '../../route.ts'
+import { Document, DocumentParams, found, METADATA } from './shapes.ts'
+
+const { title, kind, document_date, note, channel } = METADATA
+
+const Changes = z
+  .strictObject({
+    title: title.optional(),
+    kind: kind.optional(),
+    document_date: document_date.nullish(),
+    note: note.nullish(),
+    channel: channel.nullish(),
+    supersedes_id: z.int().min(1).max(2_147_483_647).nullish(),
+    protected: z.boolean().optional(),
+  })
+  .meta({ id: 'DocumentUpdate' })
+
+const Label = z.string().trim().min(1).max(64)
+
+const Tags = z.array(z.strictObject({ label: z.string(), count: z.int() })).meta({ id: 'DocumentTags' })
+
+/** What is said of a document: its record and its tags. */
+export const recordRoutes = [
+  route({
+    method: 'get',
+    path: '/tags',
+    summary: 'The tags of the documents that the list shows, most used first',
+    description: 'At most 1000.',
+    response: Tags,
+    handle: async ({ caller, edge }) => json((await edge.reader.text(readTags, [caller.ownerId]))!),
+  }),
+
+  route({
+    method: 'get',
+    path: '/:id',
+    summary: 'One document',
+    params: DocumentParams,
+    response: Document,
+    errors: ['document.missing'],
+    handle: async ({ params, caller, edge }) =>
+      found(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
+  }),
+
+  route({
+    method: 'patch',
+    path: '/:id',
+    summary: 'Change what is said of a document',
+    description: `Only what is given changes; null clears a date, note, channel or supersession. A superseded document leaves the \
+default list.`,
+    params: DocumentParams,
+    body: Changes,
+    response: Document,
+    errors: [
+      'document.missing',
+      'document.supersedes_self',
+      'document.supersedes_missing',
+      'document.supersedes_taken',
+      'document.supersedes_circle',
+    ],
+    handle: async ({ params, body, caller, edge }) => {
+      const nothing = Object.values(body).every((value) => value === undefined)
+      const row =
+        nothing || (await edge.db.maybeOne(updateDocument(params.id, caller.ownerId, changesOf(body))))
+      if (row === null) throw fail('document.missing')
+      return now(edge, params.id, caller.ownerId)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:id',
+    summary: 'Delete a document',
+    params: DocumentParams,
+    errors: ['document.missing', 'document.protected'],
+    handle: async ({ params, caller, edge }) => {
+      const document = await edge.db.maybeOne(deleteDocument(params.id, caller.ownerId))
+      if (document === null) throw fail('document.missing')
+      if (document.protected) throw fail('document.protected')
+      return undefined
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/:id/tags',
+    summary: 'Add a tag; one that is there already stays',
+    params: DocumentParams,
+    body: z.strictObject({ label: Label }).meta({ id: 'DocumentTag' }),
+    response: Document,
+    errors: ['document.missing', 'document.tags_full'],
+    handle: async ({ params, body, caller, edge }) => {
+      const row = await edge.db.maybeOne(addTag(params.id, caller.ownerId, body.label))
+      if (row === null) throw fail('document.missing')
+      return now(edge, params.id, caller.ownerId)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:id/tags/:label',
+    summary: 'Remove a tag',
+    params: DocumentParams.extend({ label: Label }),
+    response: Document,
+    errors: ['document.missing', 'document.tag_missing'],
+    handle: async ({ params, caller, edge }) => {
+      const row = await edge.db.maybeOne(removeTag(params.id, caller.ownerId, params.label))
+      if (row === null) throw fail('document.missing')
+      if (!row.removed) throw fail('document.tag_missing')
+      return now(edge, params.id, caller.ownerId)
+    },
+  }),
+]
+
+/** The document as it is now; 404 when it has gone meanwhile. */
+async function now(edge: Edge, id: number, owner: number | null): Promise<Answer<z.input<typeof Document>>> {
+  return found(await edge.reader.text(readDocument, [id, owner]))
+}
+
+/** Without the keys that were not given: an absent one leaves, null clears. */
+function changesOf<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+
+const { api, query } = await edgeAndDatabase()
+const PATH = '/api/v1/documents'
+let count = 0
+let people = 0
+const somebody = async () => (await api.register(`u${++people}@example.com`)).token
+
+interface Given {
+  readonly title?: string
+  readonly note?: string
+  readonly tag?: string
+  readonly pages?: readonly string[]
+}
+
+/** A document whose pages have been read. */
+async function document(
+  token: string,
+  { title = 'Untitled', note, tag, pages = [] }: Given,
+): Promise<number> {
+  const fields = { title, ...(note === undefined ? {} : { note }) }
+  const { id } = (await api.upload(token, `File ${++count}`, { fields })).json
+  if (tag !== undefined) await api.post(`${PATH}/${id}/tags`, { token, json: { label: tag } })
+  await query(
+    `insert into document_page (document_id, page_number, status, method, text, job_id)
+    select $1, n, 'read', 'text_layer', text, $2 from unnest($3::text[]) with ordinality as given(text, n)`,
+    [id, randomUUID(), pages],
+  )
+  return id
+}
+
+const search = async (token: string, text: string, more = ''): Promise<number[]> => {
+  const answer = await api.get(`${PATH}?search=${encodeURIComponent(text)}${more}`, { token })
+  assert.equal(answer.status, 200, answer.text)
+  assert.equal(answer.json.total >= answer.json.items.length, true)
+  return answer.json.items.map((item: { id: number }) => item.id)
+}
+
+describe('searching documents', () => {
+  test('finds words in title, note, tags and the text of any page', async () => {
+    const token = await somebody()
+    const ids = [
+      await document(token, { title: 'About the mill' }),
+      await document(token, { note: 'a mill, perhaps' }),
+      await document(token, { tag: 'mill' }),
+      await document(token, { pages: ['nothing here', 'the MILL turns'] }),
+    ]
+    await document(token, { title: 'Something else', pages: ['no such word'] })
+    assert.deepEqual((await search(token, 'mill')).sort(), ids.sort())
+  })
+
+  test('every term must occur, in whichever place', async () => {
+    const token = await somebody()
+    const both = await document(token, { title: 'Invoice', pages: ['from Rotterdam'] })
+    await document(token, { title: 'Invoice', pages: ['from Antwerp'] })
+    const pages = await document(token, { pages: ['an invoice', 'sent from Rotterdam'] })
+    assert.deepEqual((await search(token, 'rotterdam invoice')).sort(), [both, pages].sort())
+  })
+
+  test('accents and case do not matter, on either side', async () => {
+    const token = await somebody()
+    const id = await document(token, { pages: ['Señor Müller mag Crème brûlée, Ångström und Łódź'] })
+    for (const text of ['senor', 'MULLER', 'creme brulee', 'Crème', 'angstrom', 'łodz'])
+      assert.deepEqual(await search(token, text), [id], text)
+  })
+
+  test('finds words by their beginning and by a part, the whole word first', async () => {
+    const token = await somebody()
+    const part = await document(token, { pages: ['proforma preinvoiced'] })
+    const start = await document(token, { pages: ['the invoices'] })
+    const whole = await document(token, { pages: ['the invoice'] })
+    assert.deepEqual(await search(token, 'invoice'), [whole, start, part])
+    assert.deepEqual((await search(token, 'invo*')).sort(), [part, start, whole].sort())
+    assert.deepEqual(await search(token, 'einvoi'), [part])
+    assert.deepEqual(await search(token, 'i_voice'), [])
+    assert.deepEqual(await search(token, '%voice'), [whole, start, part])
+  })
+
+  test('quoted words stand together, in that order', async () => {
+    const token = await somebody()
+    const id = await document(token, { pages: ['the quick brown fox'] })
+    await document(token, { pages: ['brown and quick is the fox'] })
+    assert.deepEqual(await search(token, '"quick brown"'), [id])
+    assert.deepEqual(await search(token, '"brown quick"'), [])
+    assert.deepEqual(await search(token, '"quick bro"'), [])
+    assert.deepEqual(await search(token, '"quick brown'), [id], 'an open quote ends with the text')
+  })
+
+  test('what a minus is before must not occur', async () => {
+    const token = await somebody()
+    const id = await document(token, { title: 'mill', pages: ['water'] })
+    await document(token, { title: 'mill', pages: ['wind power'] })
+    assert.deepEqual(await search(token, 'mill -wind'), [id])
+    assert.deepEqual(await search(token, 'mill -"wind power"'), [id])
+  })
+
+  test('the title counts more than the note, the note more than the text', async () => {
+    const token = await somebody()
+    const text = await document(token, { pages: ['lighthouse'] })
+    const note = await document(token, { note: 'lighthouse' })
+    const title = await document(token, { title: 'lighthouse' })
+    assert.deepEqual(await search(token, 'lighthouse'), [title, note, text])
+  })
+
+  test('parts of words in scripts without spaces', async () => {
+    const token = await somebody()
+    const id = await document(token, { pages: ['日本国憲法の前文'] })
+    assert.deepEqual(await search(token, '憲法'), [id])
+  })
+
+  test('only the own documents, not deleted, with the other filters, page by page', async () => {
+    const [token, stranger] = [await somebody(), await somebody()]
+    await document(stranger, { title: 'shared word' })
+    const ids: number[] = []
+    for (let i = 0; i < 5; i++) ids.push(await document(token, { title: 'shared word' }))
+    const gone = ids.shift()!
+    await api.call('DELETE', `${PATH}/${gone}`, { token })
+    assert.deepEqual(await search(token, 'shared'), [...ids].reverse(), 'equally good: newest first')
+    assert.deepEqual(await search(token, 'shared', '&page=2&page_size=3'), [ids[0]])
+    await api.call('PATCH', `${PATH}/${ids[1]}`, { token, json: { kind: 'letter', supersedes_id: ids[0] } })
+    assert.deepEqual(await search(token, 'shared', '&kind=letter'), [ids[1]])
+    assert.equal((await search(token, 'shared')).includes(ids[0]!), false)
+    assert.equal((await search(token, 'shared', '&include_superseded=true')).includes(ids[0]!), true)
+  })
+
+  test('whatever is typed is no error', async () => {
+    const token = await somebody()
+    const id = await document(token, { title: `O'Neil's C:\\path a&b (c|d) <-> !x 50%` })
+    const odd = [
+      '',
+      ' ',
+      '""',
+      '"',
+      '-',
+      '*',
+      '!',
+      '&',
+      '|',
+      '(',
+      ')',
+      ':*',
+      '\\',
+      "'",
+      "''",
+      '<->',
+      'a:b',
+      '-""',
+    ]
+    for (const text of odd) await search(token, text)
+    assert.deepEqual(await search(token, `"O'Neil's"`), [id])
+    assert.deepEqual(await search(token, `O'Nei`), [id])
+    assert.deepEqual(await search(token, 'C:\\path'), [id])
+    assert.deepEqual(await search(token, Array(40).fill('path').join(' ')), [id])
+    assert.equal((await api.get(`${PATH}?search=${'x'.repeat(501)}`, { token })).status, 422)
+    assert.equal((await api.get(`${PATH}?search=%00`, { token })).status, 422)
+  })
+
+  test('a page of any length is stored, and found by how it begins', async () => {
+    const token = await somebody()
+    const words = Array.from({ length: 150_000 }, (_, i) => `w${i.toString(36)}漢${i}`).join(' ')
+    const id = await document(token, { pages: [`beginning ${words}`] })
+    assert.deepEqual(await search(token, 'beginning'), [id])
+  })
+})

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+
+const { api } = await edgeAndDatabase()
+const PATH = '/api/v1/documents'
+let count = 0
+let people = 0
+const somebody = async () => (await api.register(`u${++people}@example.com`)).token
+const owner = await somebody()
+
+async function document(token: string, ...tags: string[]): Promise<number> {
+  const { json } = await api.upload(token, `Tagged ${++count}`)
+  for (const label of tags) assert.equal((await add(json.id, label, token)).status, 200)
+  return json.id
+}
+const add = (id: number | string, label: unknown, token = owner) =>
+  api.post(`${PATH}/${id}/tags`, { token, json: { label } })
+const remove = (id: number | string, label: string, token = owner) =>
+  api.call('DELETE', `${PATH}/${id}/tags/${encodeURIComponent(label)}`, { token })
+const tags = async (token: string) => (await api.get(`${PATH}/tags`, { token })).json
+
+test('a tag is added trimmed, once, in the order of adding; the answer is the document', async () => {
+  const id = await document(owner)
+  assert.deepEqual((await add(id, ' b ')).json.tags, ['b'])
+  assert.deepEqual((await add(id, 'a')).json.tags, ['b', 'a'])
+  const again = await add(id, 'b')
+  assert.deepEqual([again.status, again.json.tags], [200, ['b', 'a']])
+  assert.deepEqual(again.json, (await api.get(`${PATH}/${id}`, { token: owner })).json)
+})
+
+test('a tag is removed by its label, whatever is in it', async () => {
+  const labels = ['plain', 'with space', 'a/b', '100 %', 'Ünï', '?#&', '日本']
+  const id = await document(owner, ...labels)
+  for (const [i, label] of labels.entries()) {
+    const answer = await remove(id, label)
+    assert.deepEqual([answer.status, answer.json.tags], [200, labels.slice(i + 1)])
+  }
+})
+
+test('a tag that is not there is 404, and so is a document that is not', async () => {
+  const id = await document(owner, 'x')
+  assert.deepEqual((await remove(id, 'y')).json, { detail: 'The document has no such tag' })
+  assert.deepEqual((await remove(id, 'y')).status, 404)
+  const foreign = await document(await somebody(), 'x')
+  for (const missing of [foreign, 999_999]) {
+    for (const answer of [await add(missing, 'x'), await remove(missing, 'x')])
+      assert.deepEqual([answer.status, answer.json], [404, { detail: 'Document not found' }])
+  }
+})
+
+test('a label has 1 to 64 characters', async () => {
+  const id = await document(owner)
+  for (const label of ['', '  ', 'x'.repeat(65), 5, null, undefined])
+    assert.equal((await add(id, label)).status, 422, String(label))
+  assert.equal((await add(id, 'x'.repeat(64))).status, 200)
+})
+
+test('a document has at most 100 tags, also when they are added at once', async () => {
+  const id = await document(owner)
+  const answers = await Promise.all(Array.from({ length: 105 }, (_, i) => add(id, `t${i}`)))
+  assert.equal(answers.filter(({ status }) => status === 200).length, 100)
+  assert.equal(answers.filter(({ status }) => status === 400).length, 5)
+  assert.equal((await add(id, 't0')).status, answers[0]!.status)
+})
+
+test('tags have their counts, most used first, of the own documents that the list shows', async () => {
+  const token = await somebody()
+  assert.deepEqual(await tags(token), [])
+  const [a] = [
+    await document(token, 'x', 'y'),
+    await document(token, 'x', 'z'),
+    await document(token, 'x', 'y'),
+  ]
+  await document(await somebody(), 'x')
+  assert.deepEqual(await tags(token), [
+    { label: 'x', count: 3 },
+    { label: 'y', count: 2 },
+    { label: 'z', count: 1 },
+  ])
+  await api.call('DELETE', `${PATH}/${a}`, { token })
+  const [old, young] = [await document(token, 'old'), await document(token)]
+  await api.call('PATCH', `${PATH}/${young}`, { token, json: { supersedes_id: old } })
+  assert.deepEqual(await tags(token), [
+    { label: 'x', count: 2 },
+    { label: 'y', count: 1 },
+    { label: 'z', count: 1 },
+  ])
+  assert.equal((await api.get(`${PATH}/tags`)).status, 401)
+})
+
+test('the list filters by tag', async () => {
+  const token = await somebody()
+  const [one] = [await document(token, 'a'), await document(token, 'ab')]
+  const { json } = await api.get(`${PATH}?tag=a`, { token })
+  assert.deepEqual([json.total, json.items.map((item: { id: number }) => item.id)], [1, [one]])
+})
