@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+
+const LIMITS = { RATE_LIMIT_LOGIN: '3/60', RATE_LIMIT_REGISTER: '2/60', RATE_LIMIT_PASSWORD_RESET: '4/60' }
+const { api, url, query } = await edgeAndDatabase({ env: { ...LIMITS, TRUST_PROXY: 'true' } })
+const other = await startEdge(url, { env: { ...LIMITS, TRUST_PROXY: 'true' } })
+const direct = await startEdge(url, { env: LIMITS })
+const short = await startEdge(url, { env: { RATE_LIMIT_PASSWORD_RESET: '2/1', TRUST_PROXY: 'true' } })
+const off = await startEdge(url, { env: { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_PASSWORD_RESET: '0' } })
+
+let count = 0
+const email = (): string => `limit${++count}@example.com`
+/** An address that has asked for nothing yet. */
+const stranger = (): string => `198.51.${count >> 8}.${++count & 255}`
+const from = (address: string) => ({ 'x-forwarded-for': address })
+
+const ASK: Record<string, { most: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
+  token: {
+    most: 3,
+    ask: (edge, address) =>
+      edge.post('/api/v1/auth/token', {
+        form: { username: email(), password: PASSWORD },
+        headers: from(address),
+      }),
+  },
+  register: {
+    most: 2,
+    ask: (edge, address) =>
+      edge.post('/api/v1/auth/register', {
+        json: { email: email(), password: PASSWORD },
+        headers: from(address),
+      }),
+  },
+  'password-reset/request': {
+    most: 4,
+    ask: (edge, address) =>
+      edge.post('/api/v1/auth/password-reset/request', { json: { email: email() }, headers: from(address) }),
+  },
+}
+const reset = ASK['password-reset/request']!.ask
+
+function assertLimited(answer: Answered): number {
+  assert.equal(answer.status, 429)
+  const seconds = Number(answer.headers['retry-after'])
+  assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, answer.headers['retry-after'])
+  assert.deepEqual(answer.json, { detail: `Too many requests; try again in ${seconds} s` })
+  assert.match(answer.headers['content-type']!, /^application\/json/)
+  assert.ok(answer.headers['x-request-id'])
+  assert.deepEqual(answer.cookies, [])
+  return seconds
+}
+
+describe('limits on requests', () => {
+  for (const [path, { most, ask }] of Object.entries(ASK)) {
+    test(`POST /auth/${path} takes ${most}, then answers 429 with the time to wait, on every edge`, async () => {
+      const address = stranger()
+      for (let i = 0; i < most; i++) assert.notEqual((await ask(i % 2 ? api : other, address)).status, 429)
+      for (const edge of [api, other, api]) assert.ok(assertLimited(await ask(edge, address)) > 50)
+      assert.notEqual((await ask(api, stranger())).status, 429, 'others are not held up')
+    })
+  }
+
+  test('each route has a limit of its own', async () => {
+    const address = stranger()
+    for (let i = 0; i < 3; i++) await ASK.register!.ask(api, address)
+    assert.equal((await ASK.register!.ask(api, address)).status, 429)
+    assert.equal((await ASK.token!.ask(api, address)).status, 401)
+    assert.equal((await reset(api, address)).status, 200)
+  })
+
+  test('a request that is no good counts too; what is refused does no work', async () => {
+    const address = stranger()
+    for (let i = 0; i < 2; i++) {
+      const bad = await api.post('/api/v1/auth/register', {
+        body: '{',
+        headers: { ...from(address), 'content-type': 'application/json' },
+      })
+      assert.equal(bad.status, 400)
+    }
+    const [before] = await query('select count(*)::int as n from account')
+    assertLimited(await ASK.register!.ask(api, address))
+    assert.deepEqual(await query('select count(*)::int as n from account'), [before])
+  })
+
+  test('of 40 at once on two edges exactly so many get through', async () => {
+    const address = stranger()
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, i) => reset(i % 2 ? api : other, address)),
+    )
+    assert.equal(answers.filter(({ status }) => status === 200).length, 4)
+    for (const answer of answers.filter(({ status }) => status !== 200)) assertLimited(answer)
+  })
+
+  test('who waits as long as was said gets through', async () => {
+    const address = stranger()
+    assert.equal((await reset(short, address)).status, 200)
+    assert.equal((await reset(short, address)).status, 200)
+    const refusedAt = performance.now()
+    assert.equal(assertLimited(await reset(short, address)), 1)
+    await until('the next one gets through', async () => (await reset(short, address)).status === 200, 3000)
+    const waited = performance.now() - refusedAt
+    assert.ok(waited > 500, `after ${waited} ms`)
+  })
+
+  test('0 switches a limit off', async () => {
+    const answers = await Promise.all(Array.from({ length: 45 }, () => reset(off, '')))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+  })
+
+  test('other routes have none', async () => {
+    for (let i = 0; i < 40; i++) assert.equal((await direct.get('/api/v1/auth/me')).status, 401)
+  })
+})
+
+describe('whose requests they are', () => {
+  /** How many of these requests get through, one after the other. */
+  const through = async (edge: Api, headers: readonly Record<string, string>[]): Promise<number> => {
+    let passed = 0
+    for (const one of headers) {
+      const answer = await edge.post('/api/v1/auth/password-reset/request', {
+        json: { email: email() },
+        headers: one,
+      })
+      if (answer.status === 200) passed++
+      else assertLimited(answer)
+    }
+    return passed
+  }
+
+  test('behind a trusted proxy the last address that X-Forwarded-For names', async () => {
+    const address = stranger()
+    const spoofed = Array.from({ length: 6 }, (_, i) => from(`203.0.113.${i}, 10.0.0.${i},${address}`))
+    assert.equal(await through(api, spoofed), 4)
+    assert.equal(
+      await through(
+        api,
+        Array.from({ length: 6 }, () => from(`${address}, ${stranger()}`)),
+      ),
+      6,
+    )
+  })
+
+  test('also when the proxy adds a line of its own to that of the client', async () => {
+    const address = stranger()
+    const body = JSON.stringify({ email: email() })
+    const statuses: string[] = []
+    for (let i = 0; i < 6; i++) {
+      const text = await api.raw(
+        `POST /api/v1/auth/password-reset/request HTTP/1.1\r\nhost: x\r\nX-Forwarded-For: 203.0.113.${i}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nX-Forwarded-For: ${address}\r\nconnection: close\r\n\r\n${body}`,
+      )
+      statuses.push(text.slice(9, 12))
+    }
+    assert.deepEqual(statuses, ['200', '200', '200', '200', '429', '429'])
+  })
+
+  test('without a trusted proxy it is the connection’s, whatever the header says', async () => {
+    await query('truncate request_limit')
+    assert.equal(
+      await through(
+        direct,
+        Array.from({ length: 6 }, () => from(stranger())),
+      ),
+      4,
+    )
+  })
+
+  test('an IPv6 client is its /64; an IPv4 client the same with and without a prefix or a port', async () => {
+    const six = [
+      '2001:db8:7:7::1',
+      '2001:db8:7:7::2',
+      '[2001:db8:7:7:1:2:3:4]:99',
+      '2001:DB8:7:7:ffff::',
+      '2001:db8:7:7::9',
+    ]
+    assert.equal(await through(api, six.map(from)), 4)
+    assert.equal(await through(api, [from('2001:db8:7:8::1')]), 1)
+    const four = [
+      '203.0.113.99',
+      '::ffff:203.0.113.99',
+      '203.0.113.99:1234',
+      '[::ffff:cb00:7163]:5',
+      '203.0.113.99',
+    ]
+    assert.equal(await through(api, four.map(from)), 4)
+  })
+
+  test('a header that names nobody is one client, not as many as it has spellings of nothing', async () => {
+    assert.equal(
+      await through(
+        api,
+        Array.from({ length: 5 }, () => from('unknown')),
+      ),
+      4,
+    )
+    const empty = ['', ' ', ',', ', ', ' , ']
+    await query('truncate request_limit')
+    assert.equal(await through(other, empty.map(from)), 4, 'without an address it is the connection’s')
+  })
+
+  test('the audit trail names the same address', async () => {
+    const address = stranger()
+    const { status, headers } = await reset(off, address)
+    assert.equal(status, 200)
+    const forwarded = await reset(api, address)
+    const rows = await query('select request_id, address from audit_event where request_id = any($1)', [
+      [headers['x-request-id'], forwarded.headers['x-request-id']],
+    ])
+    const by = new Map(rows.map(({ request_id, address }) => [request_id, address]))
+    assert.equal(by.get(headers['x-request-id']), '127.0.0.1')
+    assert.equal(by.get(forwarded.headers['x-request-id']), address)
+  })
+})

@@ -1,0 +1,37 @@
+import { passwordReset } from '../../tasks/accounts/password-reset.ts'
+import { verification } from '../../tasks/accounts/verification.ts'
+import type { EmailMessage, TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import type { TestDatabase } from '../database.ts'
+import { SECRET } from './harness.ts'
+
+export interface Mailed {
+  readonly jobId: string
+  readonly to: string
+  readonly subject: string
+  readonly token: string
+}
+
+/** Does by hand what a worker does with the jobs that mail; answers the mails. */
+export function mailbox({ db, query }: TestDatabase) {
+  const done = new Set<string>()
+  return async (): Promise<Mailed[]> => {
+    const mails: Mailed[] = []
+    const jobs = await query(
+      `select id, name, payload from job where name like 'accounts.%' order by ordinal`,
+    )
+    for (const { id, name, payload } of jobs as { id: string; name: string; payload: never }[]) {
+      if (done.has(id)) continue
+      done.add(id)
+      const sendEmail = ({ to, subject, text }: EmailMessage): Promise<void> => {
+        const token = /token is: (\S+)/.exec(text!)![1]!
+        mails.push({ jobId: id, to: to[0]!, subject, token })
+        return Promise.resolve()
+      }
+      const context = { db, job: { id }, settings: parse({}), secretKey: SECRET, providers: { sendEmail } }
+      const task = name === passwordReset.name ? passwordReset : verification
+      await task.run(context as unknown as TaskContext, payload)
+    }
+    return mails
+  }
+}

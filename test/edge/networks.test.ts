@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { networkOf } from '../../edge/limits.ts'
+import { parse, SettingsError } from '../../tasks/settings.ts'
+
+describe('whom an address stands for', () => {
+  const SAME: readonly (readonly [what: string, ...addresses: string[]])[] = [
+    [
+      'an IPv4 address',
+      '192.0.2.1',
+      '192.0.2.1:443',
+      '::ffff:192.0.2.1',
+      '[::ffff:192.0.2.1]:80',
+      '::ffff:c000:201',
+    ],
+    [
+      'a site with IPv6',
+      '2001:db8:1:2::',
+      '2001:db8:1:2::1',
+      '2001:0DB8:0001:0002:ffff:ffff:ffff:ffff',
+      '[2001:db8:1:2::7]',
+      '[2001:db8:1:2::7]:8443',
+    ],
+    ['a link', 'fe80::1', 'fe80::2', 'fe80::1%eth0'],
+    ['this machine', '::1', '[::1]:1'],
+    ['nothing', ''],
+    ['a text', 'unknown'],
+    ['another text', '_hidden'],
+    ['almost an address', '192.0.2.1.5'],
+    ['the next address', '192.0.2.2'],
+    ['the next site', '2001:db8:1:3::1'],
+  ]
+
+  for (const [what, ...addresses] of SAME) {
+    test(`${what} is one, whatever way it is written`, () => {
+      assert.equal(new Set(addresses.map(networkOf)).size, 1, addresses.map(networkOf).join(' '))
+    })
+  }
+
+  test('and each of these is another', () => {
+    assert.equal(new Set(SAME.map(([, address]) => networkOf(address!))).size, SAME.length)
+  })
+
+  test('is plain to read for addresses, and short for whatever else a header may hold', () => {
+    assert.equal(networkOf('192.0.2.1'), '192.0.2.1')
+    assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+    const long = networkOf('x'.repeat(10_000))
+    assert.ok(long.length < 30 && !long.includes('xxx'))
+    assert.notEqual(networkOf('x'.repeat(10_001)), long)
+  })
+
+  test('of any text it is some text that PostgreSQL takes', () => {
+    const address = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.ipV4(),
+      fc.ipV6(),
+      fc.ipV4Extended(),
+      fc.ipV6().map((one) => `[${one}]:1`),
+      fc.ipV6().map((one) => `${one}%zone`),
+    )
+    fc.assert(
+      fc.property(address, (one) => {
+        const network = networkOf(one)
+        assert.match(network, /^[\x20-\x7e]{1,50}$/)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('two addresses of a /64 are one, two that differ before it are not', () => {
+    const groups = fc.array(fc.nat({ max: 0xffff }), { minLength: 8, maxLength: 8 })
+    const text = (all: readonly number[]): string => all.map((group) => group.toString(16)).join(':')
+    const host = fc.array(fc.nat({ max: 0xffff }), { minLength: 4, maxLength: 4 })
+    fc.assert(
+      fc.property(groups, host, fc.nat({ max: 63 }), (one, other, bit) => {
+        // Not among those that stand for IPv4 addresses.
+        one[0] = 0x2000 | (one[0]! & 0x1fff)
+        assert.equal(networkOf(text(one)), networkOf(text([...one.slice(0, 4), ...other])))
+        const flipped = one.slice()
+        flipped[bit >> 4]! ^= 1 << (bit & 15)
+        assert.notEqual(networkOf(text(one)), networkOf(text(flipped)))
+      }),
+    )
+  })
+})
+
+describe('the settings of limits', () => {
+  const NAMES = ['RATE_LIMIT_LOGIN', 'RATE_LIMIT_REGISTER', 'RATE_LIMIT_PASSWORD_RESET'] as const
+
+  test('are requests in seconds, and 0 for none', () => {
+    assert.deepEqual(parse({}).limits, {
+      login: { most: 30, seconds: 60 },
+      register: { most: 30, seconds: 60 },
+      passwordReset: { most: 10, seconds: 60 },
+    })
+    const given = parse({
+      RATE_LIMIT_LOGIN: '0',
+      RATE_LIMIT_REGISTER: '1/86400',
+      RATE_LIMIT_PASSWORD_RESET: '9999/1',
+    })
+    assert.deepEqual(given.limits, {
+      login: null,
+      register: { most: 1, seconds: 86_400 },
+      passwordReset: { most: 9999, seconds: 1 },
+    })
+  })
+
+  test('that mean nothing stop the start, and are named', () => {
+    const bad = [
+      '30',
+      '30/',
+      '/60',
+      '0/60',
+      '30/0',
+      '-1/60',
+      '1.5/60',
+      '30/60s',
+      '30 / 60',
+      'none',
+      '10000/1',
+      '1/100000',
+      '00',
+    ]
+    for (const name of NAMES)
+      for (const value of bad)
+        assert.throws(
+          () => parse({ [name]: value }),
+          (error) =>
+            error instanceof SettingsError && error.problems.some((line) => line.startsWith(`${name}: `)),
+          `${name}=${value}`,
+        )
+  })
+})
