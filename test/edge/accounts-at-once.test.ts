@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import { until } from '../until.ts'
+import { castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
+import { type Account, type Answered, cuttableLine, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+
+/** What changes an account counts on every edge process at once, while its tokens have not expired. */
+
+const { api, url, query } = await edgeAndDatabase()
+// A second edge process on the same database, which hears of changes by NOTIFY alone.
+const other = await startEdge(url)
+const { admin, moderator, newcomer } = await castOf(api)
+const USERS = '/api/v1/auth/users'
+const change = (id: number, what: string): Promise<Answered> =>
+  api.call('PATCH', `${USERS}/${id}/${what}`, { token: admin.token })
+
+/** The ms until the other process answers so. What it knows unasked lasts for 5 s: this is less. */
+async function seen(what: string, holds: () => Promise<boolean>): Promise<number> {
+  const startedAt = performance.now()
+  await until(what, holds, 2_000)
+  return performance.now() - startedAt
+}
+const refused = (token: string) =>
+  seen('the token is refused', async () => (await me(other, token)).status === 401)
+
+/** Somebody whom both processes know. */
+async function known(): Promise<Account> {
+  const account = await newcomer()
+  for (const edge of [api, other]) assert.equal((await me(edge, account.token)).status, 200)
+  return account
+}
+
+test('a deactivation shows in the other process within 50 ms', async () => {
+  const times: number[] = []
+  for (let round = 0; round < 9; round++) {
+    const victim = await known()
+    assert.equal((await change(victim.id, 'deactivate')).status, 200)
+    times.push(await refused(victim.token))
+  }
+  // The machine may have other things to do now and then, but not in most rounds.
+  const median = times.sort((a, b) => a - b)[4]!
+  assert.ok(median < 50, `${times.map(Math.round)} ms`)
+})
+
+test('an activation does, too', async () => {
+  const victim = await known()
+  await change(victim.id, 'deactivate')
+  await refused(victim.token)
+  assert.equal((await change(victim.id, 'activate')).status, 200)
+  const { access_token } = (await login(other, victim.email)).json
+  assert.equal((await me(other, access_token)).status, 200)
+  assert.equal((await me(other, victim.token)).status, 401, 'but no session is alive again')
+})
+
+test('a deletion bites', async () => {
+  const victim = await known()
+  assert.equal((await api.call('DELETE', `${USERS}/${victim.id}`, { token: admin.token })).status, 204)
+  assert.equal((await me(api, victim.token)).status, 401, 'where it was done, with the answer')
+  await refused(victim.token)
+})
+
+test('a role counts, up and down', async () => {
+  const { id, token } = await known()
+  const list = () => other.get(USERS, { token })
+  assert.equal((await list()).status, 403)
+  await change(id, 'role?role=moderator')
+  await seen('it may list', async () => (await list()).status === 200)
+  await change(id, 'role?role=user')
+  await seen('it may not', async () => (await list()).status === 403)
+})
+
+test('an admin who is demoted can do no more, though the token says admin', async () => {
+  const { id, email } = await known()
+  await change(id, 'role?role=admin')
+  const { access_token: token } = (await login(api, email)).json
+  const act = () => other.call('PATCH', `${USERS}/${moderator.id}/activate`, { token })
+  await seen('it may', async () => (await act()).status === 200)
+  await change(id, 'role?role=user')
+  await seen('it may not', async () => (await act()).status === 403)
+})
+
+test('a session that is ended takes its access token along, and no other of the account', async () => {
+  const { email, token, refresh: cookie } = await known()
+  const { access_token: kept } = (await login(api, email)).json
+  assert.equal((await me(other, kept)).status, 200)
+  const path = `/api/v1/auth/sessions/${sessionOf(token)}`
+  assert.equal((await api.call('DELETE', path, { token: kept })).status, 204)
+  await refused(token)
+  assert.equal((await refresh(other, cookie)).status, 401)
+  assert.equal((await me(other, kept)).status, 200)
+})
+
+test('a changed password ends all other sessions, and keeps the one that changed it', async () => {
+  const { email, token } = await known()
+  const { access_token: elsewhere } = (await login(other, email)).json
+  assert.equal((await me(other, elsewhere)).status, 200)
+  const json = { current_password: PASSWORD, new_password: 'another password' }
+  assert.equal((await api.post('/api/v1/auth/change-password', { token, json })).status, 200)
+  await refused(elsewhere)
+  assert.equal((await me(other, token)).status, 200)
+})
+
+test('a replayed refresh token ends the access tokens of its session', async () => {
+  const { refresh: cookie, token } = await known()
+  const next = await refresh(api, cookie)
+  assert.equal((await me(other, next.json.access_token)).status, 200)
+  assert.equal((await refresh(api, cookie)).status, 401)
+  await refused(next.json.access_token)
+  await refused(token)
+})
+
+test('a new name shows', async () => {
+  const { id, token } = await known()
+  await api.call('PATCH', `${USERS}/${id}?full_name=Grace`, { token })
+  await seen('the name', async () => (await me(other, token)).json.full_name === 'Grace')
+})
+
+test('a logout leaves the access token as it is: that runs out by itself', async () => {
+  const { token, refresh: cookie } = await known()
+  await api.post('/api/v1/auth/logout', { token })
+  assert.equal((await refresh(other, cookie)).status, 401)
+  for (const edge of [api, other]) assert.equal((await me(edge, token)).status, 200)
+})
+
+test('to be known costs no query: with the database cut off, /auth/me still answers, for 5 s', async () => {
+  const line = await cuttableLine(url)
+  const edge = await startEdge(line.url)
+  const { token, id } = await newcomer()
+  assert.equal((await me(edge, token)).status, 200)
+  await line.cut()
+  // Time stands still: what the loop below takes does not count.
+  mock.timers.enable({ apis: ['Date'], now: Date.now() })
+  try {
+    for (let i = 0; i < 200; i++) {
+      const answer = await me(edge, token)
+      assert.deepEqual([answer.status, answer.json.id], [200, id])
+    }
+    mock.timers.tick(5_001)
+    assert.equal((await me(edge, token)).status, 503, 'nor is it believed for ever')
+  } finally {
+    mock.timers.reset()
+    await line.restore()
+  }
+})
+
+test('what changed while the connection was down is known after it', async () => {
+  const line = await cuttableLine(url)
+  const edge = await startEdge(line.url)
+  const victim = await newcomer()
+  assert.equal((await me(edge, victim.token)).status, 200)
+  await line.cut()
+  await change(victim.id, 'deactivate')
+  await line.restore()
+  await until('it is refused', async () => (await me(edge, victim.token)).status === 401, 4_000)
+})
+
+test('a reading that was under way when the account changed is not kept', async () => {
+  // What is read before the commit is what was before it, and may be there only after it.
+  for (let round = 0; round < 10; round++) {
+    const victim = await newcomer()
+    const reading = Promise.all(Array.from({ length: 5 }, () => me(other, victim.token)))
+    await Promise.all([reading, change(victim.id, 'deactivate')])
+    await refused(victim.token)
+  }
+  const rows = await query('select count(*)::int as n from session where ended_at is not null')
+  assert.ok((rows[0]!.n as number) >= 10)
+})

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
+
+/** What tests of accounts have in common. */
+
+export interface Cast {
+  readonly admin: Account
+  readonly moderator: Account
+  readonly user: Account
+  /** Another account of the role user. */
+  newcomer(): Promise<Account>
+}
+
+/** One account of each role, on an empty database. */
+export async function castOf(api: Api): Promise<Cast> {
+  let count = 0
+  const newcomer = (): Promise<Account> => api.register(`user${++count}@example.com`)
+  const admin = await api.register('admin@example.com')
+  const moderator = await api.register('moderator@example.com')
+  const promoted = await api.call('PATCH', `/api/v1/auth/users/${moderator.id}/role?role=moderator`, {
+    token: admin.token,
+  })
+  assert.equal(promoted.status, 200)
+  return { admin, moderator, user: await newcomer(), newcomer }
+}
+
+export const login = (api: Api, username: string, password = PASSWORD): Promise<Answered> =>
+  api.post('/api/v1/auth/token', { form: { username, password } })
+
+export const refresh = (api: Api, token: string): Promise<Answered> =>
+  api.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
+
+export const me = (api: Api, token: string): Promise<Answered> => api.get('/api/v1/auth/me', { token })
+
+/** The session that an access token belongs to. */
+export function sessionOf(token: string): string {
+  return JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).sid
+}
+
+export function assertRefused(answer: Answered, status: number, detail: string, what?: string): void {
+  assert.deepEqual([answer.status, answer.json], [status, { detail }], what)
+  assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, what)
+  assert.deepEqual(answer.cookies, [], what)
+}

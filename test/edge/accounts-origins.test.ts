@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertRefused } from './accounts-help.ts'
+import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+
+/** Signing in gives cookies to whoever calls: a page of another site may not have its visitors signed in. */
+
+const ALLOWED = 'https://app.example.com'
+const { api, url, query } = await edgeAndDatabase({ env: { CORS_ORIGINS: ALLOWED } })
+const behind = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://mill.example.com/base' } })
+await api.register('admin@example.com')
+let count = 0
+type Headers = Record<string, string>
+
+const WAYS = {
+  login: (headers: Headers, edge = api) =>
+    edge.post('/api/v1/auth/token', { headers, form: { username: 'admin@example.com', password: PASSWORD } }),
+  registration: (headers: Headers, edge = api) =>
+    edge.post('/api/v1/auth/register', {
+      headers,
+      json: { email: `new${++count}@example.com`, password: PASSWORD },
+    }),
+}
+
+const foreign: readonly Headers[] = [
+  { origin: 'https://evil.example' },
+  { origin: 'null' },
+  { origin: `http://127.0.0.1:${api.port + 1}` },
+  { origin: `http://127.0.0.1.evil.example:${api.port}` },
+  { origin: `https://app.example.com.evil.example` },
+  { origin: 'http://app.example.com' },
+  { 'sec-fetch-site': 'cross-site' },
+  { origin: 'https://evil.example', 'sec-fetch-site': 'same-origin' },
+  { origin: 'https://evil.example', authorization: 'Bearer x' },
+]
+const own: readonly Headers[] = [
+  {},
+  { origin: `http://127.0.0.1:${api.port}` },
+  { origin: ALLOWED },
+  { origin: ALLOWED, 'sec-fetch-site': 'cross-site' },
+  { 'sec-fetch-site': 'same-origin' },
+  { 'sec-fetch-site': 'same-site' },
+  { 'sec-fetch-site': 'none' },
+]
+
+for (const [name, call] of Object.entries(WAYS)) {
+  test(`a ${name} from a page of another site is 403, without a cookie or a trace`, async () => {
+    const before = await query(
+      'select (select count(*) from account) as a, (select count(*) from session) as s',
+    )
+    for (const headers of foreign) {
+      const what = JSON.stringify(headers)
+      assertRefused(
+        await call(headers),
+        403,
+        'A request from another site may not use the session cookie',
+        what,
+      )
+    }
+    const after = await query(
+      'select (select count(*) from account) as a, (select count(*) from session) as s',
+    )
+    assert.deepEqual(after, before)
+    assert.deepEqual(await query('select 1 from login_failure'), [])
+  })
+
+  test(`a ${name} from our own pages, from allowed ones and from programs gets both cookies`, async () => {
+    for (const headers of own) {
+      const answer = await call(headers)
+      assert.equal(answer.status, 200, JSON.stringify(headers))
+      assert.equal(answer.cookies.length, 2)
+      const allowed = headers.origin === ALLOWED ? ALLOWED : undefined
+      assert.equal(answer.headers['access-control-allow-origin'], allowed)
+    }
+  })
+
+  test(`a ${name} behind a proxy comes from the public address, and from no other`, async () => {
+    assert.equal((await call({ origin: 'https://mill.example.com' }, behind)).status, 200)
+    assert.equal((await call({ origin: ALLOWED }, behind)).status, 403)
+  })
+}
+
+test('a foreign page can not spend the attempts of an address either', async () => {
+  for (let i = 0; i < 6; i++) {
+    const form = { username: 'admin@example.com', password: 'a wrong guess' }
+    const headers = { origin: 'https://evil.example' }
+    assert.equal((await api.post('/api/v1/auth/token', { headers, form })).status, 403)
+  }
+  assert.equal((await WAYS.login({})).status, 200)
+})
+
+test('routes that use no cookie are open to every page', async () => {
+  const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  for (const [path, json, status] of [
+    ['verify-email', { token: 'x' }, 400],
+    ['password-reset/confirm', { token: 'x', new_password: PASSWORD }, 400],
+    ['password-reset/request', { email: 'nobody@example.com' }, 200],
+  ] as const)
+    assert.equal((await api.post(`/api/v1/auth/${path}`, { headers, json })).status, status, path)
+})

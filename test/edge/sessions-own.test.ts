@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
+import { edgeAndDatabase, PASSWORD } from './harness.ts'
+
+/** The sessions that an account sees and ends, and its change of password. */
+
+const { api, query } = await edgeAndDatabase()
+const { admin, newcomer } = await castOf(api)
+const SESSIONS = '/api/v1/auth/sessions'
+const list = (token: string) => api.get(SESSIONS, { token })
+const end = (id: string, token: string) => api.call('DELETE', `${SESSIONS}/${id}`, { token })
+const change = (token: string, current_password: string, new_password: string) =>
+  api.post('/api/v1/auth/change-password', { token, json: { current_password, new_password } })
+const MISSING = 'Session not found'
+
+test('the sessions of the caller: where from, since when, which one is this', async () => {
+  const { email, token } = await newcomer()
+  await api.post('/api/v1/auth/token', {
+    form: { username: email, password: PASSWORD },
+    headers: { 'user-agent': 'a phone' },
+  })
+  const answer = await list(token)
+  assert.equal(answer.status, 200)
+  const [phone, own] = answer.json
+  const fields = ['address', 'created_at', 'expires_at', 'id', 'is_current', 'last_used_at', 'user_agent']
+  for (const session of answer.json) assert.deepEqual(Object.keys(session).sort(), fields)
+  assert.deepEqual([phone.user_agent, phone.is_current, phone.address], ['a phone', false, '127.0.0.1'])
+  assert.deepEqual([own.user_agent, own.is_current, own.id], [null, true, sessionOf(token)])
+  assert.ok(Date.parse(own.expires_at) - Date.parse(own.created_at) > 13 * 86_400_000)
+})
+
+test('only those of the caller, and only those that are alive; the last used comes first', async () => {
+  const account = await newcomer()
+  const logins = [await login(api, account.email), await login(api, account.email)]
+  await api.post('/api/v1/auth/logout', { token: logins[0]!.json.access_token })
+  const ids = async () => (await list(account.token)).json.map(({ id }: { id: string }) => id)
+  const [first, last] = [sessionOf(account.token), sessionOf(logins[1]!.json.access_token)]
+  assert.deepEqual(await ids(), [last, first])
+  await refresh(api, account.refresh)
+  assert.deepEqual(await ids(), [first, last])
+  await query(`update refresh_token set expires_at = now() where session_id = $1`, [last])
+  assert.deepEqual(await ids(), [first])
+})
+
+test('a user agent of any length is kept in part', async () => {
+  const { email, token } = await newcomer()
+  const form = { username: email, password: PASSWORD }
+  await api.post('/api/v1/auth/token', { form, headers: { 'user-agent': 'x'.repeat(2000) } })
+  assert.equal((await list(token)).json[0].user_agent, 'x'.repeat(300))
+})
+
+test('a session is ended at once, its access token too; the others go on', async () => {
+  const { email, token } = await newcomer()
+  const elsewhere = await login(api, email)
+  const answer = await end(sessionOf(elsewhere.json.access_token), token)
+  assert.deepEqual([answer.status, answer.text], [204, ''])
+  assertRefused(await me(api, elsewhere.json.access_token), 401, 'Not authenticated')
+  assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
+  assert.equal((await list(token)).json.length, 1)
+  assertRefused(await end(sessionOf(elsewhere.json.access_token), token), 404, MISSING)
+})
+
+test('one may end the session that one uses', async () => {
+  const { token } = await newcomer()
+  assert.equal((await end(sessionOf(token), token)).status, 204)
+  assert.equal((await list(token)).status, 401)
+})
+
+test('of others, unknown, or no id at all: the same 404, and nothing has happened', async () => {
+  const [one, two] = [await newcomer(), await newcomer()]
+  for (const id of [sessionOf(two.token), randomUUID(), 'x', '1', `${sessionOf(one.token)}0`]) {
+    assertRefused(await end(id, one.token), 404, MISSING, id)
+    assertRefused(await end(id, admin.token), 404, MISSING, id)
+  }
+  for (const { token } of [one, two]) assert.equal((await me(api, token)).status, 200)
+})
+
+test('without a credential it is 401', async () => {
+  for (const answer of [
+    await api.get(SESSIONS),
+    await api.call('DELETE', `${SESSIONS}/${randomUUID()}`),
+    await api.post('/api/v1/auth/change-password', { json: {} }),
+  ])
+    assertRefused(answer, 401, 'Not authenticated')
+})
+
+test('a page of another site ends no session and changes no password', async () => {
+  const { token } = await newcomer()
+  const headers = { cookie: `millrace_session=${token}`, origin: 'https://evil.example' }
+  const ended = await api.call('DELETE', `${SESSIONS}/${sessionOf(token)}`, { headers })
+  const json = { current_password: PASSWORD, new_password: 'another password' }
+  const changed = await api.post('/api/v1/auth/change-password', { headers, json })
+  assert.deepEqual([ended.status, changed.status], [403, 403])
+  assert.equal((await me(api, token)).status, 200)
+})
+
+test('a password is changed by who knows it: the new one counts, every other session ends', async () => {
+  const { email, token, refresh: cookie } = await newcomer()
+  const elsewhere = await login(api, email)
+  const answer = await change(token, PASSWORD, 'another password')
+  assert.deepEqual([answer.status, Object.keys(answer.json)], [200, ['detail']])
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal((await login(api, email)).status, 401)
+  assert.equal((await login(api, email, 'another password')).status, 200)
+  assert.equal((await me(api, elsewhere.json.access_token)).status, 401)
+  assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
+  assert.equal((await me(api, token)).status, 200)
+  assert.equal((await refresh(api, cookie)).status, 200, 'the one that changed it goes on')
+})
+
+test('a wrong current password is 400, a new one that is none 422, and nothing changes', async () => {
+  const { email, token } = await newcomer()
+  assertRefused(
+    await change(token, 'wrong password', 'another password'),
+    400,
+    'The current password is not correct',
+  )
+  for (const [current, next, field] of [
+    [PASSWORD, '1234567', 'new_password'],
+    [PASSWORD, 'x'.repeat(1025), 'new_password'],
+    ['', 'another password', 'current_password'],
+    ['x'.repeat(1025), 'another password', 'current_password'],
+  ] as const) {
+    const answer = await change(token, current, next)
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['body', field]])
+  }
+  assert.equal((await login(api, email)).status, 200)
+})
+
+test('guessing the current password locks the account, also for its login: 403', async () => {
+  const { email, token } = await newcomer()
+  for (let i = 0; i < 5; i++) assert.equal((await change(token, 'a guess', 'another password')).status, 400)
+  const locked = 'This account is locked after too many failed logins; try again later'
+  assertRefused(await change(token, PASSWORD, 'another password'), 403, locked)
+  assertRefused(await login(api, email), 403, locked)
+  assert.equal((await me(api, token)).status, 200, 'who is in stays in')
+})
+
+test('of two changes at once from one password one counts', async () => {
+  const { email, token } = await newcomer()
+  const wanted = ['first password', 'other password']
+  const answers = await Promise.all(wanted.map((next) => change(token, PASSWORD, next)))
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400])
+  const won = wanted[answers.findIndex(({ status }) => status === 200)]!
+  assert.equal((await login(api, email, won)).status, 200)
+})

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { assertRefused, login } from './accounts-help.ts'
+import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
+
+/** There is always an active admin, whatever is asked for, and whatever is asked for at once. */
+
+const { api, url, query } = await edgeAndDatabase()
+const other = await startEdge(url)
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const admin = await api.register('admin@example.com')
+const user = await api.register('user@example.com')
+const DETAIL = 'This is the last active admin; make another account admin first'
+
+const WAYS = {
+  demote: (edge: Api, id: number, token: string) =>
+    edge.call('PATCH', `/api/v1/auth/users/${id}/role?role=moderator`, { token }),
+  deactivate: (edge: Api, id: number, token: string) =>
+    edge.call('PATCH', `/api/v1/auth/users/${id}/deactivate`, { token }),
+  delete: (edge: Api, id: number, token: string) =>
+    edge.call('DELETE', `/api/v1/auth/users/${id}`, { token }),
+} satisfies Record<string, (edge: Api, id: number, token: string) => Promise<Answered>>
+type Way = keyof typeof WAYS
+const ways = Object.keys(WAYS) as Way[]
+
+const admins = () => query(`select id from account where role = 'admin' and is_active order by id`)
+
+for (const way of ways) {
+  test(`the last active admin can't ${way} itself: 409, and nothing has changed`, async () => {
+    assertRefused(await WAYS[way](api, admin.id, admin.token), 409, DETAIL)
+    assert.deepEqual(await admins(), [{ id: admin.id }])
+    const { json, status } = await api.get('/api/v1/auth/me', { token: admin.token })
+    assert.deepEqual([status, json.role, json.is_active], [200, 'admin', true])
+    assert.equal((await login(api, admin.email)).status, 200)
+  })
+}
+
+test('nor can anybody without authentication do it', async () => {
+  for (const way of ways) assertRefused(await WAYS[way](none, admin.id, ''), 409, DETAIL)
+})
+
+test('an admin who is inactive is no help, one who is active is', async () => {
+  await query(`update account set role = 'admin', is_active = false where id = $1`, [user.id])
+  for (const way of ways) assertRefused(await WAYS[way](api, admin.id, admin.token), 409, DETAIL)
+  await api.call('PATCH', `/api/v1/auth/users/${user.id}/activate`, { token: admin.token })
+  assert.equal((await WAYS.deactivate(api, user.id, admin.token)).status, 200)
+  await api.call('PATCH', `/api/v1/auth/users/${user.id}/activate`, { token: admin.token })
+  assert.equal((await WAYS.demote(api, user.id, admin.token)).json.role, 'moderator')
+})
+
+test('to make an admin an admin, or to change other things of it, is no loss of one', async () => {
+  const role = await api.call('PATCH', `/api/v1/auth/users/${admin.id}/role?role=admin`, {
+    token: admin.token,
+  })
+  assert.deepEqual([role.status, role.json.role], [200, 'admin'])
+  const active = await api.call('PATCH', `/api/v1/auth/users/${admin.id}/activate`, { token: admin.token })
+  assert.equal(active.status, 200)
+  const name = await api.call('PATCH', `/api/v1/auth/users/${admin.id}?full_name=Last`, {
+    token: admin.token,
+  })
+  assert.equal(name.status, 200)
+})
+
+/** As many fresh admins, and nobody else who is one. */
+async function freshAdmins(count: number): Promise<{ id: number; token: string }[]> {
+  const rows = await query(
+    `insert into account (email, password_hash, role)
+     select gen_random_uuid() || '@example.com', 'x', 'admin' from generate_series(1, $1) returning id`,
+    [count],
+  )
+  const ids = rows.map(({ id }) => id as number)
+  await query(`update account set role = 'user' where role = 'admin' and not (id = any($1))`, [ids])
+  return Promise.all(
+    ids.map(async (id) => ({
+      id,
+      token: await api.serving.edge.accounts.sign({ id, role: 'admin' }, randomUUID()),
+    })),
+  )
+}
+
+for (const first of ways) {
+  test(`two admins do it to each other at once (${first} and each way): one stays, 409 to the other`, async () => {
+    for (const second of ways) {
+      const outcomes: number[] = []
+      for (let round = 0; round < 8; round++) {
+        const [one, two] = (await freshAdmins(2)) as [{ id: number; token: string }, typeof admin]
+        // Known to both processes, so that neither has anything to read first.
+        await Promise.all([one, two].flatMap(({ token }) => [api, other].map((edge) => warm(edge, token))))
+        const answers = await Promise.all([
+          WAYS[first](api, two.id, one.token),
+          WAYS[second](other, one.id, two.token),
+        ])
+        const done = answers.filter(({ status }) => status < 300)
+        const refused = answers.find(({ status }) => status >= 300)!
+        assert.equal(done.length, 1, `${first}/${second}: ${answers.map(({ status }) => status)}`)
+        // Whose own loss was known by then is no admin, or nobody, any more.
+        assert.ok([409, 403, 401].includes(refused.status), refused.text)
+        outcomes.push(refused.status)
+        assert.equal((await admins()).length, 1)
+      }
+      assert.ok(outcomes.includes(409), `${first}/${second} met at least once: ${outcomes}`)
+    }
+  })
+}
+
+const warm = (edge: Api, token: string): Promise<Answered> => edge.get('/api/v1/auth/me', { token })
+
+test('many admins who all leave at once: the last one stays', async () => {
+  for (let round = 0; round < 6; round++) {
+    const all = await freshAdmins(6)
+    await Promise.all(all.flatMap(({ token }) => [warm(api, token), warm(other, token)]))
+    const answers = await Promise.all(
+      all.map(({ id, token }, i) => WAYS[ways[(i + round) % 3]!](i % 2 ? api : other, id, token)),
+    )
+    assert.deepEqual(
+      answers.map(({ status }) => status).filter((status) => status >= 300),
+      [409],
+    )
+    assert.equal((await admins()).length, 1)
+  }
+})
