@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { createHmac, generateKeyPairSync, randomBytes, randomUUID, sign } from 'node:crypto'
+import { test } from 'node:test'
+import { EncryptJWT, type JWTPayload, SignJWT } from 'jose'
+import { insertMailedToken } from '../../sql/accounts.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
+import { type Answered, edgeAndDatabase, SECRET, startEdge } from './harness.ts'
+
+/** What a forger, a thief, or somebody with another kind of token may try: all of it is 401, and harms nobody. */
+
+const { api, url, db } = await edgeAndDatabase()
+const { admin, user, newcomer } = await castOf(api)
+// Another deployment on the same key and database, by a mistake that is easily made.
+const namesake = await startEdge(url, { env: { PROJECT_NAME: 'mill' } })
+
+const encode = (value: object | string): string =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+const now = (): number => Math.floor(Date.now() / 1000)
+const good = (): JWTPayload => ({
+  iss: 'millrace',
+  aud: 'millrace',
+  sub: String(admin.id),
+  sid: sessionOf(admin.token),
+  role: 'admin',
+  jti: randomUUID(),
+  iat: now(),
+  exp: now() + 60,
+})
+
+/** Signs header and claims with the key of this deployment, whatever they say. */
+function forge(claims: unknown, header: object = { alg: 'HS256' }, key = SECRET): string {
+  const head = `${encode(header)}.${encode(claims as object)}`
+  return `${head}.${createHmac('sha256', key).update(head).digest('base64url')}`
+}
+
+/** Tries a token as a bearer token and as the session's cookie. */
+async function assertNobody(token: string, what: string): Promise<void> {
+  const answers: Answered[] = [
+    await me(api, token),
+    await api.get('/api/v1/auth/me', { headers: { cookie: `millrace_session=${token}` } }),
+    await api.get('/api/v1/auth/users', { token }),
+  ]
+  for (const answer of answers) {
+    assert.deepEqual([answer.status, answer.json], [401, { detail: 'Not authenticated' }], what)
+    assert.equal(answer.headers['www-authenticate'], 'Bearer', what)
+  }
+}
+
+test('the forger works: what is refused below is refused for what is wrong with it', async () => {
+  assert.equal((await me(api, forge(good()))).json.id, admin.id)
+})
+
+test('algorithm none, in any spelling, with and without a signature', async () => {
+  const [, , signature] = admin.token.split('.')
+  for (const alg of ['none', 'None', 'NONE', 'nOnE', '', null]) {
+    const head = `${encode({ alg })}.${encode(good())}`
+    for (const end of ['', '.', `.${signature}`]) await assertNobody(`${head}${end}`, `${alg} ${end}`)
+    await assertNobody(forge(good(), { alg }), `${alg}, well signed`)
+  }
+})
+
+test('any other algorithm, though the signature is good', async () => {
+  const key = new TextEncoder().encode(SECRET.padEnd(64, '.'))
+  for (const alg of ['HS384', 'HS512'])
+    await assertNobody(await new SignJWT(good()).setProtectedHeader({ alg }).sign(key), alg)
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const ed = generateKeyPairSync('ed25519')
+  for (const [alg, pair] of [
+    ['RS256', rsa],
+    ['PS256', rsa],
+    ['ES256', ec],
+    ['EdDSA', ed],
+  ] as const) {
+    const jwk = pair.publicKey.export({ format: 'jwk' })
+    for (const more of [{}, { jwk }, { jku: 'https://evil.example/keys' }, { kid: '../../dev/null' }]) {
+      const token = await new SignJWT(good()).setProtectedHeader({ alg, ...more }).sign(pair.privateKey)
+      await assertNobody(token, `${alg} ${Object.keys(more)}`)
+    }
+  }
+})
+
+test('a header that says one algorithm, and a signature made by another', async () => {
+  for (const alg of ['RS256', 'ES256', 'HS384', 'HS512', 'hs256', 'HS256 ', 'A256GCM'])
+    await assertNobody(forge(good(), { alg }), alg)
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const head = `${encode({ alg: 'HS256' })}.${encode(good())}`
+  const signature = sign('sha256', Buffer.from(head), privateKey).toString('base64url')
+  await assertNobody(`${head}.${signature}`, 'an RSA signature')
+  const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string
+  await assertNobody(forge(good(), { alg: 'HS256' }, pem), 'a public key as the secret')
+  await assertNobody(forge(good(), { alg: 'RS256' }, pem), 'and called by its own name')
+})
+
+test('a key that comes with the token, or headers that ask to be understood', async () => {
+  const k = randomBytes(32)
+  const jwk = { kty: 'oct', k: k.toString('base64url') }
+  await assertNobody(forge(good(), { alg: 'HS256', jwk }, k.toString()), 'jwk')
+  await assertNobody(forge(good(), { alg: 'HS256', crit: ['exp'] }), 'crit')
+  await assertNobody(forge(good(), { alg: 'HS256', crit: ['b64'], b64: false }), 'b64')
+})
+
+test('the key of another deployment, an empty one, or one that is nearly ours', async () => {
+  for (const key of [randomBytes(32).toString('hex'), '', ' ', `${SECRET} `, SECRET.slice(0, -1), 'secret'])
+    await assertNobody(forge(good(), { alg: 'HS256' }, key), key)
+})
+
+test('an encrypted token, though by our own key', async () => {
+  const key = Buffer.alloc(32, SECRET)
+  const token = await new EncryptJWT(good()).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(key)
+  await assertNobody(token, 'JWE')
+})
+
+test('expired, not yet valid, of another issuer or audience', async () => {
+  const wrong: readonly JWTPayload[] = [
+    { exp: now() - 1 },
+    { exp: now() },
+    { exp: 0 },
+    { exp: -now() },
+    { nbf: now() + 60 },
+    { iss: 'mill' },
+    { iss: '' },
+    { iss: 'Millrace' },
+    { aud: 'mill' },
+    { aud: '' },
+    { aud: [] },
+    { aud: ['mill', 'other'] },
+  ]
+  for (const claims of wrong) await assertNobody(forge({ ...good(), ...claims }), JSON.stringify(claims))
+  assert.equal((await me(api, forge({ ...good(), nbf: now() - 1 }))).status, 200)
+})
+
+test('a token of another project on the same key, and ours with it', async () => {
+  const answer = await login(namesake, user.email)
+  assert.equal((await me(namesake, answer.json.access_token)).status, 200)
+  await assertNobody(answer.json.access_token, 'theirs')
+  assert.equal((await me(namesake, user.token)).status, 401)
+})
+
+test('a claim that is missing', async () => {
+  for (const name of ['iss', 'aud', 'sub', 'sid', 'exp']) {
+    const { [name]: _, ...claims } = good()
+    await assertNobody(forge(claims), name)
+  }
+  await assertNobody(forge({}), 'all of them')
+})
+
+test('a claim of another type, or claims that are no object', async () => {
+  const sid = sessionOf(admin.token)
+  for (const claims of [
+    { sub: admin.id },
+    { sub: [String(admin.id)] },
+    { sub: { id: admin.id } },
+    { sub: true },
+    { sub: null },
+    { sub: '' },
+    { sub: '0' },
+    { sub: '-1' },
+    { sub: `${admin.id}.0` },
+    { sub: ` ${admin.id}` },
+    { sub: `0x${admin.id}` },
+    { sub: `${admin.id} or 1=1` },
+    { sub: `${2 ** 31}` },
+    { sub: '4711' },
+    { sid: 1 },
+    { sid: null },
+    { sid: '' },
+    { sid: [sid] },
+    { sid: `${sid}'` },
+    { exp: String(now() + 60) },
+    { exp: null },
+    { exp: [now() + 60] },
+    { nbf: 'now' },
+    { iss: ['millrace'] },
+  ])
+    await assertNobody(forge({ ...good(), ...claims }), JSON.stringify(claims))
+  for (const claims of ['text', '"text"', '[]', 'null', '1', '{', '\xff\xfe'])
+    await assertNobody(forge(claims), claims)
+})
+
+test('cut short or changed anywhere', async () => {
+  const { token } = user
+  for (let length = 0; length < token.length; length += 7) {
+    if (length > 0) await assertNobody(token.slice(0, length), `the first ${length}`)
+    const other = token[length] === 'A' ? 'B' : 'A'
+    // The last character of a part may hold bits that mean nothing; these are not the last.
+    const changed = `${token.slice(0, length)}${other}${token.slice(length + 1)}`
+    if (token[length] !== '.' && token[length + 1] !== '.' && length < token.length - 1)
+      assert.equal((await me(api, changed)).status, 401, `another character ${length}`)
+  }
+  assert.equal((await me(api, token)).status, 200)
+})
+
+test('longer than any token is, up to what a request may hold, and beyond', async () => {
+  for (const length of [1_000, 3_000]) await assertNobody('a'.repeat(length), `${length}`)
+  await assertNobody(`${admin.token}${'A'.repeat(2_000)}`, 'ours and more')
+  await assertNobody(`${admin.token}.${'A'.repeat(2_000)}`, 'a fourth part')
+  await assertNobody(forge({ ...good(), iss: 'x'.repeat(1_500) }), 'a long claim')
+  await assertNobody('.'.repeat(2_000), 'nothing but parts')
+  const flood = await me(api, 'a'.repeat(100_000)).then(
+    ({ status }) => status,
+    () => 'cut off',
+  )
+  assert.ok(flood === 431 || flood === 'cut off', String(flood))
+  assert.equal((await me(api, user.token)).status, 200)
+})
+
+test('other kinds of token are no access token', async () => {
+  const id = uuidv7()
+  const reset = mailedTokenOf(SECRET, 'reset', id)
+  await db.one(insertMailedToken(id, admin.id, 'reset', digestOf(reset), 60))
+  for (const [what, token] of Object.entries({
+    reset,
+    verify: mailedTokenOf(SECRET, 'verify', id),
+    invite: inviteTokenOf(SECRET, 1, admin.email),
+    refresh: admin.refresh,
+    digest: digestOf(admin.refresh).toString('base64url'),
+    session: sessionOf(admin.token),
+    id: String(admin.id),
+    secret: SECRET.replaceAll(/[ ,]/g, '.'),
+  }))
+    await assertNobody(token, what)
+})
+
+test('an access token is no other kind of token, and no kind is another', async () => {
+  const { token, refresh: cookie } = await newcomer()
+  const id = uuidv7()
+  const [reset, verify] = (['reset', 'verify'] as const).map((kind) => mailedTokenOf(SECRET, kind, id))
+  await db.one(insertMailedToken(id, user.id, 'reset', digestOf(reset!), 60))
+  const invite = inviteTokenOf(SECRET, 1, user.email)
+  for (const value of [token, reset!, verify!, invite]) assert.equal((await refresh(api, value)).status, 401)
+  const post = async (path: string, json: object) => (await api.post(`/api/v1/auth/${path}`, { json })).status
+  for (const value of [cookie, verify!, invite, sessionOf(token), id]) {
+    const json = { token: value, new_password: 'another password' }
+    assert.equal(await post('password-reset/confirm', json), 400)
+  }
+  for (const value of [cookie, reset!, invite, id])
+    assert.equal(await post('verify-email', { token: value }), 400)
+  // The access token is longer than any mailed one.
+  assert.ok([400, 422].includes(await post('verify-email', { token })))
+  assert.equal((await refresh(api, cookie)).status, 200, 'and nothing was used up')
+})
+
+test('the token of a session that was ended, also when it was never seen before', async () => {
+  const { id, token } = await newcomer()
+  const path = `/api/v1/auth/sessions/${sessionOf(token)}`
+  const fresh = await api.serving.edge.accounts.sign({ id, role: 'user' }, sessionOf(token))
+  assert.equal((await api.call('DELETE', path, { token })).status, 204)
+  await assertNobody(token, 'the one that ended it')
+  await assertNobody(fresh, 'another of the same session')
+})
+
+test('a credential is taken from its places only', async () => {
+  const { token } = user
+  const body = { access_token: token }
+  for (const answer of [
+    await api.get(`/api/v1/auth/me?access_token=${token}`),
+    await api.post('/api/v1/auth/change-password', { json: body }),
+    await api.get('/api/v1/auth/me', { headers: { 'x-access-token': token, 'proxy-authorization': token } }),
+    await api.get('/api/v1/auth/me', {
+      headers: { cookie: `mill_session=${token}; Millrace_session=${token}` },
+    }),
+  ])
+    assert.equal(answer.status, 401)
+})
