@@ -30,15 +30,15 @@ export async function endWithHandle(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
   const work = async (): Promise<Answer<unknown>> => checked(edge, entry, await entry.route.handle!(input))
   const key = keyOf(exchange, entry)
-  if (key === null) return sendAnswer(exchange, await work())
+  if (key === null) return sendAnswer(exchange, completed(edge, entry, await work()))
   let live: Answer<unknown> | null = null
   const kept = await once(edge, key, ending.fingerprint, async () => {
     live = await work()
     return { status: live.status ?? 200, headers: live.headers, body: textOf(live) }
   })
   // The first answer may carry cookies; its repetitions do not.
-  if (live !== null) return sendAnswer(exchange, live)
-  await exchange.kept(kept)
+  if (live !== null) return sendAnswer(exchange, completed(edge, entry, live))
+  await exchange.kept({ ...kept, body: completeText(edge, entry, kept.status, kept.body) })
 }
 
 export async function endWithJob(ending: Ending): Promise<void> {
@@ -131,13 +131,27 @@ function keyOf(exchange: Exchange, { area, route }: Entry): KeyRef | null {
 }
 
 /** A handler's result as an answer with its status; in tests and development it must be what the route promises. */
-function checked(edge: Edge, { route }: Entry, result: unknown): Answer<unknown> {
+function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
+  const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
   const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
   if (edge.settings.checked && route.response !== undefined && status < 300) {
-    route.response.parse(given.json === undefined ? given.value : JSON.parse(given.json))
+    const { json, value } = completed(edge, entry, given)
+    route.response.parse(json === undefined ? value : JSON.parse(json))
   }
   return given.status === status ? given : given.withStatus(status)
+}
+
+/** An answer with what is stored nowhere. */
+function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
+  if (entry.route.complete === undefined) return answer
+  const { status, headers } = answer
+  const text = completeText(edge, entry, status ?? 200, textOf(answer))
+  return new Answer({ headers, json: text, ...(status === undefined ? {} : { status }) })
+}
+
+function completeText(edge: Edge, { route }: Entry, status: number, text: string): string {
+  return route.complete === undefined || status >= 300 ? text : route.complete(edge, text)
 }
 
 function sendAnswer(exchange: Exchange, answer: Answer<unknown>): Promise<void> | void {

@@ -117,6 +117,8 @@ interface Declaration<
   readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
   readonly credentials?: boolean
+  /** Adds to a success what is stored nowhere, also not for an Idempotency-Key: each time that it is sent. */
+  readonly complete?: (edge: Edge, text: string) => string
 }
 
 type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller

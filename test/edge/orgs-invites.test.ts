@@ -50,9 +50,15 @@ describe('POST /orgs/{org_id}/invites', () => {
     assert.deepEqual(Object.values(await roles(id)).length, 3, 'nobody is added yet')
   })
 
-  test('its token is nowhere in the database', async () => {
+  test('its token is nowhere in the database, also not for an Idempotency-Key, which answers it again', async () => {
     const { id, owner } = await org()
-    const { token } = (await invite(owner, id, address())).json
+    const request = { json: { email: address() }, headers: { 'idempotency-key': 'invite' } }
+    const [{ json }, again] = [
+      await call(owner, 'POST', `/${id}/invites`, request),
+      await call(owner, 'POST', `/${id}/invites`, request),
+    ]
+    assert.deepEqual([again.status, again.json], [201, json])
+    const { token } = json
     const [secret] = token.split('.').slice(1)
     for (const table of ['organization_invite', 'job', 'job_event', 'audit_event', 'idempotency_key'])
       assert.deepEqual(await query(`select 1 from ${table} t where strpos(t::text, $1) > 0`, [secret]), [])

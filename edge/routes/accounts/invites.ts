@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { endInvite, insertMember, inviteById, lockOrganization } from '../../../sql/orgs.ts'
 import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../auth.ts'
-import { type Input, route } from '../../route.ts'
+import { type Answer, type Input, json, route } from '../../route.ts'
 import { acceptance, withToken } from '../orgs/access.ts'
 import { Invite } from '../orgs/shapes.ts'
 import { MailedToken } from './shapes.ts'
@@ -21,12 +21,13 @@ export const acceptInviteRoute = route({
   errors: ['invite.token', 'invite.email', 'invite.accepted', 'invite.revoked', 'invite.expired'],
   sideEffect: true,
   credentials: true,
+  complete: withToken,
   handle: accept,
 })
 
 async function accept(
   input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller>,
-): Promise<z.input<typeof Invite>> {
+): Promise<Answer<z.input<typeof Invite>>> {
   const { body, caller, edge } = input
   const id = inviteIdOf(body.token)
   const named = id === null ? null : await edge.db.maybeOne(inviteById(id))
@@ -52,7 +53,7 @@ async function accept(
     return ended.json
   })
   if (text === null) throw fail('invite.expired')
-  return withToken(edge, text)
+  return json(text)
 }
 
 const emailOf = (caller: Caller): string => (JSON.parse(caller.profile) as { email: string }).email

@@ -92,18 +92,19 @@ export function acceptance(
   ]
 }
 
-/** An invite that PostgreSQL built, with its token, which the database has not. */
-export function withToken(edge: Edge, text: string): z.input<typeof Invite> {
-  return tokenAdded(edge, JSON.parse(text) as Tokenless)
+type Tokenless = Omit<z.input<typeof Invite>, 'token'>
+type Whole = z.input<typeof Invite>
+
+/** An invite that PostgreSQL built, with its token, which is stored nowhere. */
+export function withToken(edge: Edge, text: string): string {
+  return JSON.stringify(tokenAdded(edge, JSON.parse(text) as Tokenless))
 }
 
 /** The same of a list. */
-export function withTokens(edge: Edge, text: string): z.input<typeof Invite>[] {
+export function withTokens(edge: Edge, text: string): Whole[] {
   return (JSON.parse(text) as Tokenless[]).map((invite) => tokenAdded(edge, invite))
 }
 
-type Tokenless = Omit<z.input<typeof Invite>, 'token'>
-
-function tokenAdded({ secretKey }: Edge, invite: Tokenless): z.input<typeof Invite> {
+function tokenAdded({ secretKey }: Edge, invite: Tokenless): Whole {
   return { ...invite, token: inviteTokenOf(secretKey, invite.id, invite.email) }
 }

@@ -16,7 +16,7 @@ import {
 import { invite } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../audit.ts'
-import { route } from '../../route.ts'
+import { json, route } from '../../route.ts'
 import { Email } from '../../schemas.ts'
 import {
   acceptance,
@@ -51,11 +51,12 @@ with the address accepts it.`,
     errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...RANKED],
     sideEffect: true,
     credentials: true,
+    complete: withToken,
     handle: async (input) => {
       const { edge } = input
       const { text, jobId } = await edge.db.transaction((tx) => inviteAddress(tx, input))
       edge.publisher.mark(jobId)
-      return withToken(edge, text)
+      return json(text)
     },
   }),
 

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertRefused, orgsWorld, type Person } from './orgs-help.ts'
+
+/** What becomes of organizations when accounts are deleted. */
+
+const { api, people, call, create, org, roles, trail, query } = await orgsWorld()
+const [root] = await people(1, 'admin')
+const remove = (person: Person) =>
+  api.call('DELETE', `/api/v1/auth/users/${person.id}`, { token: root!.token })
+const exists = async (id: number): Promise<boolean> =>
+  (await query('select 1 from organization where id = $1', [id])).length === 1
+
+test('what an account alone owned passes to the highest-ranked member, and the trail says so', async () => {
+  const { id, owner, admin, member } = await org()
+  assert.equal((await remove(owner)).status, 204)
+  assert.deepEqual(await roles(id), { [admin.id]: 'owner', [member.id]: 'member' })
+  assert.deepEqual((await trail(id)).at(-1), {
+    kind: 'organization.inherited',
+    actor_id: root!.id,
+    account_id: admin.id,
+    data: { from: owner.id },
+  })
+  assert.equal((await call(admin, 'PATCH', `/${id}`, { query: { name: 'Mine' } })).status, 200)
+  assertRefused(await call(owner, 'GET', `/${id}`), 401)
+})
+
+test('what nobody else belongs to goes, and the trail says so', async () => {
+  const [owner] = await people(1)
+  const id = await create(owner!, { slug: 'alone' })
+  await call(owner!, 'POST', `/${id}/invites`, { json: { email: 'never@example.com' } })
+  assert.equal((await remove(owner!)).status, 204)
+  assert.equal(await exists(id), false)
+  assert.deepEqual((await trail(id)).at(-1), {
+    kind: 'organization.deleted',
+    actor_id: root!.id,
+    account_id: null,
+    data: { slug: 'alone' },
+  })
+  assert.equal((await api.get(`/api/v1/orgs/${id}`, { token: root!.token })).status, 404)
+})
+
+test('with a co-owner, or as a member, nothing passes on', async () => {
+  const { id, owner, admin, member } = await org()
+  await call(owner, 'PATCH', `/${id}/members/${admin.id}`, { query: { role: 'owner' } })
+  const before = (await trail(id)).length
+  for (const person of [owner, member]) assert.equal((await remove(person)).status, 204)
+  assert.deepEqual(await roles(id), { [admin.id]: 'owner' })
+  assert.equal((await trail(id)).length, before)
+})
+
+test('invites outlive who sent them', async () => {
+  const { id, owner, admin } = await org()
+  await call(admin, 'POST', `/${id}/invites`, { json: { email: 'later@example.com' } })
+  await remove(admin)
+  const { json } = await call(owner, 'GET', `/${id}/invites`)
+  assert.equal(json[0].email, 'later@example.com')
+})
+
+test('the deletion says everything that it did, in one transaction', async () => {
+  const { id, owner, admin } = await org()
+  const alone = await create(owner, { slug: 'also-alone' })
+  const answer = await remove(owner)
+  const events = await query(
+    'select kind, account_id, organization_id from audit_event where request_id = $1 order by id',
+    [answer.headers['x-request-id']],
+  )
+  assert.deepEqual(events, [
+    { kind: 'account.deleted', account_id: owner.id, organization_id: null },
+    { kind: 'organization.inherited', account_id: admin.id, organization_id: id },
+    { kind: 'organization.deleted', account_id: null, organization_id: alone },
+  ])
+  assertRefused(await remove(owner), 404, 'User not found')
+})
+
+test('all members deleted at once: the last one takes the organization along', async () => {
+  for (let round = 0; round < 5; round++) {
+    const { id, owner, admin, member } = await org()
+    const answers = await Promise.all([owner, admin, member].map(remove))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [204, 204, 204],
+    )
+    assert.equal(await exists(id), false)
+  }
+})
+
+test('deleted while it is made a co-owner, leaves, invites and transfers: there is an owner afterwards', async () => {
+  for (let round = 0; round < 10; round++) {
+    const { id, owner, admin, member, outsider } = await org()
+    const answers = await Promise.all([
+      call(owner, 'POST', `/${id}/members`, { query: { user_id: outsider.id, role: 'owner' } }),
+      call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: admin.id } }),
+      call(owner, 'POST', `/${id}/invites`, { json: { email: `r${round}@example.com` } }),
+      remove(round % 2 ? outsider : owner),
+      remove(admin),
+      call(member, 'DELETE', `/${id}/members/me`),
+    ])
+    for (const answer of answers) assert.ok(answer.status < 500, answer.text)
+    const left = Object.values(await roles(id))
+    assert.ok(left.includes('owner') || !(await exists(id)), `round ${round}: ${left}`)
+  }
+})

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
+import { SECRET } from './harness.ts'
+import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsWorld, RANK } from './orgs-help.ts'
+
+/** Organizations under the other levels of authentication. */
+
+describe('AUTH_LEVEL=basic: the same rules', async () => {
+  const { people, call, org } = await orgsWorld({ env: { AUTH_LEVEL: 'basic' } })
+
+  test('for members and their ranks', async () => {
+    const { id, owner, admin, member, outsider } = await org()
+    assertRefused(await call(null, 'GET', `/${id}`), 401)
+    assertRefused(await call(outsider, 'GET', `/${id}`), 403, NOT_MEMBER)
+    assertRefused(await call(member, 'PATCH', `/${id}`, { query: { name: 'x' } }), 403, LOW)
+    assertRefused(await call(admin, 'DELETE', `/${id}`), 403, OWNERS)
+    const role = { query: { role: 'owner' } }
+    assertRefused(await call(admin, 'PATCH', `/${id}/members/${member.id}`, role), 403, RANK)
+    assert.equal((await call(owner, 'DELETE', `/${id}`)).status, 204)
+  })
+
+  test('for system admins', async () => {
+    const { id, owner } = await org()
+    const [root] = await people(1, 'admin')
+    for (const path of ['/all', '/memberships']) {
+      assert.equal((await call(root!, 'GET', path)).status, 200)
+      assertRefused(await call(owner, 'GET', path), 403)
+    }
+    assertRefused(await call(root!, 'GET', `/${id}`), 403, NOT_MEMBER)
+  })
+})
+
+describe('AUTH_LEVEL=none: everybody is an owner of everything, and nobody a member', async () => {
+  const { api, people, call, create, roles, trail, query } = await orgsWorld({ env: { AUTH_LEVEL: 'none' } })
+
+  test('an organization is made without members, and belongs to all', async () => {
+    const id = await create(null, { name: 'Free' })
+    assert.deepEqual(await roles(id), {})
+    for (const path of ['', '/all']) assert.equal((await call(null, 'GET', path)).json[0].id, id)
+    assert.equal((await call(null, 'GET', `/${id}`)).json.name, 'Free')
+    for (const path of ['members', 'members/details', 'invites'])
+      assert.deepEqual((await call(null, 'GET', `/${id}/${path}`)).json, [])
+    assert.equal((await call(null, 'GET', '/memberships')).status, 200)
+    assert.equal((await call(null, 'PATCH', `/${id}`, { query: { name: 'New' } })).json.name, 'New')
+    assert.equal((await call(null, 'DELETE', `/${id}`)).status, 204)
+    assertRefused(await call(null, 'DELETE', `/${id}`), 404, MISSING)
+    assert.deepEqual(
+      (await trail(id)).map(({ kind, actor_id }) => [kind, actor_id]),
+      [
+        ['organization.created', null],
+        ['organization.updated', null],
+        ['organization.deleted', null],
+      ],
+    )
+  })
+
+  test('members come and go, in every role', async () => {
+    const id = await create(null)
+    const [one, two, three] = await people(3)
+    const added = await call(null, 'POST', `/${id}/members`, { query: { user_id: one!.id, role: 'owner' } })
+    assert.equal(added.status, 201)
+    const user_ids = [two!.id, three!.id]
+    assert.equal((await call(null, 'POST', `/${id}/members/bulk`, { json: { user_ids } })).json.length, 2)
+    await call(null, 'PATCH', `/${id}/members/${two!.id}`, { query: { role: 'admin' } })
+    assert.deepEqual(await roles(id), { [one!.id]: 'owner', [two!.id]: 'admin', [three!.id]: 'member' })
+    assert.equal((await call(null, 'DELETE', `/${id}/members/${three!.id}`)).status, 204)
+    assertRefused(await call(null, 'DELETE', `/${id}/members/${one!.id}`), 403)
+    assertRefused(await call(null, 'PATCH', `/${id}/members/${one!.id}`, { query: { role: 'member' } }), 403)
+    assertRefused(await call(null, 'DELETE', `/${id}/members/me`), 404, 'Member not found')
+    const transfer = { json: { user_id: two!.id } }
+    assert.equal((await call(null, 'POST', `/${id}/transfer-ownership`, transfer)).status, 200)
+    assert.deepEqual(await roles(id), { [one!.id]: 'owner', [two!.id]: 'owner' })
+  })
+
+  test('invites are made and revoked; nobody is there to accept one', async () => {
+    const id = await create(null)
+    const email = 'guest@example.com'
+    const made = await call(null, 'POST', `/${id}/invites`, { json: { email, role: 'owner' } })
+    assert.equal(made.status, 201)
+    const token = inviteTokenOf(SECRET, made.json.id, email)
+    assert.deepEqual((await call(null, 'GET', `/${id}/invites`)).json, [{ ...made.json, token }])
+    const accepted = await api.post('/api/v1/auth/accept-invite', { json: { token } })
+    assertRefused(accepted, 400, 'The invite is for another address than that of the account')
+    assert.equal((await call(null, 'DELETE', `/${id}/invites/${made.json.id}`)).status, 204)
+    assert.deepEqual(
+      await query('select invited_by from organization_invite where id = $1', [made.json.id]),
+      [{ invited_by: null }],
+    )
+  })
+})
