@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts.ts'
+import type { OrgRole } from '../../sql/orgs.ts'
+import { testDatabase } from '../database.ts'
+
+/** What becomes of organizations when accounts go. */
+
+const { db, query } = await testDatabase()
+let count = 0
+
+const account = async (): Promise<number> =>
+  (
+    await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
+      `a${++count}@example.com`,
+    ])
+  )[0]!.id as number
+
+/** An organization whose members joined in the order given, a day apart, the last one now. */
+async function organization(...members: readonly [user: number, role: OrgRole][]): Promise<number> {
+  const [row] = await query(`insert into organization (name, slug) values ('N', $1) returning id`, [
+    `s-${++count}`,
+  ])
+  for (const [i, [user, role]] of members.entries())
+    await query(
+      `insert into organization_member (organization_id, user_id, role, joined_at) values ($1, $2, $3, now() - make_interval(days => $4))`,
+      [row!.id, user, role, members.length - i],
+    )
+  return row!.id as number
+}
+const roles = async (id: number) =>
+  Object.fromEntries(
+    (await query('select user_id, role from organization_member where organization_id = $1', [id])).map(
+      (row) => [row.user_id, row.role],
+    ),
+  )
+const exists = async (id: number): Promise<boolean> =>
+  (await query('select 1 from organization where id = $1', [id])).length === 1
+
+describe('account_delete', () => {
+  test('the heir is the highest-ranked, longest-standing other member', async () => {
+    const [gone, late, early, member] = await Promise.all([account(), account(), account(), account()])
+    const id = await organization([member, 'member'], [gone, 'owner'], [early, 'admin'], [late, 'admin'])
+    const plain = await organization([gone, 'owner'], [late, 'member'], [early, 'member'])
+    const { inherited, deleted } = await db.one(deleteAccount(gone))
+    assert.deepEqual(inherited, [
+      { organization_id: id, heir_id: early },
+      { organization_id: plain, heir_id: late },
+    ])
+    assert.deepEqual(deleted, [])
+    assert.deepEqual(await roles(id), { [early]: 'owner', [late]: 'admin', [member]: 'member' })
+    assert.deepEqual(await roles(plain), { [late]: 'owner', [early]: 'member' })
+  })
+
+  test('whoever joined at the same time: the first row', async () => {
+    const [gone, one, two] = await Promise.all([account(), account(), account()])
+    const id = await organization([gone, 'owner'], [two, 'admin'], [one, 'admin'])
+    await query('update organization_member set joined_at = now() where organization_id = $1', [id])
+    assert.equal((await db.one(deleteAccount(gone))).inherited[0]!.heir_id, two)
+  })
+
+  test('without another member it goes, with its invites', async () => {
+    const gone = await account()
+    const id = await organization([gone, 'owner'])
+    await query(
+      `insert into organization_invite (organization_id, email, role, expires_at) values ($1, 'i@example.com', 'member', now())`,
+      [id],
+    )
+    const { email, inherited, deleted } = await db.one(deleteAccount(gone))
+    assert.match(email, /^a\d+@example\.com$/)
+    assert.deepEqual([inherited, deleted.map((row) => row.organization_id)], [[], [id]])
+    assert.equal(await exists(id), false)
+    assert.deepEqual(await query('select 1 from organization_invite where organization_id = $1', [id]), [])
+  })
+
+  test('what others own too, or it does not own, is left alone', async () => {
+    const [gone, other] = await Promise.all([account(), account()])
+    const shared = await organization([gone, 'owner'], [other, 'owner'])
+    const foreign = await organization([other, 'owner'], [gone, 'admin'])
+    const nobodys = await organization([gone, 'member'], [other, 'member'])
+    const { inherited, deleted } = await db.one(deleteAccount(gone))
+    assert.deepEqual([inherited, deleted], [[], []])
+    assert.deepEqual(await roles(shared), { [other]: 'owner' })
+    assert.deepEqual(await roles(foreign), { [other]: 'owner' })
+    assert.deepEqual(await roles(nobodys), { [other]: 'member' })
+  })
+
+  test('invites that it sent stay, without saying by whom', async () => {
+    const [gone, other] = await Promise.all([account(), account()])
+    const id = await organization([other, 'owner'], [gone, 'admin'])
+    await query(
+      `insert into organization_invite (organization_id, email, role, invited_by, expires_at) values ($1, 'i@example.com', 'member', $2, now())`,
+      [id, gone],
+    )
+    await db.one(deleteAccount(gone))
+    const rows = await query('select invited_by from organization_invite where organization_id = $1', [id])
+    assert.deepEqual(rows, [{ invited_by: null }])
+  })
+
+  test('nobody is deleted twice', async () => {
+    const gone = await account()
+    const answers = await Promise.all([1, 2, 3].map(() => db.maybeOne(deleteAccount(gone))))
+    assert.equal(answers.filter((answer) => answer !== null).length, 1)
+    assert.equal(await db.maybeOne(deleteAccount(999_999)), null)
+  })
+
+  test('all members of several organizations at once, in any order: each passes on until it goes', async () => {
+    for (let round = 0; round < 8; round++) {
+      const users = await Promise.all(Array.from({ length: 6 }, account))
+      const orgs = await Promise.all(
+        [0, 1, 2, 3].map((shift) =>
+          organization(
+            ...users.map((_, i): [number, OrgRole] => [
+              users[(i + shift) % 6]!,
+              (['owner', 'admin'] as const)[i] ?? 'member',
+            ]),
+          ),
+        ),
+      )
+      const spared = users[round % 6]!
+      const answers = await Promise.all(
+        users
+          .filter((user) => user !== spared)
+          .map((user) => db.transaction((tx) => tx.one(deleteAccount(user)))),
+      )
+      assert.equal(answers.flatMap(({ deleted }) => deleted).length, 0)
+      for (const id of orgs) assert.deepEqual(await roles(id), { [spared]: 'owner' })
+      assert.equal((await db.one(deleteAccount(spared))).deleted.length, 4)
+    }
+  })
+})

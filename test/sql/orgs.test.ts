@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import {
+  deleteMember,
+  deleteOrganization,
+  insertMember,
+  insertOrganization,
+  lockOrganization,
+  memberOf,
+  setMemberRole,
+  updateOrganization,
+} from '../../sql/orgs.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+
+type Row = Readonly<Record<string, unknown>>
+let count = 0
+
+async function insert(table: string, row: Row): Promise<number> {
+  const keys = Object.keys(row)
+  const text = `insert into ${table} (${keys.join(', ')}) values (${keys.map((_, i) => `$${i + 1}`).join(', ')}) returning id`
+  return (await query(text, Object.values(row)))[0]!.id as number
+}
+const account = (): Promise<number> =>
+  insert('account', { email: `a${++count}@example.com`, password_hash: 'x' })
+const organization = (fields: Row = {}): Row => ({ name: 'N', slug: `s-${++count}`, ...fields })
+const owner = await account()
+const org = await insert('organization', organization())
+const member = (fields: Row = {}): Row => ({
+  organization_id: org,
+  user_id: owner,
+  role: 'member',
+  ...fields,
+})
+const invite = (fields: Row = {}): Row => ({
+  organization_id: org,
+  email: `i${++count}@example.com`,
+  role: 'member',
+  expires_at: new Date(),
+  ...fields,
+})
+
+const tried = new Set<string>()
+async function assertBroken(constraint: string, action: Promise<unknown>): Promise<void> {
+  await assert.rejects(action, { constraint })
+  tried.add(constraint)
+}
+const assertFails = (code: string, action: Promise<unknown>) =>
+  assert.rejects(action, (error) => error instanceof Failure && error.code === code)
+
+const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
+  organization: [
+    ['organization_name_check', organization({ name: '' }), organization({ name: 'n'.repeat(201) })],
+    [
+      'organization_slug_check',
+      ...['', '-', '-a', 'a-', 'A', 'a_b', 'ä', 'a\n', '\na', 'a'.repeat(64)].map((slug) =>
+        organization({ slug }),
+      ),
+    ],
+    [
+      'organization_description_check',
+      organization({ description: '' }),
+      organization({ description: 'd'.repeat(2001) }),
+    ],
+  ],
+  organization_member: [
+    ['organization_member_role_check', member({ role: 'root' })],
+    ['organization_member_organization_id_fkey', member({ organization_id: 999_999 })],
+    ['organization_member_user_id_fkey', member({ user_id: 999_999 })],
+  ],
+  organization_invite: [
+    ['organization_invite_role_check', invite({ role: 'root' })],
+    ['organization_invite_status_check', invite({ status: 'lost' })],
+    [
+      'organization_invite_email_check',
+      invite({ email: 'Upper@example.com' }),
+      invite({ email: 'a@' }),
+      invite({ email: `${'a'.repeat(320)}@` }),
+    ],
+    [
+      'organization_invite_accepted_at_check',
+      invite({ status: 'accepted' }),
+      invite({ accepted_at: new Date() }),
+      invite({ status: 'revoked', accepted_at: new Date() }),
+    ],
+    ['organization_invite_organization_id_fkey', invite({ organization_id: 999_999 })],
+    ['organization_invite_invited_by_fkey', invite({ invited_by: 999_999 })],
+  ],
+}
+
+describe('constraints of organizations', () => {
+  test('rows as they should be', async () => {
+    for (const slug of ['a', '0-0', 'z'.repeat(63)]) await insert('organization', organization({ slug }))
+    for (const role of ['owner', 'admin', 'member'])
+      await insert('organization_member', member({ role, user_id: await account() }))
+    await insert('organization_invite', invite({ invited_by: owner }))
+    await insert('organization_invite', invite({ status: 'accepted', accepted_at: new Date() }))
+  })
+
+  for (const [table, cases] of Object.entries(broken)) {
+    for (const [constraint, ...rows] of cases) {
+      test(constraint, async () => {
+        for (const row of rows) await assertBroken(constraint, insert(table, row))
+      })
+    }
+  }
+
+  test('what can be there once only', async () => {
+    const twice = async (constraint: string, table: string, row: Row): Promise<void> => {
+      await insert(table, row)
+      await assertBroken(constraint, insert(table, row))
+    }
+    await twice('organization_slug_key', 'organization', organization())
+    await twice(
+      'organization_member_organization_id_user_id_key',
+      'organization_member',
+      member({ user_id: await account() }),
+    )
+    const pending = invite()
+    const over = [
+      { status: 'revoked' },
+      { status: 'expired' },
+      { status: 'accepted', accepted_at: new Date() },
+    ]
+    for (const fields of [...over, ...over]) await insert('organization_invite', { ...pending, ...fields })
+    await twice('organization_invite_pending_key', 'organization_invite', pending)
+    const again = await insert('organization_invite', { ...pending, status: 'revoked' })
+    await assertBroken(
+      'organization_invite_pending_key',
+      query(`update organization_invite set status = 'pending' where id = $1`, [again]),
+    )
+    for (const table of Object.keys(broken)) {
+      const copy = `insert into ${table} overriding system value select * from ${table} limit 1`
+      await assertBroken(`${table}_pkey`, query(copy))
+    }
+  })
+
+  test('none was left out', async () => {
+    const names = await query(
+      `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
+       union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
+      [Object.keys(broken)],
+    )
+    assert.deepEqual(
+      names.map((row) => String(row.name)).filter((name) => !tried.has(name)),
+      [],
+    )
+  })
+
+  test('what clients are told of them', async () => {
+    const made = (slug: string) =>
+      insertOrganization({ name: 'N', slug, description: null, isActive: true, ownerId: null })
+    await db.one(made('told'))
+    await assertFails('org.slug_taken', db.one(made('told')))
+    await assertFails('org.slug_invalid', db.one(made('Told')))
+    const user = await account()
+    await db.one(insertMember(org, user, 'member'))
+    await assertFails('member.exists', db.one(insertMember(org, user, 'member')))
+    await assertFails('account.missing', db.one(insertMember(org, 999_999, 'member')))
+  })
+
+  test('changed fields change, others stay', async () => {
+    const { id } = await db.one(
+      insertOrganization({ name: 'N', slug: 'kept', description: 'D', isActive: true, ownerId: null }),
+    )
+    const change = async (fields: Parameters<typeof updateOrganization>[1]) => {
+      const { name, description } = JSON.parse((await db.one(updateOrganization(id, fields))).json)
+      return [name, description]
+    }
+    assert.deepEqual(await change({ name: 'M' }), ['M', 'D'])
+    assert.deepEqual(await change({ description: 'E' }), ['M', 'E'])
+    assert.deepEqual(await change({ description: null }), ['M', null])
+    assert.equal(await db.maybeOne(updateOrganization(999_999, { name: 'M' })), null)
+  })
+})
+
+/** A new organization with owners, and one plain member. */
+async function owned(owners: number) {
+  const ids = await Promise.all(Array.from({ length: owners }, account))
+  const { id } = await db.one(
+    insertOrganization({
+      name: 'N',
+      slug: `o-${++count}`,
+      description: null,
+      isActive: true,
+      ownerId: ids[0]!,
+    }),
+  )
+  for (const user of ids.slice(1)) await db.one(insertMember(id, user, 'owner'))
+  const other = await account()
+  await db.one(insertMember(id, other, 'member'))
+  return { id, owners: ids, other }
+}
+const ownersOf = async (id: number): Promise<number> =>
+  (
+    await query(
+      `select count(*)::int as n from organization_member where organization_id = $1 and role = 'owner'`,
+      [id],
+    )
+  )[0]!.n as number
+
+describe('an organization keeps an owner', () => {
+  test('whoever demotes, removes or moves the last one, by whatever statement', async () => {
+    const { id, owners, other } = await owned(1)
+    const [last] = owners as [number]
+    for (const role of ['admin', 'member'] as const)
+      await assertFails('org.last_owner', db.one(setMemberRole(id, last, role)))
+    await assertFails('org.last_owner', db.run(deleteMember(id, last)))
+    const statements = [
+      'delete from organization_member where organization_id = $1',
+      `update organization_member set role = 'admin' where organization_id = $1`,
+      `update organization_member set organization_id = ${org} where organization_id = $1 and role = 'owner'`,
+      `delete from account where id in (select user_id from organization_member where organization_id = $1)`,
+    ]
+    for (const statement of statements) await assertBroken('organization_owner', query(statement, [id]))
+    assert.equal(await ownersOf(id), 1)
+    await db.one(setMemberRole(id, other, 'owner'))
+    await db.run(deleteMember(id, last))
+    await assertFails('org.last_owner', db.run(deleteMember(id, other)))
+  })
+
+  test('owners may change places in one transaction, the new one first', async () => {
+    const { id, owners, other } = await owned(1)
+    await db.transaction(async (tx) => {
+      await tx.one(setMemberRole(id, other, 'owner'))
+      await tx.one(setMemberRole(id, owners[0]!, 'admin'))
+    })
+    assert.deepEqual((await db.one(memberOf(id, other))).role, 'owner')
+  })
+
+  test('but goes with its members, also while one of them leaves', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id, owners } = await owned(1)
+      const [gone, left] = await Promise.allSettled([
+        db.one(deleteOrganization(id)),
+        db.run(deleteMember(id, owners[0]!)),
+      ])
+      // Against each other one may be ended as a deadlock: then the other one has done it.
+      if (gone.status === 'rejected') await db.one(deleteOrganization(id))
+      assert.ok(left.status === 'fulfilled' || left.reason instanceof Failure)
+      assert.equal(await ownersOf(id), 0)
+    }
+  })
+
+  test('of two owners that step down at once, without any lock of ours, one stays', async () => {
+    for (let round = 0; round < 20; round++) {
+      const { id, owners } = await owned(2)
+      const [a, b] = owners as [number, number]
+      const step = (user: number) =>
+        round % 2 ? db.run(deleteMember(id, user)) : db.one(setMemberRole(id, user, 'member'))
+      const done = await Promise.allSettled([step(a), step(b)])
+      assert.deepEqual(done.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+      assert.equal(await ownersOf(id), 1)
+    }
+  })
+
+  test('of many that all go at once, one stays', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { id, owners } = await owned(7)
+      const done = await Promise.allSettled(owners.map((user) => db.run(deleteMember(id, user))))
+      assert.equal(done.filter(({ status }) => status === 'fulfilled').length, 6)
+      assert.equal(await ownersOf(id), 1)
+    }
+  })
+})
+
+test('a lock answers the role that the caller has by then', async () => {
+  const { id, owners, other } = await owned(1)
+  assert.equal(await db.maybeOne(lockOrganization(999_999, other)), null)
+  assert.deepEqual(await db.one(lockOrganization(id, null)), { role: null })
+  assert.deepEqual(await db.one(lockOrganization(id, owners[0]!)), { role: 'owner' })
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let locked = (): void => {}
+  const isLocked = new Promise<void>((resolve) => {
+    locked = resolve
+  })
+  const first = db.transaction(async (tx) => {
+    await tx.one(lockOrganization(id, owners[0]!))
+    await tx.one(setMemberRole(id, other, 'admin'))
+    locked()
+    await held
+  })
+  await isLocked
+  const second = db.one(lockOrganization(id, other))
+  release()
+  await first
+  assert.deepEqual(await second, { role: 'admin' })
+})

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { fail } from '../../sql/errors.ts'
+import { invite } from '../../tasks/accounts/invite.ts'
+import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
+import type { EmailMessage, TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import { testDatabase } from '../database.ts'
+
+const { db, query } = await testDatabase()
+const SECRET = 'a secret for tests, long enough to be one'
+let count = 0
+
+/** A job that mails an invite, which can be run more than once; what it mailed, and how its provider fails. */
+function job(settings: Record<string, string> = {}) {
+  const sent: EmailMessage[] = []
+  const state = { failure: null as Error | null }
+  const id = randomUUID() as string
+  const context = {
+    db,
+    job: { id, attempt: 1, ownerId: null, requestId: null },
+    settings: parse({ PUBLIC_BASE_URL: 'https://service.example', ...settings }),
+    secretKey: SECRET,
+    signal: new AbortController().signal,
+    providers: {
+      sendEmail: (message: EmailMessage) => {
+        if (state.failure !== null) return Promise.reject(state.failure)
+        sent.push(message)
+        return Promise.resolve()
+      },
+    },
+  } as unknown as TaskContext
+  return { id, sent, state, run: (invite_id: number) => invite.run(context, { invite_id }) }
+}
+
+async function invited(fields: { status?: string; by?: string | null; seconds?: number } = {}) {
+  const n = ++count
+  const [org] = await query(`insert into organization (name, slug) values ('Acme & Sons', $1) returning id`, [
+    `s${n}`,
+  ])
+  const [by] = await query(
+    `insert into account (email, password_hash, full_name) values ($1, 'x', $2) returning id`,
+    [`by${n}@example.com`, fields.by ?? null],
+  )
+  const email = `guest${n}@example.com`
+  const { status = 'pending', seconds = 60 } = fields
+  const [row] = await query(
+    `insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
+     values ($1, $2, 'admin', $3, $4, now() + make_interval(secs => $5), case when $3 = 'accepted' then now() end) returning id`,
+    [org!.id, email, status, by!.id, seconds],
+  )
+  return { id: row!.id as number, email, org: org!.id as number, by: by!.id as number }
+}
+
+describe(invite.name, () => {
+  test('mails how to accept, with the token that the edge answers', async () => {
+    const { id, email } = await invited({ by: 'Ann' })
+    const one = job({ INVITE_TOKEN_DAYS: '5' })
+    assert.deepEqual(await one.run(id), {})
+    const [mail] = one.sent
+    assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [email], 1])
+    assert.equal(mail!.subject, 'You are invited to Acme & Sons')
+    const token = inviteTokenOf(SECRET, id, email)
+    for (const part of [
+      'Ann invites you to join Acme & Sons as admin',
+      `https://service.example/accept-invite#token=${token}`,
+      `the token is: ${token}`,
+      'good for 5 days',
+    ])
+      assert.ok(mail!.text!.includes(part), part)
+    assert.ok(mail!.html!.includes('Acme &#38; Sons'))
+  })
+
+  test('who invites is named by their address when they have no name, and not when they are gone', async () => {
+    const [unnamed, gone] = [await invited(), await invited({ by: 'Ann' })]
+    await query('delete from account where id = $1', [gone.by])
+    const one = job()
+    for (const { id } of [unnamed, gone]) await one.run(id)
+    assert.match(one.sent[0]!.text!, /by\d+@example\.com invites you to join/)
+    assert.match(one.sent[1]!.text!, /You are invited to join/)
+  })
+
+  test('of an account that was added at once, it says that; there is nothing to accept', async () => {
+    const { id, email } = await invited({ status: 'accepted', by: 'Ann' })
+    const one = job()
+    await one.run(id)
+    const [mail] = one.sent
+    assert.equal(mail!.subject, 'You are a member of Acme & Sons')
+    assert.ok(mail!.text!.includes(`Your account ${email} was added to Acme & Sons as admin by Ann`))
+    assert.ok(!mail!.text!.includes('token'))
+  })
+
+  test('nothing is sent of one that is over, or gone', async () => {
+    const one = job()
+    for (const status of ['revoked', 'expired']) await one.run((await invited({ status })).id)
+    await one.run((await invited({ seconds: -1 })).id)
+    const { id, org } = await invited()
+    await query('delete from organization where id = $1', [org])
+    await one.run(id)
+    assert.deepEqual(one.sent, [])
+  })
+
+  test('a provider that fails fails the job, and the next attempt sends the same', async () => {
+    const { id } = await invited()
+    const one = job()
+    one.state.failure = fail('email.failed', { reason: 'x' })
+    await assert.rejects(one.run(id), { code: 'email.failed' })
+    one.state.failure = null
+    await one.run(id)
+    await one.run(id)
+    assert.deepEqual(one.sent[1], one.sent[0])
+  })
+})
