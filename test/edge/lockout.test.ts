@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { mailbox } from './mailbox.ts'
+
+const MOST = 3
+const LOCK_SECONDS = 600
+const env = { LOGIN_MAX_FAILURES: String(MOST), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
+const { api, url, query, db } = await edgeAndDatabase({ env })
+const other = await startEdge(url, { env })
+const mails = mailbox({ url, query, db })
+await api.register('admin@example.com')
+
+let count = 0
+const known = async (): Promise<string> => (await api.register(`known${++count}@example.com`)).email
+const unknown = (): string => `unknown${++count}@example.com`
+const login = (username: string, password: string, edge = api) =>
+  edge.post('/api/v1/auth/token', { form: { username, password } })
+const wrong = (email: string, edge = api) => login(email, 'not the password', edge)
+const lockOut = async (email: string): Promise<void> => {
+  for (let i = 0; i < MOST; i++) assert.equal((await wrong(email)).status, 401)
+}
+/** Moves what is known of an address's failures into the past. */
+const age = (email: string, seconds: number) =>
+  query(
+    `update login_failure set failed_at = failed_at - make_interval(secs => $2),
+      locked_until = locked_until - make_interval(secs => $2) where subject = $1`,
+    [digestOf(email), seconds],
+  )
+/** All that a client sees of an answer but what names this one request. */
+function seen({ status, headers, text, cookies }: Answered) {
+  const { 'x-request-id': id, date: _, ...rest } = headers
+  assert.ok(id)
+  return { status, headers: rest, text, cookies }
+}
+
+describe('lockout', () => {
+  test('after so many failures a login answers 403, also with the right password, on every edge', async () => {
+    const email = await known()
+    await lockOut(email)
+    for (const edge of [api, other])
+      for (const password of [PASSWORD, 'not the password']) {
+        const answer = await login(email, password, edge)
+        assert.deepEqual(
+          [answer.status, answer.json],
+          [403, { detail: 'This account is locked after too many failed logins; try again later' }],
+        )
+        assert.deepEqual(answer.cookies, [])
+      }
+  })
+
+  test('failures on several edges count together', async () => {
+    const email = await known()
+    const answers = []
+    for (let i = 0; i < MOST + 1; i++) answers.push((await wrong(email, i % 2 ? api : other)).status)
+    assert.deepEqual(answers, [401, 401, 401, 403])
+  })
+
+  test('a right password before that resets the count', async () => {
+    const email = await known()
+    for (let round = 0; round < 3; round++) {
+      for (let i = 0; i < MOST - 1; i++) assert.equal((await wrong(email)).status, 401)
+      assert.equal((await login(email, PASSWORD)).status, 200)
+    }
+  })
+
+  test('it lifts by itself', async () => {
+    const email = await known()
+    await lockOut(email)
+    await age(email, LOCK_SECONDS - 5)
+    assert.equal((await login(email, PASSWORD)).status, 403)
+    await age(email, 5)
+    assert.equal((await login(email, PASSWORD)).status, 200)
+  })
+
+  test('a known and an unknown address can’t be told apart by any answer on the way', async () => {
+    const [one, two] = [await known(), unknown()]
+    const [locked, ended] = [LOCK_SECONDS - 5, 5]
+    for (const step of [
+      ...Array(MOST + 2).fill('wrong'),
+      locked,
+      'wrong',
+      ended,
+      ...Array(MOST + 1).fill('wrong'),
+    ]) {
+      if (typeof step === 'number') {
+        await Promise.all([one, two].map((email) => age(email, step)))
+        continue
+      }
+      const [first, second] = [seen(await wrong(one)), seen(await wrong(two))]
+      assert.deepEqual(second, first)
+      assert.ok([401, 403].includes(first.status))
+    }
+  })
+
+  test('an address is the same in any case and with spaces around it', async () => {
+    const email = await known()
+    await wrong(email.toUpperCase())
+    await wrong(` ${email} `)
+    await wrong(email)
+    assert.equal((await login(email, PASSWORD)).status, 403)
+  })
+
+  test('whatever is sent as an address is locked like one', async () => {
+    for (const strange of ['no address', "'; drop table account; --", '🜁', '\ud800', 'x'.repeat(320)]) {
+      const statuses = []
+      for (let i = 0; i <= MOST; i++) statuses.push((await wrong(strange)).status)
+      assert.deepEqual(statuses, [401, 401, 401, 403], JSON.stringify(strange))
+    }
+  })
+
+  test('of 30 guesses at once on two edges, as many as allowed are told that they are wrong', async () => {
+    for (const email of [await known(), unknown()]) {
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, (_, i) => wrong(email, i % 2 ? api : other)),
+      )
+      const statuses = answers.map(({ status }) => status)
+      assert.equal(statuses.filter((status) => status === 401).length, MOST)
+      assert.equal(statuses.filter((status) => status === 403).length, 30 - MOST)
+    }
+  })
+
+  test('a session that there is goes on, and its own password change is locked too', async () => {
+    const account = await api.register(`session${++count}@example.com`)
+    await lockOut(account.email)
+    assert.equal((await api.get('/api/v1/auth/me', { token: account.token })).status, 200)
+    const json = { current_password: PASSWORD, new_password: 'another password' }
+    const change = await api.post('/api/v1/auth/change-password', { token: account.token, json })
+    assert.equal(change.status, 403)
+    await age(account.email, LOCK_SECONDS)
+    assert.equal((await login(account.email, PASSWORD)).status, 200, 'it was not changed')
+  })
+
+  test('wrong current passwords lock like failed logins', async () => {
+    const account = await api.register(`change${++count}@example.com`)
+    const json = { current_password: 'not the password', new_password: 'another password' }
+    const statuses = []
+    for (let i = 0; i <= MOST; i++)
+      statuses.push((await api.post('/api/v1/auth/change-password', { token: account.token, json })).status)
+    assert.deepEqual(statuses, [400, 400, 400, 403])
+    assert.equal((await login(account.email, PASSWORD, other)).status, 403)
+  })
+
+  test('a password reset lifts it', async () => {
+    const email = await known()
+    await lockOut(email)
+    await mails()
+    await api.post('/api/v1/auth/password-reset/request', { json: { email } })
+    const [mail] = await mails()
+    const json = { token: mail!.token, new_password: 'a new password' }
+    assert.equal((await other.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
+    assert.equal((await login(email, 'a new password')).status, 200)
+  })
+
+  test('the trail has each failure with its address, and the lock once', async () => {
+    const email = await known()
+    await lockOut(email)
+    await login(email, PASSWORD)
+    const rows = await query(
+      `select kind, data ->> 'outcome' as outcome, address from audit_event
+      where account_id = (select id from account where email = $1) and kind ~ 'failed|locked' order by id`,
+      [email],
+    )
+    assert.deepEqual(
+      rows.map(({ kind, outcome }) => [kind, outcome]),
+      [
+        ['account.sign_in_failed', 'wrong'],
+        ['account.sign_in_failed', 'wrong'],
+        ['account.sign_in_failed', 'wrong, now locked'],
+        ['account.locked', null],
+        ['account.sign_in_failed', 'locked'],
+      ],
+    )
+    assert.ok(rows.every(({ address }) => address === '127.0.0.1'))
+  })
+})

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { until } from '../until.ts'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
+import { type Mailed, mailbox } from './mailbox.ts'
+
+const { api, url, query, db } = await edgeAndDatabase()
+const mails = mailbox({ url, query, db })
+const admin = await api.register('admin@example.com')
+
+let count = 0
+const newcomer = (more: object = {}): Promise<Account> =>
+  api.register(`user${++count}@example.com`, { ...more })
+const login = (username: string, password: string) =>
+  api.post('/api/v1/auth/token', { form: { username, password } })
+const request = (email: string) => api.post('/api/v1/auth/password-reset/request', { json: { email } })
+const confirm = (token: string, new_password = 'a new password') =>
+  api.post('/api/v1/auth/password-reset/confirm', { json: { token, new_password } })
+const verify = (token: string) => api.post('/api/v1/auth/verify-email', { json: { token } })
+const resend = (token: string) => api.post('/api/v1/auth/resend-verification', { token })
+const me = async (token: string) => (await api.get('/api/v1/auth/me', { token })).json
+const expire = (token: string) =>
+  query('update account_token set expires_at = now() where digest = $1', [digestOf(token)])
+
+async function resetMail(email: string): Promise<Mailed> {
+  await mails()
+  await request(email)
+  const [mail] = await mails()
+  return mail!
+}
+
+function seen({ status, headers, text }: Answered) {
+  const { 'x-request-id': _, date: __, ...rest } = headers
+  return { status, headers: rest, text }
+}
+
+function assertBadToken(answer: Answered): void {
+  assert.deepEqual([answer.status, answer.json], [400, { detail: 'The token is invalid or has expired' }])
+  assert.deepEqual(answer.cookies, [])
+}
+
+const BAD = ['x', 'é', '../..', "' or 1=1", 'x'.repeat(200), digestOf('x').toString('base64url')]
+
+describe('asking for a reset', () => {
+  test('answers the same, and does the same, whoever has the address', async () => {
+    const inactive = await newcomer({ is_active: false })
+    const { email } = await newcomer()
+    await mails()
+    const before = await query('select count(*)::int as n from audit_event')
+    const answers = []
+    const addresses = [email, 'nobody@example.com', inactive.email, ` ${email.toUpperCase()} `]
+    for (const address of addresses) answers.push(seen(await request(address)))
+    assert.equal(answers[0]!.status, 200)
+    assert.deepEqual(JSON.parse(answers[0]!.text), {
+      detail: 'If the address has an account, a mail with a reset token is on its way',
+    })
+    for (const answer of answers) assert.deepEqual(answer, answers[0])
+    const jobs = await query(`select owner_id, queue, status from job where name = 'accounts.password-reset'`)
+    assert.equal(jobs.length, addresses.length)
+    assert.equal(new Set(jobs.map((job) => JSON.stringify(job))).size, 1)
+    const [events] = await query('select count(*)::int as n from audit_event')
+    assert.equal(events!.n, (before[0]!.n as number) + addresses.length)
+    const got = await mails()
+    assert.deepEqual(
+      got.map(({ to }) => to),
+      [email, email],
+      'and only who has an active account gets a mail',
+    )
+  })
+
+  test('needs an address; an account or a right password it does not', async () => {
+    for (const json of [{}, { email: '' }, { email: 'no address' }, { email: 'a@example.com', extra: 1 }])
+      assert.equal((await api.post('/api/v1/auth/password-reset/request', { json })).status, 422)
+  })
+})
+
+describe('a reset', () => {
+  test('sets the password: the new one signs in, the old one does not', async () => {
+    const { email, id } = await newcomer()
+    const { token, to } = await resetMail(email)
+    assert.equal(to, email)
+    const answer = await confirm(token)
+    assert.deepEqual([answer.status, answer.json], [200, { detail: 'The password is set; sign in with it' }])
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    assert.deepEqual(answer.cookies, [])
+    assert.equal((await login(email, PASSWORD)).status, 401)
+    const signedIn = await login(email, 'a new password')
+    assert.equal(signedIn.status, 200)
+    assert.equal((await me(signedIn.json.access_token)).id, id)
+    const rows = await query(`select kind from audit_event where account_id = $1 and kind ~ 'reset'`, [id])
+    assert.deepEqual(rows, [{ kind: 'account.password_reset' }])
+  })
+
+  test('takes a token once, and with it the others that were mailed before', async () => {
+    const { email } = await newcomer()
+    const [first, second] = [await resetMail(email), await resetMail(email)]
+    assert.equal((await confirm(second.token)).status, 200)
+    assertBadToken(await confirm(second.token, 'another password'))
+    assertBadToken(await confirm(first.token, 'another password'))
+    assert.equal((await login(email, 'a new password')).status, 200)
+  })
+
+  test('takes no token that is expired, of another kind or none at all', async () => {
+    const account = await newcomer()
+    const [verification] = (await mails()).filter(({ to }) => to === account.email)
+    const expired = await resetMail(account.email)
+    await expire(expired.token)
+    for (const token of [expired.token, verification!.token, account.refresh, ...BAD])
+      assertBadToken(await confirm(token))
+    for (const token of ['', '\u0000', 'x'.repeat(201)]) assert.equal((await confirm(token)).status, 422)
+    assert.equal((await login(account.email, PASSWORD)).status, 200)
+    assert.equal((await verify(verification!.token)).status, 200, 'nor does it use that one up')
+  })
+
+  test('with a password that is too short or too long is refused, and the token is still good', async () => {
+    const { email } = await newcomer()
+    const { token } = await resetMail(email)
+    for (const password of ['seven..', 'x'.repeat(1025)]) {
+      const answer = await confirm(token, password)
+      assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['body', 'new_password']])
+    }
+    assert.equal((await confirm(token, 'eight...')).status, 200)
+  })
+
+  test('raced by ten at once is done by one, whose password it is', async () => {
+    const { email } = await newcomer()
+    const { token } = await resetMail(email)
+    const passwords = Array.from({ length: 10 }, (_, i) => `password number ${i}`)
+    const answers = await Promise.all(passwords.map((password) => confirm(token, password)))
+    const won = answers.findIndex(({ status }) => status === 200)
+    for (const [i, answer] of answers.entries()) if (i !== won) assertBadToken(answer)
+    for (const [i, password] of passwords.entries())
+      if (i === won || i === (won + 1) % 10)
+        assert.equal((await login(email, password)).status, i === won ? 200 : 401)
+  })
+
+  test('of an account that is gone is nothing', async () => {
+    const { email, id } = await newcomer()
+    const { token } = await resetMail(email)
+    assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
+    assertBadToken(await confirm(token))
+  })
+})
+
+describe('verifying an address', () => {
+  const verification = async (account: Account): Promise<string> =>
+    (await mails()).find(({ to }) => to === account.email)!.token
+
+  test('registering mails a token that does it, once', async () => {
+    const account = await newcomer()
+    assert.equal((await me(account.token)).is_verified, false)
+    const token = await verification(account)
+    const answer = await verify(token)
+    assert.deepEqual([answer.status, answer.json], [200, { detail: 'The address is verified' }])
+    await until('the account shows it', async () => (await me(account.token)).is_verified === true)
+    assertBadToken(await verify(token))
+    const rows = await query(
+      `select actor_id from audit_event where kind = 'account.verified' and account_id = $1`,
+      [account.id],
+    )
+    assert.deepEqual(rows, [{ actor_id: account.id }])
+  })
+
+  test('takes no token that is expired, of another kind or none at all', async () => {
+    const account = await newcomer()
+    const token = await verification(account)
+    const reset = await resetMail(account.email)
+    await expire(token)
+    for (const one of [token, reset.token, ...BAD]) assertBadToken(await verify(one))
+    assert.equal((await me(account.token)).is_verified, false)
+    assert.equal((await confirm(reset.token)).status, 200)
+  })
+
+  test('raced by ten at once is done by one', async () => {
+    const token = await verification(await newcomer())
+    const statuses = (await Promise.all(Array.from({ length: 10 }, () => verify(token)))).map(
+      ({ status }) => status,
+    )
+    assert.deepEqual(statuses.sort(), [200, ...Array(9).fill(400)])
+  })
+
+  test('a new token can be had until it is done; using one uses up both', async () => {
+    const account = await newcomer()
+    const first = await verification(account)
+    const answer = await resend(account.token)
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [200, { detail: 'A mail with a verification token is on its way' }],
+    )
+    const second = await verification(account)
+    assert.notEqual(first, second)
+    assert.equal((await verify(first)).status, 200)
+    assertBadToken(await verify(second))
+    await until('the edge knows', async () => (await me(account.token)).is_verified === true)
+    const again = await resend(account.token)
+    assert.deepEqual([again.status, again.json], [200, { detail: 'The address is verified already' }])
+    assert.deepEqual(await mails(), [])
+  })
+
+  test('a new token is for who is signed in', async () => {
+    const answer = await resend('')
+    assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'])
+  })
+})
