@@ -1,0 +1,36 @@
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { testDatabase } from '../database.ts'
+import { clientStep, createWorld, thiefStep } from './refresh-model.ts'
+
+const base = await testDatabase()
+const CLIENTS = 4
+const THIEVES = 3
+
+test('whatever clients, thieves, lost answers and crashes do at once: replays end sessions, honest clients keep theirs', {
+  timeout: 90_000,
+}, async () => {
+  const of = <T>(step: fc.Arbitrary<T>, lanes: number) =>
+    fc.array(fc.array(step, { minLength: 5, maxLength: 25 }), { minLength: lanes, maxLength: lanes })
+  await fc.assert(
+    fc.asyncProperty(of(clientStep, CLIENTS), of(thiefStep, THIEVES), async (clientLanes, thiefLanes) => {
+      await base.query('truncate account cascade')
+      const world = await createWorld(base)
+      const clients = await Promise.all(clientLanes.map(world.signIn))
+      // The last one is never stolen from, so that there is always somebody honest.
+      const victims = clients.slice(0, -1)
+      const busy = Promise.all([
+        ...clientLanes.map(async (steps, i) => {
+          for (const step of steps) await world.run(clients[i]!, step)
+        }),
+        ...thiefLanes.map(async (steps) => {
+          for (const step of steps) await world.steal(victims, step)
+        }),
+      ])
+      await Promise.all([busy, world.watch(busy)])
+      await world.check(clients)
+    }),
+    // What happens at once differs from run to run, so a smaller example would be another one.
+    { numRuns: Number(process.env.MODEL_RUNS ?? 20), endOnFailure: true, includeErrorInReport: true },
+  )
+})

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import {
+  deleteExpiredRefreshTokens,
+  insertAccount,
+  insertSession,
+  readStanding,
+  refreshSession,
+  revokeSession,
+} from '../../sql/accounts.ts'
+import type { Queries } from '../../sql/db.ts'
+import { digestOf, successorOf } from '../../tasks/accounts/tokens.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** Clients and thieves that exchange refresh tokens at random, and what has to hold whatever they do. */
+
+const SECRET = 'a secret for tests, long enough to be one'
+const pick = fc.nat({ max: 1000 })
+
+/**
+ * What a client does: one exchange at a time, under one Idempotency-Key until it has the answer. Answers get lost,
+ * servers die before the commit, and an impatient network delivers a request twice at once.
+ */
+export const clientStep = fc.oneof(
+  { weight: 8, arbitrary: fc.constant('refresh' as const) },
+  { weight: 4, arbitrary: fc.constant('answer lost' as const) },
+  { weight: 3, arbitrary: fc.constant('crash' as const) },
+  { weight: 3, arbitrary: fc.constant('doubled' as const) },
+  { weight: 2, arbitrary: fc.constant('doubled, answers lost' as const) },
+  { weight: 1, arbitrary: fc.constant('sign out' as const) },
+)
+export type ClientStep = typeof clientStep extends fc.Arbitrary<infer T> ? T : never
+
+/** What a thief does: copies what a client has, or had, and uses what was copied. */
+export const thiefStep = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('steal' as const), pick, old: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('use' as const), pick }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('housekeeping' as const) }) },
+)
+export type ThiefStep = typeof thiefStep extends fc.Arbitrary<infer T> ? T : never
+
+/** One presentation of a token, by whoever. */
+interface Presentation {
+  readonly token: string
+  readonly successor: string
+  readonly begun: number
+  ended: number
+  outcome: 'exchanged' | 'replay' | 'refused' | 'undone'
+}
+
+interface Family {
+  readonly id: string
+  readonly tokens: string[]
+  readonly presentations: Presentation[]
+  /** Somebody else has used one of its tokens. */
+  stolen: boolean
+  signedOut: boolean
+}
+
+export interface Client {
+  family: Family
+  token: string
+  /** The exchange that it has no answer to. */
+  pending: string | null
+}
+
+export async function createWorld({ db, query }: TestDatabase) {
+  const account = await db.one(
+    insertAccount({
+      email: `${randomUUID()}@example.com`,
+      passwordHash: 'x',
+      fullName: null,
+      role: 'user',
+      isActive: true,
+    }),
+  )
+  const families: Family[] = []
+  const loot: { family: Family; token: string }[] = []
+  let clock = 0
+
+  const signIn = async (): Promise<Client> => {
+    const [id, token] = [randomUUID(), `first ${randomUUID()}`]
+    await db.run(insertSession(id, account.id, digestOf(token), 3600, { address: null, userAgent: null }))
+    const family = { id, tokens: [token], presentations: [], stolen: false, signedOut: false }
+    families.push(family)
+    return { family, token, pending: null }
+  }
+
+  const exchange = async (on: Queries, one: Presentation): Promise<void> => {
+    const row = await on.maybeOne(refreshSession(digestOf(one.token), digestOf(one.successor), 3600))
+    one.outcome = row === null ? 'refused' : row.replayed ? 'replay' : 'exchanged'
+  }
+
+  const present = async (
+    family: Family,
+    token: string,
+    successor: string,
+    undone = false,
+  ): Promise<boolean> => {
+    const one: Presentation = { token, successor, begun: ++clock, ended: 0, outcome: 'undone' }
+    family.presentations.push(one)
+    if (undone) {
+      const crash = new Error('The server died')
+      const dying = db.transaction(async (tx) => {
+        await exchange(tx, one)
+        throw crash
+      })
+      await assert.rejects(dying, (error) => error === crash)
+      one.outcome = 'undone'
+    } else await exchange(db, one)
+    one.ended = ++clock
+    if (one.outcome === 'exchanged' && !family.tokens.includes(successor)) family.tokens.push(successor)
+    return one.outcome === 'exchanged'
+  }
+
+  /** Does a step; a client that was signed out, by itself or with reason, signs in again. */
+  const run = async (client: Client, step: ClientStep): Promise<void> => {
+    const { family } = client
+    if (step === 'sign out') {
+      family.signedOut = true
+      await db.any(revokeSession(digestOf(client.token), null))
+      Object.assign(client, await signIn())
+      return
+    }
+    client.pending ??= randomUUID()
+    const successor = successorOf(SECRET, client.token, client.pending)
+    const send = (): Promise<boolean> => present(family, client.token, successor, step === 'crash')
+    const answers = await Promise.all(step.startsWith('doubled') ? [send(), send()] : [send()])
+    if (step === 'crash') return
+    if (answers.every(Boolean)) {
+      if (step.endsWith('lost')) return
+      client.token = successor
+      client.pending = null
+      return
+    }
+    assert.ok(family.stolen, 'no honest client is signed out')
+    Object.assign(client, await signIn())
+  }
+
+  const steal = async (clients: readonly Client[], step: ThiefStep): Promise<void> => {
+    if (step.kind === 'housekeeping') {
+      await db.one(deleteExpiredRefreshTokens(10))
+    } else if (step.kind === 'steal') {
+      const { family, token } = clients[step.pick % clients.length]!
+      const old = family.tokens[step.pick % family.tokens.length]!
+      loot.push({ family, token: step.old ? old : token })
+    } else if (loot.length > 0) {
+      const [{ family, token }] = loot.splice(step.pick % loot.length, 1) as [(typeof loot)[0]]
+      family.stolen = true
+      const successor = `stolen ${randomUUID()}`
+      if (await present(family, token, successor)) loot.push({ family, token: successor })
+    }
+  }
+
+  /** What holds in every committed state; `after` is what was seen before. */
+  const endedWith = new Map<string, number>()
+  const look = async (): Promise<void> => {
+    const rows = (await query(
+      `select s.id, s.ended_at is not null as ended, s.revoked_at is not null as revoked, count(t)::int as tokens,
+        count(*) filter (where t.rotated_at is null)::int as current
+      from session s join refresh_token t on t.session_id = s.id group by s.id`,
+    )) as { id: string; ended: boolean; revoked: boolean; tokens: number; current: number }[]
+    for (const { id, ended, revoked, tokens, current } of rows) {
+      assert.ok(current <= 1, 'at most one token of a family is current')
+      assert.ok(revoked || !ended)
+      const before = endedWith.get(id)
+      if (before !== undefined) assert.deepEqual([revoked, tokens], [true, before], 'what ended stays so')
+      if (revoked) endedWith.set(id, tokens)
+    }
+  }
+  const watch = async (until: Promise<unknown>): Promise<void> => {
+    let over = false
+    void until.finally(() => {
+      over = true
+    })
+    while (!over) await look()
+  }
+
+  const standing = async (): Promise<ReadonlySet<string>> => {
+    const [row] = await query(readStanding.text, [account.id])
+    const { ended } = JSON.parse(Object.values(row!)[0] as string) as { ended: string[] }
+    return new Set(ended)
+  }
+
+  const checkFamily = async (family: Family, ended: boolean): Promise<void> => {
+    const done = family.presentations.filter(({ outcome }) => outcome !== 'undone')
+    const exchanged = done.filter(({ outcome }) => outcome === 'exchanged')
+    for (const token of family.tokens) {
+      const successors = exchanged.filter((one) => one.token === token).map(({ successor }) => successor)
+      assert.ok(new Set(successors).size <= 1, 'no token has two successors')
+    }
+    const replay = done.find(
+      (one) =>
+        // By somebody without the key of the exchange, in whatever order the two came,
+        exchanged.some((other) => other.token === one.token && other.successor !== one.successor) ||
+        // or when the successor had been used before it began.
+        exchanged.some((other) => other.token === one.successor && other.ended < one.begun),
+    )
+    assert.equal(ended, replay !== undefined, `a replay ends the family, and nothing else does`)
+    if (!family.stolen) assert.equal(ended, false)
+  }
+
+  /** When all is quiet: who was honest is still signed in, and a replay of anything ends what is left. */
+  const check = async (clients: readonly Client[]): Promise<void> => {
+    await look()
+    const ended = await standing()
+    for (const family of families) await checkFamily(family, ended.has(family.id))
+    for (const client of clients) if (!client.family.stolen) await run(client, 'refresh')
+    for (const family of families) {
+      const current = family.tokens.at(-1)!
+      for (const token of family.tokens.slice(0, -1)) await present(family, token, `late ${randomUUID()}`)
+      const replayed = family.tokens.length > 1
+      assert.equal((await standing()).has(family.id), replayed || ended.has(family.id))
+      if (replayed) assert.equal(await present(family, current, `late ${randomUUID()}`), false)
+    }
+    await look()
+  }
+
+  return { signIn, run, steal, watch, check }
+}
