@@ -27,6 +27,8 @@ export class Exchange {
     this.request = request
     this.responder = responder
     this.settings = settings
+    // It can't be read once the client is gone or answered; log and audit trail name who wrote, however soon they left.
+    if (request.method !== 'GET') void request.address
     const given = request.header('x-request-id')
     this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
   }
@@ -34,8 +36,8 @@ export class Exchange {
   /** The head of an answer, with the headers that all have. */
   head(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
-    // The log's line is written after the answer, when it can't be read any more; it names writes and refusals.
-    if (status >= 400 || this.request.method !== 'GET') void this.request.address
+    // The log's line is written after the answer, and names refusals too.
+    if (status >= 400) void this.request.address
     const all: Header[] = [
       ...headers,
       ['x-request-id', this.requestId],

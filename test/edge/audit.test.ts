@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict'
+import net from 'node:net'
+import { test } from 'node:test'
+import { insertMailedToken } from '../../sql/accounts.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { until } from '../until.ts'
+import { assertRefused, castOf, sessionOf } from './accounts-help.ts'
+import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+
+/** The trail of what happens to accounts: who, what, whom, when, from where, and never a secret. */
+
+const { api, url, db, query } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
+const behind = await startEdge(url, { env: { TRUST_PROXY: 'true' } })
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const { admin, moderator, user, newcomer } = await castOf(api)
+const AUDIT = '/api/v1/auth/audit'
+
+interface Event {
+  readonly id: number
+  readonly at: string
+  readonly kind: string
+  readonly actor_id: number | null
+  readonly account_id: number | null
+  readonly organization_id: number | null
+  readonly address: string | null
+  readonly request_id: string | null
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+const page = async (search: string): Promise<{ events: Event[]; total: number }> => {
+  const answer = await api.get(`${AUDIT}?${search}`, { token: admin.token })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+
+/** The events of one request, oldest first, and that they say when and from where. */
+async function eventsOf(
+  requestId: string,
+): Promise<Pick<Event, 'kind' | 'actor_id' | 'account_id' | 'data'>[]> {
+  const { events } = await page('page_size=200')
+  return events
+    .filter((event) => event.request_id === requestId)
+    .reverse()
+    .map(({ at, address, organization_id, kind, actor_id, account_id, data }) => {
+      assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000, at)
+      assert.deepEqual([address, organization_id], ['127.0.0.1', null])
+      return { kind, actor_id, account_id, data }
+    })
+}
+
+let count = 0
+const secrets = new Set<string>([PASSWORD, 'another password', 'a wrong guess', SECRET])
+const remember = (answer: Answered): Answered => {
+  for (const cookie of answer.cookies) {
+    const value = /=([^;]*)/.exec(cookie)![1]!
+    if (value !== '') secrets.add(value).add(digestOf(value).toString('hex'))
+  }
+  return answer
+}
+const keep = ({ token, refresh }: Account): void => void secrets.add(token).add(refresh)
+
+/** Calls with a request id of its own; answers the events that the call left. */
+async function trail(
+  status: number,
+  call: (headers: Record<string, string>) => Promise<Answered>,
+): ReturnType<typeof eventsOf> {
+  const id = `audit-${++count}`
+  const answer = remember(await call({ 'x-request-id': id }))
+  assert.equal(answer.status, status, answer.text)
+  return eventsOf(id)
+}
+
+const post = (path: string, json: object, token?: string) => (headers: Record<string, string>) =>
+  api.post(`/api/v1/auth/${path}`, { headers, json, ...(token === undefined ? {} : { token }) })
+const act = (method: string, path: string, token: string) => (headers: Record<string, string>) =>
+  api.call(method, `/api/v1/auth/${path}`, { headers, token })
+const signIn = (username: string, password: string) => (headers: Record<string, string>) =>
+  api.post('/api/v1/auth/token', { headers, form: { username, password } })
+const mailed = async (kind: 'reset' | 'verify', accountId: number): Promise<string> => {
+  const id = uuidv7()
+  const token = mailedTokenOf(SECRET, kind, id)
+  await db.one(insertMailedToken(id, accountId, kind, digestOf(token), 60))
+  secrets.add(token).add(digestOf(token).toString('hex'))
+  return token
+}
+
+test('registering, by who then has the account', async () => {
+  const json = { email: 'told@example.com', password: PASSWORD }
+  const [event, ...more] = await trail(200, post('register', json))
+  const [row] = await query(`select id from account where email = 'told@example.com'`)
+  assert.deepEqual(event, { kind: 'account.registered', actor_id: row!.id, account_id: row!.id, data: {} })
+  assert.deepEqual(more, [])
+  assert.deepEqual(await trail(400, post('register', json)), [], 'what failed has not happened')
+})
+
+test('signing in, failing to, and the lock that follows; of unknown addresses too', async () => {
+  const { id, email } = await newcomer()
+  const who = { actor_id: id, account_id: id }
+  const [signed] = await trail(200, signIn(email, PASSWORD))
+  assert.deepEqual(
+    { ...signed, data: Object.keys(signed!.data) },
+    { kind: 'account.signed_in', ...who, data: ['session'] },
+  )
+  const failed = (outcome: string) => ({ kind: 'account.sign_in_failed', ...who, data: { outcome } })
+  assert.deepEqual(await trail(401, signIn(email, 'a wrong guess')), [failed('wrong')])
+  assert.deepEqual(await trail(401, signIn(email, 'a wrong guess')), [
+    failed('wrong, now locked'),
+    { kind: 'account.locked', ...who, data: {} },
+  ])
+  assert.deepEqual(await trail(403, signIn(email, PASSWORD)), [failed('locked')])
+  const nobody = {
+    kind: 'account.sign_in_failed',
+    actor_id: null,
+    account_id: null,
+    data: { outcome: 'wrong' },
+  }
+  assert.deepEqual(await trail(401, signIn('nobody@example.com', 'a wrong guess')), [nobody])
+})
+
+test('signing out', async () => {
+  const { id, token } = await newcomer()
+  const data = { session: sessionOf(token) }
+  const event = { kind: 'account.signed_out', actor_id: id, account_id: id, data }
+  assert.deepEqual(await trail(200, act('POST', 'logout', token)), [event])
+  assert.deepEqual(await trail(200, act('POST', 'logout', token)), [], 'once')
+})
+
+test('a refresh is none, its replay is: somebody else has the token', async () => {
+  const account = await newcomer()
+  keep(account)
+  const { id, token, refresh } = account
+  const call = (headers: Record<string, string>) =>
+    api.post('/api/v1/auth/refresh', { headers: { ...headers, cookie: `millrace_refresh=${refresh}` } })
+  assert.deepEqual(await trail(200, call), [])
+  const data = { session: sessionOf(token) }
+  assert.deepEqual(await trail(401, call), [
+    { kind: 'session.replayed', actor_id: null, account_id: id, data },
+  ])
+})
+
+test('ending a session', async () => {
+  const { id, token } = await newcomer()
+  const data = { session: sessionOf(token) }
+  const event = { kind: 'session.ended', actor_id: id, account_id: id, data }
+  assert.deepEqual(await trail(204, act('DELETE', `sessions/${data.session}`, token)), [event])
+})
+
+test('changing the password, and failing to', async () => {
+  const { id, token } = await newcomer()
+  const who = { actor_id: id, account_id: id }
+  const change = (current_password: string) =>
+    post('change-password', { current_password, new_password: 'another password' }, token)
+  const failed = { kind: 'account.sign_in_failed', ...who, data: { outcome: 'wrong' } }
+  assert.deepEqual(await trail(400, change('a wrong guess')), [failed])
+  assert.deepEqual(await trail(200, change(PASSWORD)), [
+    { kind: 'account.password_changed', ...who, data: {} },
+  ])
+})
+
+test('asking for a new password, without a hint at whether there is such an account; setting it; verifying', async () => {
+  const { id, email } = await newcomer()
+  const asked = { kind: 'account.password_reset_requested', actor_id: null, account_id: null, data: {} }
+  for (const address of [email, 'nobody@example.com'])
+    assert.deepEqual(await trail(200, post('password-reset/request', { email: address })), [asked])
+  const who = { actor_id: id, account_id: id, data: {} }
+  const reset = { token: await mailed('reset', id), new_password: 'another password' }
+  const done = [{ kind: 'account.password_reset', ...who }]
+  assert.deepEqual(await trail(200, post('password-reset/confirm', reset)), done)
+  assert.deepEqual(await trail(400, post('password-reset/confirm', reset)), [])
+  const verify = { token: await mailed('verify', id) }
+  assert.deepEqual(await trail(200, post('verify-email', verify)), [{ kind: 'account.verified', ...who }])
+})
+
+test('what admins do to others, and users to themselves', async () => {
+  const { id, token } = await newcomer()
+  const by = (actor_id: number | null, kind: string, data = {}) => [
+    { kind: `account.${kind}`, actor_id, account_id: id, data },
+  ]
+  const patch = (what: string, by = admin.token) => act('PATCH', `users/${id}${what}`, by)
+  assert.deepEqual(await trail(200, patch('?full_name=Ada', token)), by(id, 'updated'))
+  assert.deepEqual(await trail(200, patch('?full_name=Eve')), by(admin.id, 'updated'))
+  const role = by(admin.id, 'role_changed', { role: 'moderator' })
+  assert.deepEqual(await trail(200, patch('/role?role=moderator')), role)
+  assert.deepEqual(await trail(200, patch('/deactivate')), by(admin.id, 'deactivated'))
+  assert.deepEqual(await trail(200, patch('/activate')), by(admin.id, 'activated'))
+  assert.deepEqual(await trail(403, patch('/activate', user.token)), [])
+  assert.deepEqual(await trail(404, act('PATCH', 'users/4711/activate', admin.token)), [])
+  const alone = act('PATCH', `users/${admin.id}/deactivate`, admin.token)
+  assert.deepEqual(await trail(409, alone), [])
+  const nobody = (headers: Record<string, string>) =>
+    none.call('PATCH', `/api/v1/auth/users/${id}/activate`, { headers })
+  assert.deepEqual(await trail(200, nobody), by(null, 'activated'), 'without authentication')
+  const email = (await api.get(`/api/v1/auth/users/${id}`, { token: admin.token })).json.email
+  const gone = by(admin.id, 'deleted', { email })
+  assert.deepEqual(await trail(204, act('DELETE', `users/${id}`, admin.token)), gone)
+  const { events } = await page(`account_id=${id}`)
+  assert.ok(events.length >= 7, 'the trail outlives the account')
+})
+
+test('admins read it; moderators and users get 403, nobody 401', async () => {
+  for (const { token } of [moderator, user])
+    assertRefused(await api.get(AUDIT, { token }), 403, 'This needs the role admin')
+  assertRefused(await api.get(AUDIT), 401, 'Not authenticated')
+  assert.equal((await none.get(AUDIT)).status, 200)
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+    assert.equal((await api.call(method, AUDIT, { token: admin.token })).status, 405, method)
+})
+
+test('in pages, newest first', async () => {
+  const all = await page('page_size=200')
+  const ids = all.events.map(({ id }) => id)
+  assert.deepEqual(
+    ids,
+    [...ids].sort((a, b) => b - a),
+  )
+  const first = (await api.get(AUDIT, { token: admin.token })).json
+  const { events, ...rest } = first
+  assert.deepEqual(
+    [rest, events.length],
+    [{ total: all.total, page: 1, page_size: 50 }, Math.min(50, all.total)],
+  )
+  const parts = await Promise.all([1, 2, 3].map((n) => page(`page=${n}&page_size=3`)))
+  assert.deepEqual(
+    parts.flatMap(({ events }) => events),
+    all.events.slice(0, 9),
+  )
+  const beyond = await page('page=100000&page_size=200')
+  assert.deepEqual([beyond.events, beyond.total], [[], all.total])
+})
+
+test('by kind and account, the one who did it or the one it was done to', async () => {
+  const { id, token } = await newcomer()
+  await api.call('PATCH', `/api/v1/auth/users/${id}?full_name=Ada`, { token: admin.token })
+  const kinds = (await page(`account_id=${id}`)).events.map(({ kind }) => kind)
+  assert.deepEqual(kinds, ['account.updated', 'account.registered'])
+  const updated = await page(`account_id=${id}&kind=account.updated`)
+  assert.deepEqual([updated.total, updated.events[0]!.actor_id], [1, admin.id])
+  const acted = await page(`account_id=${admin.id}&kind=account.updated`)
+  assert.equal(acted.events[0]!.account_id, id)
+  assert.equal((await page(`organization_id=1&account_id=${id}`)).total, 0)
+  assert.equal((await api.get(AUDIT, { token })).status, 403)
+})
+
+test('what is no page, kind or id is 422', async () => {
+  for (const bad of [
+    'page=0',
+    'page_size=0',
+    'page_size=201',
+    'kind=nonsense',
+    'account_id=x',
+    'organization_id=0',
+  ]) {
+    const answer = await api.get(`${AUDIT}?${bad}`, { token: admin.token })
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', bad.split('=')[0]]])
+  }
+})
+
+test('behind a trusted proxy the address is the one that the proxy saw', async () => {
+  const headers = { 'x-request-id': 'proxied', 'x-forwarded-for': '10.0.0.1, 203.0.113.9' }
+  await behind.post('/api/v1/auth/token', { headers, form: { username: user.email, password: PASSWORD } })
+  await api.post('/api/v1/auth/token', {
+    headers: { ...headers, 'x-request-id': 'direct' },
+    form: { username: user.email, password: PASSWORD },
+  })
+  const { events } = await page('kind=account.signed_in')
+  const address = (id: string) => events.find(({ request_id }) => request_id === id)?.address
+  assert.equal(address('proxied'), '203.0.113.9')
+  assert.equal(address('direct'), '127.0.0.1', 'and otherwise the word of a client is not believed')
+})
+
+test('who leaves before the answer is known all the same', async () => {
+  const { id, token } = await newcomer()
+  const text = `PATCH /api/v1/auth/users/${id}?full_name=Gone HTTP/1.1\r\nhost: x\r\nx-request-id: hasty\r\nauthorization: Bearer ${token}\r\n\r\n`
+  const socket = net.connect(api.port, '127.0.0.1', () => socket.end(text, () => socket.destroy()))
+  const event = await until(
+    'the event',
+    async () => (await page('page_size=5')).events.find(({ request_id }) => request_id === 'hasty'),
+    3_000,
+  )
+  assert.deepEqual([event.kind, event.actor_id, event.address], ['account.updated', id, '127.0.0.1'])
+})
+
+test('nothing in the whole trail is a secret', async () => {
+  const rows = await query('select audit_event::text as text from audit_event')
+  assert.ok(rows.length > 30 && secrets.size > 20)
+  for (const { text } of rows) {
+    for (const secret of secrets) assert.equal((text as string).includes(secret), false, text as string)
+    assert.doesNotMatch(text as string, /argon2|eyJ/)
+  }
+})
