@@ -32,10 +32,11 @@ export const clientStep = fc.oneof(
 )
 export type ClientStep = typeof clientStep extends fc.Arbitrary<infer T> ? T : never
 
-/** What a thief does: copies what a client has, or had, and uses what was copied. */
+/** What a thief does: copies what a client has, or had, and uses it; repeats a whole request, its key included. */
 export const thiefStep = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('steal' as const), pick, old: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('use' as const), pick }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('repeat' as const), pick }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('housekeeping' as const) }) },
 )
 export type ThiefStep = typeof thiefStep extends fc.Arbitrary<infer T> ? T : never
@@ -145,6 +146,12 @@ export async function createWorld({ db, query }: TestDatabase) {
       const { family, token } = clients[step.pick % clients.length]!
       const old = family.tokens[step.pick % family.tokens.length]!
       loot.push({ family, token: step.old ? old : token })
+    } else if (step.kind === 'repeat') {
+      const { family } = clients[step.pick % clients.length]!
+      const one = family.presentations[step.pick % (family.presentations.length || 1)]
+      if (one === undefined) return
+      family.stolen = true
+      await present(family, one.token, one.successor)
     } else if (loot.length > 0) {
       const [{ family, token }] = loot.splice(step.pick % loot.length, 1) as [(typeof loot)[0]]
       family.stolen = true
@@ -153,7 +160,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     }
   }
 
-  /** What holds in every committed state; `after` is what was seen before. */
+  /** What holds in every committed state, and since what was seen before. */
   const endedWith = new Map<string, number>()
   const look = async (): Promise<void> => {
     const rows = (await query(
@@ -190,14 +197,20 @@ export async function createWorld({ db, query }: TestDatabase) {
       const successors = exchanged.filter((one) => one.token === token).map(({ successor }) => successor)
       assert.ok(new Set(successors).size <= 1, 'no token has two successors')
     }
-    const replay = done.find(
-      (one) =>
-        // By somebody without the key of the exchange, in whatever order the two came,
-        exchanged.some((other) => other.token === one.token && other.successor !== one.successor) ||
-        // or when the successor had been used before it began.
-        exchanged.some((other) => other.token === one.successor && other.ended < one.begun),
-    )
-    assert.equal(ended, replay !== undefined, `a replay ends the family, and nothing else does`)
+    const replays = (usedBefore: (one: Presentation, use: Presentation) => boolean): boolean =>
+      done.some(
+        (one) =>
+          // By somebody without the key of the exchange, in whatever order the two came,
+          exchanged.some((other) => other.token === one.token && other.successor !== one.successor) ||
+          // or after the successor was used.
+          exchanged.some((use) => use.token === one.successor && usedBefore(one, use)),
+      )
+    if (replays((one, use) => use.ended < one.begun)) assert.ok(ended, 'a replay ends the family')
+    if (ended)
+      assert.ok(
+        replays((one, use) => use.begun < one.ended),
+        'and nothing else does',
+      )
     if (!family.stolen) assert.equal(ended, false)
   }
 
