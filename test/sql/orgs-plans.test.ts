@@ -1,0 +1,106 @@
+import { after, describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts.ts'
+import type { Query } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import {
+  acceptInvites,
+  anyPendingInvite,
+  deleteMember,
+  deleteOrganization,
+  endInvite,
+  expireInvites,
+  insertInvite,
+  insertMember,
+  insertMembers,
+  invitation,
+  inviteById,
+  inviteeOf,
+  lockOrganization,
+  memberOf,
+  readInvites,
+  readMemberDetails,
+  readMembers,
+  readOrganization,
+  readOrganizations,
+  readOrganizationsOf,
+  setMemberRole,
+  unknownAccounts,
+  updateOrganization,
+} from '../../sql/orgs.ts'
+import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+
+/** Whatever is asked of organizations is found by an index, in tables of 5000 rows and more. */
+
+const { url, query } = await testDatabase()
+await query(
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
+)
+await query(`insert into organization (name, slug) select 'N', 's' || n from generate_series(1, 5000) n`)
+// Ten members each, whom they share with other organizations; the first is the owner.
+await query(
+  `insert into organization_member (organization_id, user_id, role)
+   select o, 1 + (o + 37 * m) % 5000, case m when 0 then 'owner' when 1 then 'admin' else 'member' end
+   from generate_series(0, 9) m, generate_series(1, 5000) o`,
+)
+await query(
+  `insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
+   select o, 'i' || (o + i) || '@example.com', 'member', case when i < 2 then 'pending' else 'accepted' end, 1 + o % 5000,
+     now() + (i - 0.5) * interval '1 day', case when i >= 2 then now() end
+   from generate_series(0, 3) i, generate_series(1, 5000) o`,
+)
+await query('analyze')
+
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+
+const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
+  ['an organization', readOrganization, 5, 6],
+  ['an organization without authentication', readOrganization, 5, null],
+  ['members', readMembers, 5, 6, 1000, 0],
+  ['members with details', readMemberDetails, 5, 6, 1000, 0],
+  ['invites', readInvites, 5, 6, 1000, 0],
+  ['organizations of an account', readOrganizationsOf, 1000, 0, 6],
+  ['a page of organizations', readOrganizations, 100, 0],
+]
+
+describe('reads of organizations by index', () => {
+  for (const mode of PLAN_MODES) {
+    for (const [i, [what, statement, ...values]] of reads.entries())
+      test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
+  }
+})
+
+describe('writes of organizations by index', () => {
+  let n = 1000
+  const invite = {
+    organizationId: 5,
+    role: 'member',
+    invitedBy: 6,
+    lifetimeSeconds: 60,
+    accepted: false,
+  } as const
+  const writes: readonly [what: string, () => Query<unknown>][] = [
+    ['lock', () => lockOrganization(5, 6)],
+    ['change', () => updateOrganization(++n, { name: 'M' })],
+    ['a member', () => memberOf(5, 6)],
+    ['add a member', () => insertMember(++n, 5, 'member')],
+    ['add members', () => insertMembers(++n, [1, 2, 3], 'member')],
+    ['find unknown accounts', () => unknownAccounts([1, 2, 9999])],
+    ['make an owner', () => setMemberRole(5, 43, 'owner')],
+    ['take an owner down', () => setMemberRole(5, 6, 'admin')],
+    ['remove a member', () => deleteMember(++n, 1 + (n + 37 * 5))],
+    ['find an invitee', () => inviteeOf(5, `a${++n}@example.com`)],
+    ['find a pending invite', () => anyPendingInvite(5, 'i5@example.com')],
+    ['expire an invite', () => expireInvites(++n, `i${n}@example.com`)],
+    ['invite', () => insertInvite({ ...invite, email: `new${++n}@example.com` })],
+    ['an invite', () => inviteById(5)],
+    ['what its mail says', () => invitation(5)],
+    ['end an invite', () => endInvite(++n + 5000, 'revoked')],
+    ['accept the invites of an address', () => acceptInvites(1, `i${++n}@example.com`)],
+    ['delete an organization', () => deleteOrganization(++n)],
+    ['delete an account', () => deleteAccount(++n)],
+  ]
+  for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make, 'organization'))
+})

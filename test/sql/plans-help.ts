@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import type { Query } from '../../sql/db.ts'
+import type { Client } from '../../sql/driver.ts'
+import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+
+/** Finds out whether statements read tables from end to end. */
+
+interface Node {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly Plans?: readonly Node[]
+}
+
+/** The tables that a plan reads from end to end. */
+function scanned(node: Node): string[] {
+  const own = node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []
+  return [...own, ...(node.Plans ?? []).flatMap(scanned)]
+}
+
+const literal = (value: ReadValue): string => {
+  if (Array.isArray(value)) return `'{${value.join(',')}}'`
+  return value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
+}
+
+/** How the server may plan a named statement: for its values, for any, or as it sees fit after some runs. */
+export const PLAN_MODES = ['auto', 'force_custom_plan', 'force_generic_plan'] as const
+
+/** Fails when a read finds its rows without an index; the few leases need none. */
+export async function assertReadByIndex(
+  client: Client,
+  mode: (typeof PLAN_MODES)[number],
+  name: string,
+  { text }: ReadStatement,
+  values: readonly ReadValue[],
+): Promise<void> {
+  await client.query(`set plan_cache_mode = ${mode}`)
+  await client.query(`prepare ${name} as ${text}`)
+  const execute = `execute ${name}${values.length === 0 ? '' : `(${values.map(literal).join(', ')})`}`
+  // After five runs the server may choose one plan for all values.
+  for (let run = 0; run < 6; run++) await client.query(execute)
+  const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(`explain (format json) ${execute}`)
+  const tables = scanned(rows[0]!['QUERY PLAN'][0]!.Plan).filter((table) => table !== 'worker_lease')
+  assert.deepEqual(tables, [], 'tables read from end to end')
+}
+
+/**
+ * The same for a write, by what it did: also what its functions, triggers and foreign keys read. Of tables whose names
+ * begin alike: those of others may be empty.
+ */
+export async function assertWriteByIndex(
+  client: Client,
+  make: () => Promise<Query<unknown>> | Query<unknown>,
+  tables = '',
+): Promise<void> {
+  await client.query('set plan_cache_mode = auto')
+  for (let run = 0; run < 7; run++) {
+    const { sql, values } = await make()
+    await scans(client, tables)
+    const before = await scans(client, tables)
+    await client.query('begin')
+    await client.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
+    await client.query('commit')
+    assert.deepEqual(await scans(client, tables), before, 'counts of scans from end to end')
+  }
+}
+
+async function scans(client: Client, tables: string): Promise<Record<string, unknown>[]> {
+  await client.query('select pg_stat_force_next_flush()')
+  await client.query('select pg_stat_clear_snapshot()')
+  const { rows } = await client.query<Record<string, unknown>>(
+    `select relname, seq_scan from pg_stat_user_tables where schemaname = 'public' and relname <> 'worker_lease'
+     and starts_with(relname, $1) order by relname`,
+    [tables],
+  )
+  return rows
+}
