@@ -1,7 +1,7 @@
 import { errors as joseErrors, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
 import { readStanding } from '../sql/accounts.ts'
-import { type Failure, fail } from '../sql/errors.ts'
+import { Failure, fail } from '../sql/errors.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import type { Reader } from '../sql/reader.ts'
 import type { Settings } from '../tasks/settings.ts'
@@ -55,6 +55,8 @@ export interface Accounts {
   /** Null when no credential came. @throws fail('auth.required') for one that is no good. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
   sign(account: { id: number; role: string }, sessionId: string): Promise<string>
+  /** Whether a caller who was let in still would be, and in the same role; when the token runs out does not matter. */
+  stillAdmits(caller: Caller): Promise<boolean>
   /** An account has changed: forget what is cached of it; null for all. */
   forget(accountId: number | null): void
 }
@@ -160,6 +162,14 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
     return reading
   }
 
+  /** What is known of an account, if it is fresh; what has changed was forgotten. */
+  const fresh = (accountId: number): Standing | undefined => {
+    const standing = standings.get(accountId)
+    return standing !== undefined && Date.now() - standing.readAt < STANDING_MS ? standing : undefined
+  }
+  const knownStanding = async (accountId: number): Promise<Standing> =>
+    fresh(accountId) ?? standingOf(accountId)
+
   const admit = ({ accountId, sessionId }: Verified, standing: Standing): Caller => {
     if (!standing.active || standing.ended.has(sessionId)) throw fail('auth.required')
     const { role, profile } = standing
@@ -177,11 +187,19 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
       const token = credential(request, cookie)
       if (token === null) return null
       const verified = known(token)
-      const standing = verified && standings.get(verified.accountId)
+      const standing = verified && fresh(verified.accountId)
       // The whole hot path: two look-ups, no await.
-      if (standing !== undefined && Date.now() - standing.readAt < STANDING_MS)
-        return admit(verified!, standing)
-      return slowly(token)
+      return standing === undefined ? slowly(token) : admit(verified!, standing)
+    },
+    stillAdmits: async (caller) => {
+      if (caller.sessionId === null) return true
+      const standing = await knownStanding(caller.id).catch((error) => {
+        if (error instanceof Failure && error.code === 'auth.required') return null
+        throw error
+      })
+      return (
+        standing?.active === true && standing.role === caller.role && !standing.ended.has(caller.sessionId)
+      )
     },
     sign: (account, sessionId) =>
       new SignJWT({ role: account.role, sid: sessionId })

@@ -44,6 +44,10 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const hub = createHub(reader, (error) => log.warn({ err: error }, 'Events could not be read'))
   const streams = createStreams()
   const accounts = createAccounts({ settings, reader, secretKey })
+  const forget = (accountId: number | null): void => {
+    accounts.forget(accountId)
+    streams.recheck(accountId)
+  }
   const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
   const metrics = createMetrics({ db, reader, hub, streams })
   const listener: Listener = await listen({
@@ -51,11 +55,11 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     applicationName: `${applicationName}-listen`,
     channels: {
       [JOB_EVENTS]: (payload) => hub.notified(payload),
-      [ACCOUNT_CHANGED]: (payload) => accounts.forget(Number(payload)),
+      [ACCOUNT_CHANGED]: (payload) => forget(Number(payload)),
     },
     onReconnect: () => {
       hub.notified(null)
-      accounts.forget(null)
+      forget(null)
     },
     onError: (error) => log.warn({ err: error }, 'The LISTEN connection was lost'),
   })

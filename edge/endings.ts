@@ -63,13 +63,17 @@ export async function endWithJob(ending: Ending): Promise<void> {
   await exchange.kept(answer)
 }
 
-export async function endWithStream({ entry, exchange, input, streams }: Ending): Promise<void> {
+export async function endWithStream({ edge, entry, exchange, input, streams }: Ending): Promise<void> {
   const source = await entry.route.stream!(input)
   // 204 tells an EventSource that came back to stay away: everything was delivered.
   if (source === 'ended') return exchange.empty(204)
   const head = exchange.head(200, SSE_HEADERS)
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
-  streams.open(exchange.responder, head, source)
+  const { caller } = exchange
+  streams.open(exchange.responder, head, source, {
+    accountId: caller?.ownerId ?? null,
+    admitted: async () => caller === null || edge.accounts.stillAdmits(caller),
+  })
 }
 
 export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {
@@ -112,13 +116,18 @@ function accepted(jobId: string): KeptAnswer {
 
 /** What a job's end means to the one who waited for it. */
 function jobAnswer(event: JobEvent): KeptAnswer {
-  const frame = JSON.parse(event.frame) as { result?: unknown; error?: { code: string; detail: string } }
-  if (event.status === 'done') return { status: 200, headers: [], body: JSON.stringify(frame.result ?? null) }
-  const failure: Failure =
-    event.status === 'cancelled' || frame.error === undefined
-      ? fail('job.cancelled')
-      : storedFailure(frame.error)
+  if (event.status === 'done') {
+    const { result } = JSON.parse(event.frame) as { result?: unknown }
+    return { status: 200, headers: [], body: JSON.stringify(result ?? null) }
+  }
+  const failure = jobFailure(event)
   return { status: failure.status, headers: [], body: failureBody(failure) }
+}
+
+/** Why a job ended that is not done. */
+export function jobFailure(event: JobEvent): Failure {
+  const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
+  return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : storedFailure(error)
 }
 
 function keyOf(exchange: Exchange, { area, route }: Entry): KeyRef | null {

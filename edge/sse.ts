@@ -25,13 +25,24 @@ export interface SseStream {
 /** What a stream route answers with: a source, or nothing more to come after `Last-Event-ID` (204 stops a reconnect). */
 export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
+/** Who reads a stream. */
+export interface Audience {
+  /** Null: nobody that anything could change of. */
+  readonly accountId: number | null
+  /** Whether the reader would still be let in. Rejects when that can't be found out now. */
+  admitted(): Promise<boolean>
+}
+
 /** All streams of a process: one timer keeps them alive, one call ends them. */
 export interface Streams {
   open(
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
     source: { open(stream: SseStream): () => void },
+    audience: Audience,
   ): void
+  /** An account has changed (null: any may have): ends the streams of readers who would not be let in any more. */
+  recheck(accountId: number | null): void
   readonly count: number
   /** Ends every stream and asks its reader to come back at once, to another process. */
   close(): void
@@ -49,34 +60,60 @@ export const SSE_HEADERS: readonly (readonly [string, string])[] = [
 ]
 
 export function createStreams(): Streams {
-  const open = new Set<EventSink>()
+  const open = new Map<EventSink, Reading>()
   const timer = setInterval(() => {
-    for (const sink of open) if (sink.writable) sink.write(':\n\n')
+    for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
   }, HEARTBEAT_MS).unref()
 
   return {
-    open: (responder, head, source) => {
+    open: (responder, head, source, audience) => {
       const sink = responder.events(head)
       if (sink.closed) return
-      open.add(sink)
-      sink.write(RETRY)
       let stop: (() => void) | null = null
       const forget = (): void => {
         open.delete(sink)
         stop?.()
       }
+      const end = (): void => {
+        sink.end(RETRY)
+        forget()
+      }
+      const reading = { audience, end }
+      open.set(sink, reading)
+      sink.write(RETRY)
       sink.onClose(forget)
       stop = source.open(streamOver(sink, forget))
       if (sink.closed) stop()
+      // The account may have changed since its reader was let in.
+      else check(sink, reading)
+    },
+    recheck: (accountId) => {
+      for (const [sink, reading] of open) {
+        const { accountId: reader } = reading.audience
+        if (reader !== null && (accountId === null || accountId === reader)) check(sink, reading)
+      }
     },
     get count() {
       return open.size
     },
     close: () => {
       clearInterval(timer)
-      for (const sink of open) sink.end(RETRY)
+      for (const sink of open.keys()) sink.end(RETRY)
     },
   }
+}
+
+interface Reading {
+  readonly audience: Audience
+  end(): void
+}
+
+/** Ends a stream whose reader would not be let in. While the database is down nobody is turned out: all are asked again after it. */
+function check(sink: EventSink, { audience, end }: Reading): void {
+  const admitted = audience.admitted().catch(() => true)
+  void admitted.then((still) => {
+    if (!still && !sink.closed) end()
+  })
 }
 
 function streamOver(sink: EventSink, ended: () => void): SseStream {

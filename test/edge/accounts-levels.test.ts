@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
+import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+
+/** The routes of accounts under each AUTH_LEVEL: `basic` changes nothing about them, `none` makes everybody an admin. */
+
+const { api: rbac, url, query } = await edgeAndDatabase()
+const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const { admin, moderator, user, newcomer } = await castOf(rbac)
+const AUTH = '/api/v1/auth'
+const UNKNOWN = 2_147_483_647
+const NONSENSE = { token: 'x' }
+
+/** Method, path, body; status without a credential, as user, moderator, admin. */
+const routes: readonly [string, string, object | null, number, number, number, number][] = [
+  ['GET', '/me', null, 401, 200, 200, 200],
+  ['GET', '/sessions', null, 401, 200, 200, 200],
+  ['DELETE', `/sessions/${randomUUID()}`, null, 401, 404, 404, 404],
+  ['POST', '/change-password', {}, 401, 422, 422, 422],
+  ['POST', '/resend-verification', null, 401, 200, 200, 200],
+  ['POST', '/accept-invite', NONSENSE, 401, 400, 400, 400],
+  ['GET', '/users', null, 401, 403, 200, 200],
+  ['GET', `/users/${admin.id}`, null, 401, 200, 200, 200],
+  ['GET', `/users/${UNKNOWN}`, null, 401, 404, 404, 404],
+  ['PATCH', `/users/${UNKNOWN}?full_name=X`, null, 401, 403, 403, 404],
+  ['PATCH', `/users/${UNKNOWN}/activate`, null, 401, 403, 403, 404],
+  ['PATCH', `/users/${UNKNOWN}/deactivate`, null, 401, 403, 403, 404],
+  ['PATCH', `/users/${UNKNOWN}/role?role=user`, null, 401, 403, 403, 404],
+  ['DELETE', `/users/${UNKNOWN}`, null, 401, 403, 403, 404],
+  ['GET', '/audit', null, 401, 403, 403, 200],
+  ['POST', '/password-reset/request', { email: 'nobody@example.com' }, 200, 200, 200, 200],
+  ['POST', '/password-reset/confirm', { ...NONSENSE, new_password: PASSWORD }, 400, 400, 400, 400],
+  ['POST', '/verify-email', NONSENSE, 400, 400, 400, 400],
+  ['POST', '/refresh', null, 401, 401, 401, 401],
+]
+
+for (const [name, edge] of [
+  ['rbac', rbac],
+  ['basic', basic],
+] as const) {
+  test(`${name}: who may call what`, async () => {
+    for (const [method, path, json, ...statuses] of routes) {
+      const body = json === null ? {} : { json }
+      const callers = [{}, { token: user.token }, { token: moderator.token }, { token: admin.token }]
+      for (const [i, caller] of callers.entries()) {
+        const answer = await edge.call(method, `${AUTH}${path}`, { ...body, ...caller })
+        assert.equal(answer.status, statuses[i], `${method} ${path} of caller ${i}: ${answer.text}`)
+        assert.equal(typeof answer.json === 'object', true)
+      }
+    }
+  })
+
+  test(`${name}: an account from its first day to its last`, async () => {
+    const email = `${name}@example.com`
+    const account = await edge.register(email)
+    const signed = await login(edge, email)
+    assert.equal((await me(edge, signed.json.access_token)).json.id, account.id)
+    const rotated = await refresh(edge, signed.cookie('millrace_refresh'))
+    assert.equal(rotated.status, 200)
+    const { access_token: token } = rotated.json
+    const at = `${AUTH}/users/${account.id}`
+    assert.equal((await edge.call('PATCH', `${at}?full_name=X`, { token })).json.full_name, 'X')
+    const act = (method: string, path: string) => edge.call(method, path, { token: admin.token })
+    assert.equal((await act('PATCH', `${at}/role?role=moderator`)).json.role, 'moderator')
+    assert.equal((await edge.get(`${AUTH}/users`, { token })).status, 200)
+    assert.equal((await act('PATCH', `${at}/deactivate`)).json.is_active, false)
+    assert.equal((await login(edge, email)).status, 403)
+    assert.equal((await act('PATCH', `${at}/activate`)).json.is_active, true)
+    assert.equal((await login(edge, email)).status, 200)
+    assert.equal((await act('DELETE', at)).status, 204)
+    assert.equal((await login(edge, email)).status, 401)
+  })
+}
+
+/** Without a credential, with a good one, with a bad one, and from a page of another site: it is all the same. */
+const callers = [
+  {},
+  { token: user.token },
+  { token: 'nonsense' },
+  { headers: { authorization: 'Basic x' } },
+  { headers: { cookie: 'millrace_session=nonsense' } },
+]
+const each = async (method: string, path: string, expected: number, json?: object): Promise<void> => {
+  for (const caller of callers) {
+    const answer = await none.call(method, `${AUTH}${path}`, { ...caller, ...(json && { json }) })
+    assert.equal(answer.status, expected, `${method} ${path} ${JSON.stringify(caller)}: ${answer.text}`)
+  }
+}
+
+test('none: everybody looks at everything', async () => {
+  for (const caller of callers) {
+    const answer = await none.get(`${AUTH}/me`, caller)
+    assert.deepEqual([answer.json.id, answer.json.role, answer.json.is_active], [0, 'admin', true])
+  }
+  await each('GET', '/users', 200)
+  await each('GET', `/users/${admin.id}`, 200)
+  await each('GET', `/users/${UNKNOWN}`, 404)
+  await each('GET', '/audit', 200)
+})
+
+test('none: everybody administrates', async () => {
+  const { id, email } = await newcomer()
+  await each('PATCH', `/users/${id}?full_name=X`, 200)
+  await each('PATCH', `/users/${id}`, 400)
+  await each('PATCH', `/users/${id}/role?role=moderator`, 200)
+  await each('PATCH', `/users/${id}/deactivate`, 200)
+  assert.equal((await login(none, email)).status, 403, 'which is told to whoever signs in all the same')
+  await each('PATCH', `/users/${id}/activate`, 200)
+  await each('PATCH', `/users/${UNKNOWN}/activate`, 404)
+  await each('PATCH', `/users/${admin.id}/deactivate`, 409)
+  assert.equal((await none.call('DELETE', `${AUTH}/users/${id}`)).status, 204)
+  await each('DELETE', `/users/${id}`, 404)
+  await each('PATCH', '/users/0?full_name=X', 422)
+})
+
+test('none: nobody has no session, no password and no address of its own', async () => {
+  for (const caller of callers) assert.deepEqual((await none.get(`${AUTH}/sessions`, caller)).json, [])
+  await each('DELETE', `/sessions/${sessionOf(user.token)}`, 404)
+  await each('POST', '/change-password', 400, {
+    current_password: PASSWORD,
+    new_password: 'another password',
+  })
+  const before = await query('select count(*) from job')
+  await each('POST', '/resend-verification', 200)
+  assert.deepEqual(await query('select count(*) from job'), before)
+  await each('POST', '/accept-invite', 400, NONSENSE)
+  assert.equal((await me(rbac, user.token)).status, 200)
+})
+
+test('none: registering, signing in and out go on working, for the day that it ends', async () => {
+  const account = await none.register('early@example.com')
+  assert.equal(account.role, 'user')
+  const signed = await login(none, account.email)
+  assert.equal((await login(none, account.email, 'wrong password')).status, 401)
+  assert.equal((await me(rbac, signed.json.access_token)).json.id, account.id)
+  const cookie = signed.cookie('millrace_refresh')
+  const next = await refresh(none, cookie)
+  assert.equal(next.status, 200)
+  const headers = { cookie: `millrace_refresh=${next.cookie('millrace_refresh')}` }
+  assert.equal((await none.post(`${AUTH}/logout`, { headers })).status, 200)
+  assert.equal((await refresh(none, next.cookie('millrace_refresh'))).status, 401)
+  await each('POST', '/logout', 200)
+  assert.equal((await me(rbac, user.token)).status, 200, 'but ends no session that it was not shown')
+})
+
+test('under every level a page of another site signs nobody in', async () => {
+  for (const edge of [rbac, basic, none] as readonly Api[]) {
+    const headers = { origin: 'https://evil.example' }
+    const form = { username: user.email, password: PASSWORD }
+    assertRefused(
+      await edge.post(`${AUTH}/token`, { headers, form }),
+      403,
+      'A request from another site may not use the session cookie',
+    )
+  }
+})

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Client } from '../service.ts'
+import { assertRefused, castOf } from './accounts-help.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** Jobs of the queue `accounts` mail tokens, and tell who has an account: only admins see that they are there. */
+
+const { api, ...database } = await edgeAndDatabase()
+const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
+const { admin, moderator, user } = await castOf(api)
+const ledger = ledgerOf(database)
+const JOBS = '/api/v1/jobs'
+const MAIL = {
+  name: 'accounts.password-reset',
+  queue: 'accounts',
+  payload: { email: 'told-to-nobody@example.com' },
+}
+const mail = (): Promise<string> => ledger.add(null, MAIL)
+/** Everybody but admins; the area is open, so that includes callers without a credential. */
+const others = [{}, { token: user.token }, { token: moderator.token }]
+const ids = async (options: object, edge = api): Promise<string[]> =>
+  (await edge.get(`${JOBS}?limit=1000`, options)).json.map(({ job_id }: { job_id: string }) => job_id)
+const clientOf = (token: string): Client => Object.assign(new Client(api.port), { token })
+
+test('what registering and asking for a new password enqueue belongs to nobody, and is of that queue', async () => {
+  await api.post('/api/v1/auth/password-reset/request', { json: { email: user.email } })
+  const rows = await database.query('select name, queue, owner_id from job order by id')
+  assert.deepEqual(rows.at(-1), { name: MAIL.name, queue: 'accounts', owner_id: null })
+  assert.equal(rows.filter(({ name }) => name === 'accounts.verification').length, 3)
+  for (const { queue, owner_id } of rows) assert.deepEqual([queue, owner_id], ['accounts', null])
+})
+
+test('the list shows them to admins alone, in whatever state', async () => {
+  const [queued, running, done, failed] = [await mail(), await mail(), await mail(), await mail()]
+  await Promise.all([running, done, failed].map((id) => ledger.claim(id!)))
+  await ledger.finish(done!, 'done', { result: {} })
+  await ledger.finish(failed!, 'failed', { code: 'email.refused', detail: 'x' })
+  for (const caller of others) {
+    assert.deepEqual(await ids(caller), [])
+    for (const status of ['queued', 'running', 'done', 'failed', 'cancelled'])
+      assert.deepEqual((await api.get(`${JOBS}?status=${status}`, caller)).json, [], status)
+  }
+  for (const shown of [await ids({ token: admin.token }), await ids({}, none)])
+    for (const id of [queued, running, done, failed]) assert.ok(shown.includes(id!))
+})
+
+test('looking at one, following it or cancelling it is 404, as for one that is not there', async () => {
+  const id = await mail()
+  for (const caller of others) {
+    for (const [method, path] of [
+      ['GET', `${JOBS}/${id}`],
+      ['HEAD', `${JOBS}/${id}`],
+      ['GET', `${JOBS}/${id}/events`],
+      ['DELETE', `${JOBS}/${id}`],
+    ] as const) {
+      const answer = await api.call(method, path, caller)
+      if (method === 'HEAD') assert.equal(answer.status, 404)
+      else assertRefused(answer, 404, 'Job not found', path)
+    }
+    const headers = { 'last-event-id': '0' }
+    assert.equal((await api.get(`${JOBS}/${id}/events`, { ...caller, headers })).status, 404)
+  }
+  const shown = await api.get(`${JOBS}/${id}`, { token: admin.token })
+  assert.deepEqual([shown.status, shown.json.status, shown.json.queue], [200, 'queued', 'accounts'])
+  assert.doesNotMatch(shown.text, /told-to-nobody/, 'not even admins are told to whom')
+  assert.equal((await api.call('DELETE', `${JOBS}/${id}`, { token: admin.token })).status, 202)
+})
+
+test('the stream of all jobs carries them to admins alone: what lives, what ended, and what happens', async (t) => {
+  const before = await mail()
+  const since = { 'last-event-id': '1' }
+  const blind = await Promise.all(
+    ['', user.token, moderator.token].map((token) => clientOf(token).stream(`${JOBS}/events`, since)),
+  )
+  const seeing = await clientOf(admin.token).stream(`${JOBS}/events`, since)
+  t.after(() => {
+    for (const stream of [...blind, seeing]) stream.close()
+  })
+  await seeing.until('what lives', (frames) => frames.some(({ data }) => data.job_id === before))
+  const after = await mail()
+  for (const id of [before, after]) {
+    await ledger.claim(id)
+    await ledger.finish(id, 'done', { result: {} })
+  }
+  const isEnd = (id: string) => (frame: { data: Record<string, unknown> }) =>
+    frame.data.job_id === id && frame.data.status === 'done'
+  await seeing.until('both ends', (frames) => frames.some(isEnd(before)) && frames.some(isEnd(after)))
+  // A job that all may see, after all the others: once it is there, nothing before it is still to come.
+  const open = await ledger.ended(null)
+  for (const stream of blind) {
+    await stream.until('the open job', (frames) => frames.some(isEnd(open)))
+    const shown = new Set(stream.frames.map(({ data }) => data.job_id))
+    assert.deepEqual([...shown], [open])
+  }
+  await seeing.until('the open job', (frames) => frames.some(isEnd(open)))
+})
+
+test('the stream of one of them is an admin’s', async (t) => {
+  const id = await mail()
+  const stream = await clientOf(admin.token).stream(`${JOBS}/${id}/events`)
+  t.after(() => stream.close())
+  await ledger.claim(id)
+  await ledger.finish(id, 'done', { result: {} })
+  const frames = await stream.finished(5_000)
+  assert.deepEqual(frames.at(-1)!.data, { job_id: id, status: 'done', label: '', result: {} })
+})
+
+test('who becomes an admin sees them, who is one no more does not', async () => {
+  const id = await mail()
+  const change = (role: string) =>
+    api.call('PATCH', `/api/v1/auth/users/${user.id}/role?role=${role}`, { token: admin.token })
+  await change('admin')
+  assert.ok((await ids({ token: user.token })).includes(id))
+  await change('user')
+  assert.equal((await ids({ token: user.token })).includes(id), false)
+})

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { Client, type Stream } from '../service.ts'
+import { until } from '../until.ts'
+import { castOf, login } from './accounts-help.ts'
+import { type Account, type Api, cuttableLine, edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** A stream ends when its reader would not be let in any more, on every edge process; its reader comes back and is told. */
+
+const { api, ...database } = await edgeAndDatabase()
+const other = await startEdge(database.url, { env: { OPEN_AREAS: 'ai' } })
+const ledger = ledgerOf(database)
+const { admin, newcomer } = await castOf(api)
+const change = (id: number, what: string) =>
+  api.call('PATCH', `/api/v1/auth/users/${id}/${what}`, { token: admin.token })
+
+/** Both kinds of stream, open and with their first frames. */
+async function read(t: TestContext, { id, token }: Account, edge: Api = other): Promise<Stream[]> {
+  const job = await ledger.add(id)
+  const client = Object.assign(new Client(edge.port), { token })
+  const streams = await Promise.all(
+    ['/events', `/${job}/events`].map((path) => client.stream(`/api/v1/jobs${path}`)),
+  )
+  t.after(() => {
+    for (const stream of streams) stream.close()
+  })
+  for (const stream of streams) await stream.until('the first frame', (frames) => frames.length > 0)
+  return streams
+}
+
+async function assertEnd(streams: readonly Stream[]): Promise<void> {
+  for (const stream of streams) {
+    await stream.finished(2_000)
+    assert.equal(stream.broken, false, 'in order')
+  }
+}
+
+for (const what of ['deactivate', 'role?role=moderator'])
+  test(`${what} ends the streams of the account`, async (t) => {
+    const account = await newcomer()
+    const streams = await read(t, account)
+    assert.equal((await change(account.id, what)).status, 200)
+    await assertEnd(streams)
+  })
+
+test('so does a deletion', async (t) => {
+  const account = await newcomer()
+  const streams = await read(t, account)
+  await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
+  await assertEnd(streams)
+})
+
+test('the end of a session ends its streams, and not those of another session', async (t) => {
+  const account = await newcomer()
+  const elsewhere = { ...account, token: (await login(api, account.email)).json.access_token }
+  const [own, foreign] = [await read(t, account), await read(t, elsewhere)]
+  const sessions = (await api.get('/api/v1/auth/sessions', { token: account.token })).json
+  const { id } = sessions.find(({ is_current }: { is_current: boolean }) => !is_current)
+  await api.call('DELETE', `/api/v1/auth/sessions/${id}`, { token: account.token })
+  await assertEnd(foreign)
+  for (const stream of own) assert.equal(stream.ended, false)
+})
+
+test('what changes nothing about who may read leaves streams open, of others too', async (t) => {
+  const [account, bystander] = [await newcomer(), await newcomer()]
+  const streams = [...(await read(t, account)), ...(await read(t, bystander))]
+  await change(account.id, 'role?role=user')
+  await api.call('PATCH', `/api/v1/auth/users/${account.id}?full_name=X`, { token: account.token })
+  await login(other, account.email)
+  await api.post('/api/v1/auth/logout', { token: account.token })
+  const job = await ledger.add(account.id)
+  await streams[0]!.until('what comes later', (frames) => frames.some(({ data }) => data.job_id === job))
+  for (const stream of streams) assert.equal(stream.ended, false)
+})
+
+test('an admin who is one no more sees no further job of others', async (t) => {
+  const account = await newcomer()
+  await change(account.id, 'role?role=admin')
+  const streams = await read(t, account)
+  await change(account.id, 'role?role=user')
+  await assertEnd(streams)
+  const [again] = await read(t, account)
+  const jobs = new Set(again!.frames.map(({ data }) => data.job_id))
+  const foreign = await ledger.add(admin.id)
+  const own = await ledger.add(account.id)
+  await again!.until('its own', (frames) => frames.some(({ data }) => data.job_id === own))
+  assert.equal(
+    again!.frames.some(({ data }) => data.job_id === foreign),
+    false,
+  )
+  assert.ok(jobs.size > 0)
+})
+
+test('what changed while the connection was down ends streams after it', async (t) => {
+  const line = await cuttableLine(database.url)
+  const edge = await startEdge(line.url)
+  const [victim, bystander] = [await newcomer(), await newcomer()]
+  const [gone, kept] = [await read(t, victim, edge), await read(t, bystander, edge)]
+  await line.cut()
+  await change(victim.id, 'deactivate')
+  await line.restore()
+  await assertEnd(gone)
+  for (const stream of kept) assert.equal(stream.ended, false)
+})
+
+test('streams without a credential go on, whoever changes', async (t) => {
+  const client = new Client(api.port)
+  const stream = await client.stream('/api/v1/jobs/events')
+  t.after(() => stream.close())
+  await change((await newcomer()).id, 'deactivate')
+  const job = await ledger.add(null)
+  await until('it goes on', () => stream.frames.some(({ data }) => data.job_id === job), 2_000)
+})
