@@ -1,6 +1,7 @@
 import type { Database } from '../sql/db.ts'
 import type { Publisher } from '../sql/notify.ts'
 import type { Reader } from '../sql/reader.ts'
+import type { Blobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Accounts } from './auth.ts'
@@ -16,6 +17,8 @@ export interface Edge {
   readonly db: Database
   /** Hot reads: JSON built by PostgreSQL, passed on as it is. */
   readonly reader: Reader
+  /** The bytes of documents. */
+  readonly blobs: Blobs
   readonly hub: Hub
   readonly publisher: Publisher
   readonly accounts: Accounts

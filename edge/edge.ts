@@ -2,6 +2,7 @@ import { createDatabase } from '../sql/db.ts'
 import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS } from '../sql/notify.ts'
 import { createReader } from '../sql/reader.ts'
+import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { createAccounts } from './auth.ts'
@@ -67,6 +68,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     settings,
     db,
     reader,
+    blobs: createBlobs(db, settings),
     hub,
     publisher,
     accounts,
@@ -86,6 +88,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
       await listener.close()
       await publisher.close()
       await reader.close()
+      await edge.blobs.close()
       await db.close()
     },
   }

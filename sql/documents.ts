@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /**
- * Documents, their bytes and pages. An owner is an account id, or null where there is no authentication. No index
+ * Documents and their pages. An owner is an account id, or null where there is no authentication. No index
  * serves `is not distinct from`: where the owner alone finds the rows, the two cases are spelled out.
  */
 
@@ -127,53 +127,7 @@ export const removeTag = (id: number, owner: number | null, label: string): Quer
     )
     select has as removed from owned`
 
-const Content = z.object({
-  blob_id: z.number().nullable(),
-  byte_size: z.number(),
-  media_type: z.string(),
-  title: z.string(),
-  sha256: z.string(),
-})
-export type Content = z.output<typeof Content>
-
-/** Where a document's bytes are; `blob_id` is null when the store has lost them. */
-export const documentContent = (id: number, owner: number | null): Query<Content> =>
-  sql.prepared('document_content', Content)`
-    select b.id as blob_id, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
-    from document d left join blob b on b.sha256 = d.sha256
-    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
-
-const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
-
-/** One chunk of a blob; no row past its end. */
-export const blobChunk = (blobId: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
-  sql.prepared('blob_chunk', Chunk)`
-    select bytes from blob_chunk where blob_id = ${blobId} and ordinal = ${ordinal}`
-
 // Uploading.
-
-export const createBlob = (): Query<{ id: number }> =>
-  sql.prepared('create_blob', z.object({ id: z.number() }))`insert into blob default values returning id`
-
-export const appendChunk = (blobId: number, ordinal: number, bytes: Buffer): Query<unknown> =>
-  sql.prepared('append_chunk', nothing)`
-    insert into blob_chunk (blob_id, ordinal, bytes) values (${blobId}, ${ordinal}, ${sql.binary(bytes)})`
-
-export const deleteBlob = (id: number): Query<unknown> =>
-  sql.type(nothing)`delete from blob where id = ${id} and sha256 is null`
-
-/** Gives an uploaded blob its digest; false when the same bytes are stored already, and this copy is not needed. */
-export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
-  sql.type(z.object({ sealed: z.boolean() }))`
-    update blob set sha256 = ${sql.binary(sha256)}, byte_size = ${byteSize}
-    where id = ${id} and not exists (select from blob other where other.sha256 = ${sql.binary(sha256)})
-    returning true as sealed`
-
-/** Bytes are sealed one upload of a digest at a time; the lock ends with the transaction. */
-export const lockDigest = (sha256: Buffer): Query<unknown> =>
-  sql.type(
-    nothing,
-  )`select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
 
 export interface NewDocument {
   readonly ownerId: number | null
@@ -217,12 +171,3 @@ export const deleteDocument = (id: number, owner: number | null): Query<{ protec
       update document set deleted_at = now() from owned where document.id = owned.id and not owned.protected
     )
     select protected from owned`
-
-export const deleteAbandonedUploads = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with abandoned as (
-      delete from blob where id in (
-        select id from blob where sha256 is null and created_at < now() - interval '1 day' order by created_at limit ${batch})
-      returning 1
-    )
-    select count(*)::int as count from abandoned`

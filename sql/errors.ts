@@ -123,8 +123,14 @@ const table = {
   'document.tag_missing': { status: 404, detail: 'The document has no such tag' },
   'document.tags_full': { status: 400, detail: 'A document has at most 100 tags' },
   'document.bytes_missing': { status: 502, detail: 'The stored bytes of the document are gone' },
+  'document.store_failed': {
+    status: 503,
+    detail: 'The store of uploaded files cannot be reached or is full; try again shortly',
+    retry: 'later',
+  },
   'document.page_missing': { status: 404, detail: 'Page not found' },
   'document.image_missing': { status: 404, detail: 'The page has no image' },
+  'document.image_pending': { status: 503, detail: 'The image is still being drawn; try again shortly' },
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
     status: 503,

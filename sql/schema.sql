@@ -75,9 +75,15 @@ create table blob (
   sha256 bytea,
   byte_size bigint not null default 0,
   created_at timestamp with time zone not null default now(),
+  store text not null default 'postgres'::text,
+  key uuid not null default gen_random_uuid(),
+  upload_id text,
+  doomed boolean not null default false,
   constraint blob_pkey PRIMARY KEY (id),
   constraint blob_sha256_key UNIQUE (sha256),
-  constraint blob_sha256_check CHECK ((length(sha256) = 32))
+  constraint blob_doomed_check CHECK (((NOT doomed) OR (sha256 IS NULL))),
+  constraint blob_sha256_check CHECK ((length(sha256) = 32)),
+  constraint blob_store_check CHECK (((store = 'postgres'::text) OR (store ~~ 'file:_%'::text) OR (store ~~ 's3://_%'::text)))
 );
 
 create table blob_chunk (
@@ -110,6 +116,7 @@ create table document (
   deleted_at timestamp with time zone,
   fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)),
   search tsvector not null generated always as (document_vector(title, note, tags)),
+  collected_at timestamp with time zone,
   constraint document_pkey PRIMARY KEY (id),
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id),
@@ -344,11 +351,15 @@ CREATE INDEX audit_event_organization_id_idx ON public.audit_event USING btree (
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
 
+CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
+
 CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC) WHERE (deleted_at IS NULL);
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_search_idx ON public.document USING gin (search) WHERE (deleted_at IS NULL);
+
+CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
 
 CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
 
@@ -493,7 +504,7 @@ begin
     perform from job where id = p_job and attempt = p_attempt and status = 'running' for share;
     exit when not found;
     insert into document_page (document_id, page_number, status, method, model, detail, text, image, width, height, job_id, given_up)
-    values (p_document, numbers[i], statuses[i], methods[i], models[i], details[i], texts[i], images[i], widths[i],
+    values (p_document, numbers[i], statuses[i], methods[i], models[i], details[i], texts[i], nullif(images[i], ''), widths[i],
       heights[i], p_job, givings_up[i])
     on conflict (document_id, page_number) do update set
       status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,

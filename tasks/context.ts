@@ -1,4 +1,5 @@
 import type { Database, Queries } from '../sql/db.ts'
+import type { Blobs } from './documents/blobs.ts'
 import type { Settings } from './settings.ts'
 
 /** What a running task is given: everything it may touch comes through here. */
@@ -15,6 +16,8 @@ export interface TaskContext {
   /** The deployment's key, which mailed tokens are derived from. */
   readonly secretKey: string
   readonly providers: Providers
+  /** The bytes of documents. */
+  readonly blobs: Blobs
   readonly log: TaskLog
   /** Aborted on cancel, take-over, time-out and shutdown. A task that ignores it is killed with its thread. */
   readonly signal: AbortSignal
@@ -39,6 +42,13 @@ export interface TaskLog {
 export interface Providers {
   /** Opens a document's bytes for reading page by page; bad bytes are a reader with one unread page. */
   openPages(bytes: Uint8Array, mediaType: string, signal: AbortSignal): Promise<PageReader>
+  /** Draws one page of a document; null when there is nothing to draw, or it can't be. */
+  drawPage(
+    bytes: Uint8Array,
+    mediaType: string,
+    pageNumber: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly png: Uint8Array; readonly width: number; readonly height: number } | null>
   /**
    * Hands a mail to the server of the settings.
    * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
@@ -67,11 +77,20 @@ export interface PageResult {
   readonly detail: string | null
   /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
-  /** At 150 dpi, less for very large pages; null when there is nothing to draw. */
-  readonly image: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
+  /**
+   * At 150 dpi, less for very large pages; null when there is nothing to draw. `png` is null where the picture is drawn
+   * once somebody asks for it.
+   */
+  readonly image: {
+    readonly png: Uint8Array | null
+    readonly width: number
+    readonly height: number
+  } | null
+  /** Reading it crashed or went over a budget: not to be tried again unless somebody insists. */
+  readonly givenUp?: boolean
 }
 
-/** An open document. One `read` at a time; pages count from 1, others are a RangeError. */
+/** An open document. Pages count from 1, others are a RangeError; several may be asked for at once. */
 export interface PageReader {
   readonly pageCount: number
   read(pageNumber: number): Promise<PageResult>

@@ -19,6 +19,8 @@ const SECRETS = [
   'SECRET_KEY',
   'smtpUrl',
   '*.email.smtpUrl',
+  'credentials',
+  'blobs.s3.credentials',
 ]
 
 /** The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. */

@@ -1,3 +1,4 @@
+import { collect } from './documents/collect.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import type { AnyTask } from './task.ts'
 
@@ -11,4 +12,6 @@ export interface CronEntry {
 
 export const schedule: readonly CronEntry[] = [
   { identifier: 'housekeeping', match: '* * * * *', task: housekeeping as unknown as AnyTask },
+  // Away from the full hour, at which everybody's begin.
+  { identifier: 'collect', match: '17 * * * *', task: collect as unknown as AnyTask },
 ]

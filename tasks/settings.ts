@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
@@ -113,6 +114,7 @@ const Environment = z.object({
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
+  ...blobShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none']).default('tesseract'),
@@ -168,6 +170,7 @@ export interface Settings {
   readonly requestWaitSeconds: number
   /** Where mail goes: an SMTP server, .eml files in `DATA_DIR`, or nowhere. */
   readonly email: { readonly smtpUrl: string | 'outbox:' | null; readonly from: string }
+  readonly blobs: BlobSettings
   readonly maxUploadBytes: number
   readonly maxJsonBytes: number
   readonly visionProvider: 'tesseract' | 'none'
@@ -241,6 +244,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
       smtpUrl: smtpUrl(env, production),
       from: env.EMAIL_PROVIDER_FROM_EMAIL ?? (production ? '' : `${env.PROJECT_NAME}@localhost`),
     },
+    blobs: blobSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
     visionProvider: env.VISION_PROVIDER,
@@ -267,5 +271,5 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')
   }
-  return problems
+  return [...problems, ...blobChecks(env)]
 }

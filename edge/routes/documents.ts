@@ -35,6 +35,7 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     errors: [
       'document.empty',
       'document.file_required',
+      'document.store_failed',
       'request.too_large',
       'request.malformed',
       'request.media_type',

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
 import type { Query } from '../../sql/db.ts'
-import { deleteAbandonedUploads } from '../../sql/documents.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
@@ -10,7 +9,7 @@ import { defineTask } from '../task.ts'
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
 
-/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, uploads that nobody finished. */
+/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys. */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',
   queue: 'system',
@@ -23,7 +22,6 @@ export const housekeeping = defineTask({
     tokens: z.int(),
     limits: z.int(),
     keys: z.int(),
-    uploads: z.int(),
   }),
   run: async ({ db, settings, signal }) => {
     const all = async (query: () => Query<{ count: number }>): Promise<number> => {
@@ -42,7 +40,6 @@ export const housekeeping = defineTask({
         (await all(() => deleteExpiredLimits(BATCH))) +
         (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
       keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
-      uploads: await all(() => deleteAbandonedUploads(BATCH)),
     }
   },
 })

@@ -15,6 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 // Library -> where it may be named. One file each, unless more are listed.
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
+  '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/uploads.ts'],
   '@napi-rs/canvas': ['workers/providers/*.ts'],
   '@node-rs/argon2': ['edge/passwords.ts'],

@@ -58,6 +58,7 @@ test('an empty environment has the documented defaults', () => {
     keepResultSeconds: 3600,
     requestWaitSeconds: 120,
     email: { smtpUrl: 'outbox:', from: 'millrace@localhost' },
+    blobs: { store: 'postgres', s3: null },
     maxUploadBytes: 100 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
     visionProvider: 'tesseract',
@@ -132,6 +133,62 @@ test('mail goes where the settings say, else through the provider of the key, el
   assert.equal(parse(key).email.smtpUrl, 'smtps://resend:a%2Fb%20c@smtp.resend.com:465')
   assert.deepEqual(parse({ ...PRODUCTION, ...from }).email, { smtpUrl: null, from: 'mill@example.com' })
   assert.equal(parse({ ...PRODUCTION, EMAIL_SMTP_URL: 'outbox:' }).email.smtpUrl, 'outbox:')
+})
+
+const S3 = { S3_ENDPOINT_URL: 'https://minio.example.com', S3_ACCESS_KEY: 'a', S3_SECRET_KEY: 'b' }
+
+test('bytes live in the database, a folder or a bucket', () => {
+  for (const store of [
+    'postgres',
+    'file:blobs',
+    'file:/var/lib/a b',
+    'file:///srv',
+    'file:../up',
+    's3://abc',
+    's3://a.b-c/p/q',
+    's3://abc/',
+  ])
+    assert.equal(parse({ ...S3, BLOB_STORE: store }).blobs.store, store)
+  for (const store of [
+    'Postgres',
+    'file:',
+    'file://host/x',
+    'blobs',
+    's3:',
+    's3://',
+    's3://ab',
+    's3://ABC',
+    's3://abc//x',
+    's3://abc/../x',
+    's3://abc/./x',
+    's3://abc/a b',
+    's3://-abc',
+    'https://abc',
+    'file:a\0b',
+  ])
+    assert.deepEqual(names(problems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
+})
+
+test('an object store is reached with what is given, all of which must fit together', () => {
+  assert.deepEqual(parse(S3).blobs.s3, {
+    endpointUrl: 'https://minio.example.com',
+    region: undefined,
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+  })
+  const role = { BLOB_STORE: 's3://abc', S3_REGION: 'eu-central-1' }
+  assert.deepEqual(parse(role).blobs.s3, {
+    endpointUrl: undefined,
+    region: 'eu-central-1',
+    credentials: undefined,
+  })
+  const wrong = { BLOB_STORE: 's3://abc', S3_ACCESS_KEY: 'a', PORT: 'x' }
+  assert.deepEqual(names(problems(wrong)), ['BLOB_STORE', 'PORT', 'S3_ACCESS_KEY'])
+  assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'ftp://x', S3_REGION: 'EU 1', S3_SECRET_KEY: 'b' })), [
+    'S3_ACCESS_KEY',
+    'S3_ENDPOINT_URL',
+    'S3_REGION',
+  ])
+  assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
 })
 
 test('flags are words, and "false" is false', () => {
@@ -322,6 +379,9 @@ test('settings that are logged lose their secrets', () => {
     ADMIN_EMAIL: 'a@example.com',
     ADMIN_PASSWORD: 'hunter2-hunter2',
     EMAIL_PROVIDER_API_KEY: 'hunter2',
+    S3_ENDPOINT_URL: 'http://127.0.0.1:9000',
+    S3_ACCESS_KEY: 'hunter2',
+    S3_SECRET_KEY: 'hunter2',
   }
   const { stdout, stderr } = spawnSync(
     process.execPath,

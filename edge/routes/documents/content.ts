@@ -1,6 +1,6 @@
-import { documentContent } from '../../../sql/documents.ts'
+import { documentContent, hasBlob } from '../../../sql/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
-import { sendBlob } from '../../blobs.ts'
+import { sendPieces } from '../../blobs.ts'
 import { matchesEtag, parseRange } from '../../range.ts'
 import type { Header } from '../../reply.ts'
 import { Answer, route } from '../../route.ts'
@@ -21,11 +21,11 @@ export const contentRoute = route({
     304: 'The client has these bytes',
     416: 'The range lies outside the content',
   },
-  errors: ['document.missing', 'document.bytes_missing'],
+  errors: ['document.missing', 'document.bytes_missing', 'document.store_failed'],
   raw: async ({ params, caller, edge, request, responder, head }) => {
     const content = await edge.db.maybeOne(documentContent(params.id, caller.ownerId))
     if (content === null) throw fail('document.missing')
-    if (content.blob_id === null) throw fail('document.bytes_missing')
+    if (!hasBlob(content)) throw fail('document.bytes_missing')
     const etag = `"${content.sha256}"`
     const headers: Header[] = [
       ['etag', etag],
@@ -48,13 +48,14 @@ export const contentRoute = route({
     if (range !== null)
       headers.push(['content-range', `bytes ${from}-${from + length - 1}/${content.byte_size}`])
     const answer = head(range === null ? 200 : 206, headers)
-    if (request.method === 'HEAD')
+    if (request.method === 'HEAD') {
+      if (!(await edge.blobs.exists(content, content.byte_size))) throw fail('document.bytes_missing')
       responder.send({
         ...answer,
         headers: [...answer.headers, ['content-length', String(length)]],
         head: true,
       })
-    else await sendBlob(edge.db, content.blob_id, responder.body(answer, length), from, length)
+    } else await sendPieces(edge.blobs.read(content, from, length), () => responder.body(answer, length))
     return undefined
   },
 })

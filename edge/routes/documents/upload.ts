@@ -1,16 +1,11 @@
 import { z } from 'zod'
-import {
-  deleteBlob,
-  insertDocument,
-  lockDigest,
-  type NewDocument,
-  readDocument,
-  sealBlob,
-} from '../../../sql/documents.ts'
+import { lockDigest, sealBlob, sealedBlob, unsealBlob } from '../../../sql/blobs.ts'
+import type { Queries } from '../../../sql/db.ts'
+import { insertDocument, type NewDocument, readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
+import type { UploadedBlob } from '../../../tasks/documents/blobs.ts'
 import { sniffMediaType } from '../../../tasks/documents/media.ts'
 import type { Caller } from '../../auth.ts'
-import { storeBlob, type UploadedBlob } from '../../blobs.ts'
 import type { Edge } from '../../context.ts'
 import { fingerprintOf, type KeptAnswer } from '../../idempotency.ts'
 import { parsePart } from '../../input.ts'
@@ -35,7 +30,7 @@ export async function upload({
       maxBytes: edge.settings.maxUploadBytes,
       file: async (info, chunks) => {
         file = info
-        blob = await storeBlob(edge.db, chunks)
+        blob = await edge.blobs.store(chunks)
       },
     })
     if (!hadFile || blob === null) {
@@ -69,20 +64,39 @@ export async function upload({
     )
     return new Answer({ status: kept.status, headers: kept.headers, json: kept.body })
   } finally {
-    // Removes only bytes that did not become anybody's.
-    if (blob !== null) await edge.db.run(deleteBlob((blob as UploadedBlob).id))
+    if (blob !== null) await discard(edge, blob)
+  }
+}
+
+/** Removes bytes that did not become anybody's. What fails here is no failure of the upload: a later collection does it. */
+async function discard(edge: Edge, blob: UploadedBlob): Promise<void> {
+  try {
+    await edge.blobs.discard(blob.at)
+  } catch (error) {
+    edge.log.warn({ err: error, blob: blob.at.blob_id }, 'The bytes of an upload could not be removed')
   }
 }
 
 async function becomeDocument(edge: Edge, blob: UploadedBlob, document: NewDocument): Promise<KeptAnswer> {
+  const twin = await edge.db.maybeOne(sealedBlob(blob.sha256))
+  const lost = twin !== null && !(await edge.blobs.exists(twin, blob.byteSize)) ? twin.blob_id : null
   const { id, created } = await edge.db.transaction(async (tx) => {
     await tx.run(lockDigest(blob.sha256))
-    await tx.maybeOne(sealBlob(blob.id, blob.sha256, blob.byteSize))
+    // The same bytes come again, and the store has lost the first ones: these take their place.
+    if (lost !== null) await tx.run(unsealBlob(lost))
+    await seal(tx, blob)
     return tx.one(insertDocument(document))
   })
   const body = await edge.reader.text(readDocument, [id, document.ownerId])
   if (body === null) throw fail('document.missing')
   return { status: created ? 201 : 200, headers: [['location', `/api/v1/documents/${id}`]], body }
+}
+
+/** Makes sure that the bytes are stored: these, or the same ones of an earlier upload. */
+async function seal(tx: Queries, { at, sha256, byteSize }: UploadedBlob): Promise<void> {
+  if ((await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) !== null) return
+  // Neither: it took so long that its bytes were collected.
+  if ((await tx.maybeOne(sealedBlob(sha256))) === null) throw fail('document.store_failed')
 }
 
 // What a browser shows without running anything in it. Everything else is offered for saving.
