@@ -8,7 +8,7 @@ import {
   sql as slonikSql,
 } from 'slonik'
 import { z } from 'zod'
-import { mapDatabaseError } from './errors.ts'
+import { Failure, mapDatabaseError } from './errors.ts'
 
 /**
  * The seam to PostgreSQL and the only importer of slonik. Queries are values (`sql/<area>.ts` makes them);
@@ -77,8 +77,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     maybeOne: (query) => on((q) => q.maybeOne(query)),
     any: (query) => on((q) => q.any(query)),
     run: (query) => on((q) => q.run(query)),
-    // Inside, errors stay slonik's own: it runs the work again for those of class 40.
-    transaction: async (work) => guarded((await open()).transaction((tx) => work(queries(tx, passed)))),
+    transaction: async (work) => guarded(transact(await open(), work)),
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
@@ -100,6 +99,25 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     ],
     interceptors: options.validateRows ? [rowValidation] : [],
   })
+}
+
+/**
+ * slonik closes a connection whenever an error leaves it, and another one costs more than most transactions. After a
+ * refusal, which was rolled back, it is as good as before: the failure is carried out as a value.
+ */
+async function transact<T>(pool: DatabasePool, work: (tx: Queries) => Promise<T>): Promise<T> {
+  const end = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
+    try {
+      // Inside, errors stay slonik's own: it runs the work again for those of class 40.
+      return { value: await connection.transaction((tx) => work(queries(tx, passed))) }
+    } catch (error) {
+      const failure = mapDatabaseError(error)
+      if (failure instanceof Failure && !failure.retryable) return { failure }
+      throw error
+    }
+  })
+  if ('failure' in end) throw end.failure
+  return end.value
 }
 
 type Guard = <T>(promise: Promise<T>) => Promise<T>

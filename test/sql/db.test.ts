@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { z } from 'zod'
-import { nothing, sql } from '../../sql/db.ts'
-import { Failure } from '../../sql/errors.ts'
+import { createDatabase, nothing, type Queries, sql } from '../../sql/db.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
 
-const { db, query } = await testDatabase()
+const { url, db, query } = await testDatabase()
 await query('create table pair (id integer primary key, n integer not null)')
 await query('insert into pair values (1, 0), (2, 0)')
 
@@ -55,4 +55,28 @@ test('what a transaction wrote is gone when its work throws', async () => {
     /no/,
   )
   assert.deepEqual(await query('select n from pair where id = 1'), [{ n: 2 }])
+})
+
+test('a refusal keeps its connection, by a constraint or by the work itself; a lost one is replaced', async () => {
+  const one = createDatabase({ url, applicationName: 'one', size: 1, validateRows: true })
+  after(() => one.close())
+  const pid = async (tx: Queries): Promise<number> =>
+    (await tx.one(sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() as pid`)).pid
+  const first = await one.transaction(pid)
+  const twice = sql.type(nothing)`insert into pair values (1, 0)`
+  const insert = sql.type(nothing)`insert into account (email, password_hash) values ('two@example.com', 'x')`
+  await one.run(insert)
+  const refusals = [(tx: Queries) => tx.run(insert), () => Promise.reject(fail('document.missing'))]
+  for (const refusal of refusals) {
+    await assert.rejects(one.transaction(refusal), Failure)
+    assert.equal(await one.transaction(pid), first)
+  }
+  await assert.rejects(
+    one.transaction((tx) => tx.run(twice)),
+    { constraint: 'pair_pkey' },
+  )
+  const second = await one.transaction(pid)
+  const kill = sql.type(nothing)`select pg_terminate_backend(pg_backend_pid())`
+  await assert.rejects(one.transaction((tx) => tx.run(kill)))
+  assert.notEqual(await one.transaction(pid), second)
 })
