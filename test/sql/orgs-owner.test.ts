@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Queries } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
+import {
+  deleteMember,
+  deleteOrganization,
+  insertMember,
+  insertOrganization,
+  lockOrganization,
+  memberOf,
+  setMemberRole,
+} from '../../sql/orgs.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** An organization keeps an owner, whatever runs at once, and its lock shows what is so by then. */
+
+const { db, query } = await testDatabase()
+let count = 0
+
+const account = async (): Promise<number> =>
+  (
+    await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
+      `a${++count}@example.com`,
+    ])
+  )[0]!.id as number
+const assertFails = (code: string, action: Promise<unknown>) =>
+  assert.rejects(action, (error) => error instanceof Failure && error.code === code)
+
+/** A new organization with owners, and one plain member. */
+async function owned(owners: number) {
+  const ids = await Promise.all(Array.from({ length: owners }, account))
+  const { id } = await db.one(
+    insertOrganization({
+      name: 'N',
+      slug: `o-${++count}`,
+      description: null,
+      isActive: true,
+      ownerId: ids[0]!,
+    }),
+  )
+  for (const user of ids.slice(1)) await db.one(insertMember(id, user, 'owner'))
+  const other = await account()
+  await db.one(insertMember(id, other, 'member'))
+  return { id, owners: ids, other }
+}
+const ownersOf = async (id: number): Promise<number> =>
+  (
+    await query(
+      `select count(*)::int as n from organization_member where organization_id = $1 and role = 'owner'`,
+      [id],
+    )
+  )[0]!.n as number
+
+/** How many statements wait for a lock. */
+const waiting = async (): Promise<number> =>
+  (
+    await query(
+      `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+  )[0]!.n as number
+
+/** Lets something wait for a transaction that has done its first step, and then lets that end by the other. */
+async function inBetween<T>(
+  first: (tx: Queries) => Promise<unknown>,
+  second: () => Promise<T>,
+  last: (tx: Queries) => Promise<unknown> = async () => {},
+): Promise<T> {
+  let begun = (): void => {}
+  const hasBegun = new Promise<void>((resolve) => {
+    begun = resolve
+  })
+  const done = db.transaction(async (tx) => {
+    await first(tx)
+    begun()
+    await until('one waits', async () => (await waiting()) === 1)
+    await last(tx)
+  })
+  await hasBegun
+  return (await Promise.all([second(), done]))[0]
+}
+
+describe('an organization keeps an owner', () => {
+  test('whoever demotes, removes or moves the last one, by whatever statement', async () => {
+    const { id, owners, other } = await owned(1)
+    const [last] = owners as [number]
+    for (const role of ['admin', 'member'] as const)
+      await assertFails('org.last_owner', db.one(setMemberRole(id, last, role)))
+    await assertFails('org.last_owner', db.run(deleteMember(id, last)))
+    const statements = [
+      'delete from organization_member where organization_id = $1',
+      `update organization_member set role = 'admin' where organization_id = $1`,
+      `update organization_member set organization_id = ${(await owned(1)).id} where organization_id = $1 and role = 'owner'`,
+      `delete from account where id in (select user_id from organization_member where organization_id = $1)`,
+    ]
+    for (const statement of statements)
+      await assert.rejects(query(statement, [id]), { constraint: 'organization_owner' })
+    assert.equal(await ownersOf(id), 1)
+    await db.one(setMemberRole(id, other, 'owner'))
+    await db.run(deleteMember(id, last))
+    await assertFails('org.last_owner', db.run(deleteMember(id, other)))
+  })
+
+  test('owners may change places in one transaction, the new one first', async () => {
+    const { id, owners, other } = await owned(1)
+    await db.transaction(async (tx) => {
+      await tx.one(setMemberRole(id, other, 'owner'))
+      await tx.one(setMemberRole(id, owners[0]!, 'admin'))
+    })
+    assert.deepEqual((await db.one(memberOf(id, other))).role, 'owner')
+  })
+
+  test('but goes with its members, also while one of them leaves', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id, owners } = await owned(1)
+      const [gone, left] = await Promise.allSettled([
+        db.one(deleteOrganization(id)),
+        db.run(deleteMember(id, owners[0]!)),
+      ])
+      // Against each other one may be ended as a deadlock: then the other one has done it.
+      if (gone.status === 'rejected') await db.one(deleteOrganization(id))
+      assert.ok(left.status === 'fulfilled' || left.reason instanceof Failure)
+      assert.equal(await ownersOf(id), 0)
+    }
+  })
+
+  test('of two owners that step down at once the second one waits for the first, and stays', async () => {
+    for (const step of [deleteMember, (id: number, user: number) => setMemberRole(id, user, 'member')]) {
+      const { id, owners } = await owned(2)
+      const [a, b] = owners as [number, number]
+      await inBetween(
+        (tx) => tx.run(step(id, a)),
+        () => assertFails('org.last_owner', db.run(step(id, b))),
+      )
+      assert.equal(await ownersOf(id), 1)
+    }
+  })
+
+  test('of many that all go at once, one stays', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { id, owners } = await owned(7)
+      const done = await Promise.allSettled(owners.map((user) => db.run(deleteMember(id, user))))
+      assert.equal(done.filter(({ status }) => status === 'fulfilled').length, 6)
+      assert.equal(await ownersOf(id), 1)
+    }
+  })
+})
+
+test('a lock answers the role that the caller has by then', async () => {
+  const { id, owners, other } = await owned(1)
+  assert.equal(await db.maybeOne(lockOrganization(999_999, other)), null)
+  assert.deepEqual(await db.one(lockOrganization(id, null)), { role: null })
+  assert.deepEqual(await db.one(lockOrganization(id, owners[0]!)), { role: 'owner' })
+  const role = await inBetween(
+    (tx) => tx.one(lockOrganization(id, owners[0]!)),
+    () => db.one(lockOrganization(id, other)),
+    (tx) => tx.one(setMemberRole(id, other, 'admin')),
+  )
+  assert.deepEqual(role, { role: 'admin' })
+})
