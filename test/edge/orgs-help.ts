@@ -82,10 +82,11 @@ const stringly = (given: Readonly<Record<string, string | number>>): Record<stri
 export function peopleOf(
   api: Api,
   query: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>,
+  prefix = 'person',
 ) {
   let count = 0
   return async (n: number, role = 'user'): Promise<Person[]> => {
-    const emails = Array.from({ length: n }, () => `person${++count}@example.com`)
+    const emails = Array.from({ length: n }, () => `${prefix}.${++count}@example.com`)
     const rows = await query(
       `insert into account (email, password_hash, full_name, role) select given, 'x', 'N ' || given, $2 from unnest($1::text[]) given returning id, email`,
       [emails, role],

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { testDatabase } from '../database.ts'
+import { startEdge } from './harness.ts'
+import { createWorld, operation } from './orgs-model.ts'
+
+const base = await testDatabase()
+// Two edge processes' worth of connections: nothing but the database brings their changes into an order.
+const apis = [await startEdge(base.url), await startEdge(base.url)]
+const LANES = 8
+
+test('whatever accounts do to organizations at once, each keeps an owner, and nobody exceeds a rank', {
+  timeout: 60_000,
+}, async (t) => {
+  const total = { requests: 0, successes: 0 }
+  const lane = fc.array(operation, { minLength: 25, maxLength: 50, size: 'max' })
+  const lanes = fc.array(lane, { minLength: LANES, maxLength: LANES })
+  await fc.assert(
+    fc.asyncProperty(lanes, async (all) => {
+      await base.query('alter table audit_event disable trigger audit_append_only')
+      await base.query('truncate account, organization, audit_event, job, job_event cascade')
+      const world = await createWorld(base, apis)
+      await Promise.all(all.map(world.live))
+      const { requests, successes } = await world.check()
+      total.requests += requests
+      total.successes += successes
+    }),
+    // What happens at once differs from run to run, so a smaller example would be another one.
+    { numRuns: Number(process.env.MODEL_RUNS ?? 16), endOnFailure: true, includeErrorInReport: true },
+  )
+  t.diagnostic(`${total.requests} requests, of which ${total.successes} changed something`)
+  assert.ok(total.successes > total.requests / 20, 'enough of it is allowed')
+})

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import type { TestDatabase } from '../database.ts'
+import { type Answered, type Api, PASSWORD } from './harness.ts'
+import { type Person, peopleOf, signed } from './orgs-help.ts'
+import { createObserver, type TrailEvent } from './orgs-observer.ts'
+
+/** Accounts that do random things to organizations at once, and what has to hold whatever they do. */
+
+const pick = fc.nat({ max: 1000 })
+const role = fc.constantFrom('owner', 'admin', 'member')
+const KINDS = [
+  ['add', 6],
+  ['bulk', 2],
+  ['role', 10],
+  ['remove', 4],
+  ['leave', 4],
+  ['transfer', 4],
+  ['invite', 6],
+  ['revoke', 3],
+  ['accept', 3],
+  ['update', 2],
+  ['create', 1],
+  ['delete', 1],
+  ['register', 1],
+  ['deleteAccount', 1],
+] as const
+type Kind = (typeof KINDS)[number][0]
+
+/** Somebody (or several) does something to somebody, somewhere; numbers stand for whoever is there by then. */
+export const operation = fc.record({
+  kind: fc.oneof(...KINDS.map(([kind, weight]) => ({ weight, arbitrary: fc.constant<Kind>(kind) }))),
+  actor: pick,
+  org: pick,
+  target: pick,
+  role,
+})
+export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
+
+interface Done {
+  readonly operation: string
+  readonly status: number
+  readonly requestId: string
+}
+
+const GUESTS = 4
+const FEWEST = 5
+const LOOK_EVERY = 6
+let worlds = 0
+
+export async function createWorld({ query }: TestDatabase, apis: readonly Api[]) {
+  const world = ++worlds
+  const newPeople = peopleOf(apis[0]!, query, `w${world}`)
+  const [[root], people] = [await newPeople(1, 'admin'), await newPeople(8)]
+  const emails = new Map(people.map(({ id, email }) => [id, email]))
+  const orgs: number[] = []
+  const invites: { org: number; id: number; token: string }[] = []
+  const done: Done[] = []
+  let count = 0
+
+  const at = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length]
+  const guest = (n: number): string => `guest${n % GUESTS}.w${world}@example.com`
+
+  const request = async (
+    who: Person | null,
+    method: string,
+    path: string,
+    json?: unknown,
+  ): Promise<Answered> => {
+    const answer = await at(apis, ++count)!.call(method, `/api/v1${path}`, {
+      ...(who === null ? {} : { token: who.token }),
+      ...(json === undefined ? {} : { json }),
+    })
+    const operation = `${who?.id} ${method} ${path} ${JSON.stringify(json)}`
+    done.push({ operation, status: answer.status, requestId: answer.headers['x-request-id'] as string })
+    return answer
+  }
+
+  const invite = async (actor: Person, org: number, email: string, role: string): Promise<void> => {
+    const { status, json } = await request(actor, 'POST', `/orgs/${org}/invites`, { email, role })
+    if (status === 201) invites.push({ org, id: json.id, token: json.token })
+  }
+
+  const register = async (email: string): Promise<void> => {
+    const { status, json } = await request(null, 'POST', '/auth/register', { email, password: PASSWORD })
+    if (status !== 200) return
+    emails.set(json.id, email)
+    people.push(await signed(apis[0]!, json.id, email))
+  }
+
+  const create = async (actor: Person): Promise<void> => {
+    const { json } = await request(actor, 'POST', '/orgs', { name: 'N', slug: `w${world}-${++count}` })
+    if (json.id !== undefined) orgs.push(json.id)
+  }
+
+  const deleteOrg = async (actor: Person, org: number): Promise<void> => {
+    const { status } = await request(actor, 'DELETE', `/orgs/${org}`)
+    if (status === 204)
+      setImmediate(() => orgs.splice(orgs.indexOf(org), 1, ...(orgs.length > 1 ? [] : [org])))
+  }
+
+  const deleteAccount = async (target: Person): Promise<void> => {
+    const { status } = await request(root!, 'DELETE', `/auth/users/${target.id}`)
+    // Who is gone stays for a while with those who act, as a client that does not know it yet.
+    if (status === 204) setImmediate(() => people.splice(people.indexOf(target), 1))
+  }
+
+  const run = async (op: Operation): Promise<unknown> => {
+    const [actor, target, org] = [at(people, op.actor)!, at(people, op.target)!, at(orgs, op.org)!]
+    const path = `/orgs/${org}`
+    const found = at(invites, op.target)
+    switch (op.kind) {
+      case 'add':
+        return request(actor, 'POST', `${path}/members?user_id=${target.id}&role=${op.role}`)
+      case 'bulk': {
+        const user_ids = people.filter((_, i) => (op.target >> (i % 10)) & 1).map(({ id }) => id)
+        return request(actor, 'POST', `${path}/members/bulk`, { user_ids, role: op.role })
+      }
+      case 'role':
+        return request(actor, 'PATCH', `${path}/members/${target.id}?role=${op.role}`)
+      case 'remove':
+        return request(actor, 'DELETE', `${path}/members/${target.id}`)
+      case 'leave':
+        return request(actor, 'DELETE', `${path}/members/me`)
+      case 'transfer':
+        return request(actor, 'POST', `${path}/transfer-ownership`, { user_id: target.id })
+      case 'invite':
+        return invite(actor, org, op.target % 3 ? guest(op.target) : target.email, op.role)
+      case 'revoke':
+        return found && request(actor, 'DELETE', `/orgs/${found.org}/invites/${found.id}`)
+      case 'accept':
+        return found && request(actor, 'POST', '/auth/accept-invite', { token: found.token })
+      case 'update':
+        return request(actor, 'PATCH', `${path}?name=M${op.target}`)
+      case 'create':
+        return create(actor)
+      case 'delete':
+        return deleteOrg(actor, org)
+      case 'register':
+        return register(guest(op.target))
+      case 'deleteAccount':
+        return people.length > FEWEST && deleteAccount(target)
+    }
+  }
+
+  /** What holds in every committed state, as rows that break it. */
+  const violations = () =>
+    query(`
+      select 'no owner: ' || o.id as what from organization o where not exists (
+        select from organization_member m where m.organization_id = o.id and m.role = 'owner')
+      union all
+      select 'twice a member: ' || user_id from organization_member group by organization_id, user_id having count(*) > 1
+      union all
+      select 'two pending: ' || email from organization_invite where status = 'pending' group by organization_id, email having count(*) > 1
+      union all
+      select 'invited although registered: ' || i.email from organization_invite i join account a on a.email = i.email
+        where i.status = 'pending'`)
+
+  /** Does one thing after the other, and looks every now and then at what others have in hand meanwhile. */
+  const live = async (operations: readonly Operation[]): Promise<void> => {
+    for (const [i, one] of operations.entries()) {
+      await run(one)
+      if (i % LOOK_EVERY === 0) assert.deepEqual(await violations(), [])
+    }
+  }
+
+  /** Every success is in the trail, and could be legal; no refusal left anything; the rows are what the trail says. */
+  const check = async (): Promise<{ requests: number; successes: number }> => {
+    assert.deepEqual(await violations(), [])
+    const trail = (await query('select * from audit_event order by id')) as unknown as TrailEvent[]
+    const noted = new Set(trail.map((event) => event.request_id))
+    for (const { operation, status, requestId } of done) {
+      assert.ok(status < 500, `${operation}: ${status}`)
+      if (status >= 400) assert.ok(!noted.has(requestId), `${operation} was refused`)
+      // What is so already is a success that changes nothing.
+      else if (!/PATCH .*role=|bulk/.test(operation)) assert.ok(noted.has(requestId), `${operation} is noted`)
+    }
+    const observer = createObserver(emails)
+    observer.followAll(trail)
+    const rows = async (text: string) => (await query(text)).map((row) => String(row.what)).sort()
+    assert.deepEqual(observer.state(), {
+      members: await rows(
+        `select concat_ws(' ', organization_id, user_id, role) as what from organization_member`,
+      ),
+      invites: await rows(`select concat_ws(' ', id, status) as what from organization_invite`),
+    })
+    return { requests: done.length, successes: done.filter(({ status }) => status < 300).length }
+  }
+
+  for (const [i, person] of people.slice(0, 3).entries()) {
+    await create(person)
+    const others = people.filter((_, n) => (n + i) % 3 > 0).map(({ id }) => id)
+    for (const [role, user_ids] of [
+      ['admin', others.slice(0, 2)],
+      ['member', others],
+    ] as const)
+      await request(person, 'POST', `/orgs/${orgs[i]}/members/bulk`, { user_ids, role })
+  }
+  return { live, check }
+}
