@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens, readAccount, readStanding, refreshSession } from '../../sql/accounts.ts'
@@ -36,6 +35,7 @@ import {
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { spec } from './ledger-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
 
 /** Whatever is asked often is found by an index, in tables of 50 000 rows and more. */
 
@@ -85,23 +85,6 @@ after(() => client.end())
 const one = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
 const job = await one('select id from job where owner_id = 5 and finished_at is not null limit 1')
 
-interface Node {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly Plans?: readonly Node[]
-}
-
-/** The tables that a plan reads from end to end. */
-function scanned(node: Node): string[] {
-  const own = node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []
-  return [...own, ...(node.Plans ?? []).flatMap(scanned)]
-}
-
-const literal = (value: ReadValue): string => {
-  if (Array.isArray(value)) return `'{${value.join(',')}}'`
-  return value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
-}
-
 const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['an account', readAccount, 5],
   ['a caller', readStanding, 5],
@@ -130,23 +113,11 @@ const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
 ]
 
 describe('reads by index', () => {
-  for (const mode of ['auto', 'force_custom_plan', 'force_generic_plan']) {
-    for (const [i, [what, { text }, ...values]] of reads.entries()) {
+  for (const mode of PLAN_MODES) {
+    for (const [i, [what, statement, ...values]] of reads.entries()) {
       // With its values known, this one is a matter of a few pages: the planner's guess between two costs.
       if (mode === 'force_custom_plan' && what === 'failed jobs') continue
-      test(`${what} (${mode})`, async () => {
-        const name = `read_${mode}_${i}`
-        await client.query(`set plan_cache_mode = ${mode}`)
-        await client.query(`prepare ${name} as ${text}`)
-        const execute = `execute ${name}${values.length === 0 ? '' : `(${values.map(literal).join(', ')})`}`
-        // After five runs the server may choose one plan for all values.
-        for (let run = 0; run < 6; run++) await client.query(execute)
-        const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
-          `explain (format json) ${execute}`,
-        )
-        const tables = scanned(rows[0]!['QUERY PLAN'][0]!.Plan).filter((table) => table !== 'worker_lease')
-        assert.deepEqual(tables, [], 'tables read from end to end')
-      })
+      test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
     }
   }
 })
@@ -232,26 +203,5 @@ describe('writes by index', () => {
     ['claim a key', async () => claimKey('s', 'new', Buffer.from('f'), 60)],
     ['remove expired keys', async () => deleteExpiredIdempotencyKeys(100)],
   ]
-  const scans = async (): Promise<Record<string, unknown>[]> => {
-    await client.query('select pg_stat_force_next_flush()')
-    await client.query('select pg_stat_clear_snapshot()')
-    const { rows } = await client.query<Record<string, unknown>>(
-      `select relname, seq_scan from pg_stat_user_tables where schemaname = 'public' and relname <> 'worker_lease' order by relname`,
-    )
-    return rows
-  }
-  for (const [what, make] of writes) {
-    test(what, async () => {
-      await client.query('set plan_cache_mode = auto')
-      for (let run = 0; run < 7; run++) {
-        const { sql, values } = await make()
-        await scans()
-        const before = await scans()
-        await client.query('begin')
-        await client.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
-        await client.query('commit')
-        assert.deepEqual(await scans(), before, 'counts of scans from end to end')
-      }
-    })
-  }
+  for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make))
 })
