@@ -141,7 +141,7 @@ export const unneededBlobs = (
       select b.id, ${neededFor(graceSeconds)} or b.created_at > now() - make_interval(secs => ${graceSeconds}) as needed
       from (select * from blob where id > ${after} and sha256 is not null order by id limit ${batch}) b
     )
-    select max(id) as last, coalesce(array_agg(id::int order by id) filter (where not needed), '{}') as unneeded from looked`
+    select max(id) as last, coalesce(json_agg(id order by id) filter (where not needed), '[]') as unneeded from looked`
 
 /** The digest that a blob has now. */
 export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>

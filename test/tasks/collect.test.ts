@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { beforeEach, describe, test } from 'node:test'
+import { deletePagesOfDeleted, lockDigest, sealBlob, unneededBlobs } from '../../sql/blobs.ts'
+import { deleteDocument, insertDocument } from '../../sql/documents.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
+import { collect, GRACE_SECONDS } from '../../tasks/documents/collect.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { parse } from '../../tasks/settings.ts'
+import { storeKinds } from '../blobs.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+const database = await testDatabase()
+const { db, query } = database
+const kinds = await storeKinds(database)
+
+const warnings: object[] = []
+const log = { info: () => {}, error: () => {}, warn: (data: object) => void warnings.push(data) }
+const runWith = (blobs: unknown, signal = new AbortController().signal) =>
+  collect.run({ db, blobs, signal, log } as unknown as TaskContext, {})
+const count = async (what: string) => (await query(`select count(*)::int as n from ${what}`))[0]!.n
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
+
+const FIELDS = {
+  ownerId: null,
+  title: 't',
+  kind: undefined,
+  mediaType: 'text/plain',
+  documentDate: undefined,
+  source: undefined,
+  channel: undefined,
+  note: undefined,
+}
+
+/** What an upload does once its bytes are stored. */
+async function become({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
+  const { id } = await db.transaction(async (tx) => {
+    await tx.run(lockDigest(sha256))
+    await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))
+    return tx.one(insertDocument({ ...FIELDS, byteSize, sha256 }))
+  })
+  return id
+}
+
+/** Lets so much time pass for all that is there. */
+const age = async (seconds: number): Promise<void> => {
+  await query('update blob set created_at = created_at - make_interval(secs => $1)', [seconds])
+  await query('update document set deleted_at = deleted_at - make_interval(secs => $1)', [seconds])
+}
+const pages = (document: number, n: number) =>
+  query(
+    `insert into document_page (document_id, page_number, status, method, text, job_id)
+       select $1, p, 'read', 'text_layer', 'text', gen_random_uuid() from generate_series(1, $2) p`,
+    [document, n],
+  )
+
+for (const kind of kinds) {
+  describe(`collecting from ${kind.name}`, { concurrency: false }, () => {
+    const blobs = createBlobs(db, parse(kind.env))
+    const run = () => runWith(blobs)
+    const put = (bytes: Uint8Array = randomBytes(1000)) => blobs.store(only(bytes))
+
+    beforeEach(async () => {
+      await query('truncate document, blob cascade')
+      await kind.lose()
+      warnings.length = 0
+    })
+
+    test('leaves alone what a document needs, however old it is', async () => {
+      const stored = await put()
+      await become(stored)
+      await age(100 * GRACE_SECONDS)
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+      assert.equal(await blobs.exists(stored.at, 1000), true)
+    })
+
+    test('removes the pages and the bytes of a document that was deleted a day ago, and not before', async () => {
+      const stored = await put()
+      const id = await become(stored)
+      await pages(id, 3)
+      await db.run(deleteDocument(id, null))
+      await age(GRACE_SECONDS - 60)
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+      assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
+      await age(120)
+      assert.deepEqual(await run(), { documents: 1, blobs: 1, failed: 0 })
+      assert.deepEqual([await kind.count(), await count('document_page'), await count('blob')], [0, 0, 0])
+      assert.equal(await count('document'), 1)
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+    })
+
+    test('keeps bytes that another document has', async () => {
+      const stored = await put()
+      const first = await become(stored)
+      await db.run(deleteDocument(first, null))
+      await age(2 * GRACE_SECONDS)
+      await become(await put())
+      const again = await db.one(insertDocument({ ...FIELDS, byteSize: 1000, sha256: stored.sha256 }))
+      assert.equal(again.created, true)
+      assert.deepEqual(await run(), { documents: 1, blobs: 0, failed: 0 })
+      assert.equal(await blobs.exists(stored.at, 1000), true)
+    })
+
+    test('removes bytes whose documents are gone with their owner', async () => {
+      await become(await put())
+      await query('delete from document')
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+      await age(GRACE_SECONDS + 60)
+      assert.deepEqual(await run(), { documents: 0, blobs: 1, failed: 0 })
+      assert.equal(await kind.count(), 0)
+    })
+
+    test('removes uploads that nobody finished once they are a day old', async () => {
+      await put()
+      await put(randomBytes(6 * 1024 * 1024))
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+      await age(GRACE_SECONDS + 60)
+      await put()
+      assert.deepEqual(await run(), { documents: 0, blobs: 2, failed: 0 })
+      assert.deepEqual([await kind.count(), await count('blob')], [1, 1])
+    })
+
+    test('an upload of the same bytes that is committing while they are collected keeps its bytes', async () => {
+      for (let round = 0; round < 5; round++) {
+        const bytes = randomBytes(500)
+        await db.run(deleteDocument(await become(await put(bytes)), null))
+        await age(2 * GRACE_SECONDS)
+        const second = await put(bytes)
+        const [id] = await Promise.all([become(second), run(), run()])
+        await blobs.discard(second.at)
+        await run()
+        const [row] = await query(`select b.id from blob b join document d using (sha256) where d.id = $1`, [
+          id,
+        ])
+        assert.equal(Buffer.compare(await blobs.readWhole(Number(row!.id), 500), bytes), 0)
+      }
+    })
+
+    test('what can not be removed now is removed by a later run, and does not keep it from the rest', async () => {
+      const [lost, other] = [await put(), await put()]
+      await age(2 * GRACE_SECONDS)
+      const failing = {
+        remove: (at: { blob_id: number }) =>
+          at.blob_id === lost.at.blob_id ? Promise.reject(new Error('no disk')) : blobs.remove(other.at),
+      }
+      assert.deepEqual(await runWith(failing), { documents: 0, blobs: 1, failed: 1 })
+      assert.equal(warnings.length, 1)
+      assert.deepEqual(await run(), { documents: 0, blobs: 1, failed: 0 })
+      assert.equal(await kind.count(), 0)
+    })
+
+    test('closes', () => blobs.close())
+  })
+}
+
+describe('collecting', { concurrency: false }, () => {
+  const blobs = createBlobs(db, parse({}))
+  beforeEach(() => query('truncate document, blob cascade'))
+
+  test('an upload that comes first is waited for; one that comes second stores its own bytes', async () => {
+    const bytes = randomBytes(100)
+    const first = await blobs.store(only(bytes))
+    await db.run(deleteDocument(await become(first), null))
+    await age(2 * GRACE_SECONDS)
+    let commit = () => {}
+    const committed = new Promise<void>((resolve) => {
+      commit = resolve
+    })
+    const upload = db.transaction(async (tx) => {
+      await tx.run(lockDigest(first.sha256))
+      await tx.one(insertDocument({ ...FIELDS, byteSize: 100, sha256: first.sha256 }))
+      await committed
+    })
+    const collecting = runWith(blobs)
+    await until(
+      'the collection waits',
+      async () =>
+        (await query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)).length > 0,
+    )
+    commit()
+    await upload
+    assert.deepEqual(await collecting, { documents: 1, blobs: 0, failed: 0 })
+    assert.equal(await blobs.exists(first.at, 100), true)
+  })
+
+  test('an upload that took so long that it was given up can not be sealed', async () => {
+    const stored = await blobs.store(only(randomBytes(10)))
+    await query('update blob set doomed = true')
+    assert.equal(await db.maybeOne(sealBlob(stored.at.blob_id, stored.sha256, 10)), null)
+  })
+
+  test('goes through any number of documents and blobs', async () => {
+    await query(`insert into document (title, media_type, byte_size, sha256, deleted_at)
+      select 't', 'text/plain', 1, sha256(n::text::bytea), now() - interval '2 days' from generate_series(1, 130) n`)
+    await query(`insert into blob (sha256, byte_size, created_at)
+      select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 1100) n`)
+    await query(`insert into document (title, media_type, byte_size, sha256)
+      select 't', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1000, 1100) n`)
+    assert.deepEqual(await runWith(blobs), { documents: 130, blobs: 999, failed: 0 })
+    assert.equal(await count('blob'), 101)
+  })
+
+  test('looks at blobs in order, a batch at a time', async () => {
+    await query(`insert into blob (sha256, byte_size, created_at)
+      select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 5) n`)
+    const ids = (await query('select id from blob order by id')).map(({ id }) => Number(id))
+    assert.deepEqual(await db.one(unneededBlobs(0, 60, 2)), { last: ids[1], unneeded: ids.slice(0, 2) })
+    assert.deepEqual(await db.one(unneededBlobs(ids[3]!, 60, 2)), { last: ids[4], unneeded: [ids[4]] })
+    assert.deepEqual(await db.one(unneededBlobs(ids[4]!, 60, 2)), { last: null, unneeded: [] })
+    assert.deepEqual(await db.one(unneededBlobs(0, 3 * 86_400, 9)), { last: ids[4], unneeded: [] })
+    assert.deepEqual(await db.one(deletePagesOfDeleted(60, 10)), { count: 0 })
+  })
+
+  test('an abort ends it', async () => {
+    await blobs.store(only(randomBytes(10)))
+    await age(2 * GRACE_SECONDS)
+    const abort = new AbortController()
+    abort.abort()
+    assert.deepEqual(await runWith(blobs, abort.signal), { documents: 0, blobs: 0, failed: 0 })
+    assert.equal(await count('blob'), 1)
+  })
+
+  test('runs every hour, one at a time', () => {
+    const entry = schedule.find(({ identifier }) => identifier === 'collect')
+    assert.deepEqual([entry?.match, entry?.task.name], ['17 * * * *', 'documents.collect'])
+    assert.deepEqual([collect.actor?.({}), collect.whenBusy], ['collect', 'join'])
+  })
+})
