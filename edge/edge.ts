@@ -86,6 +86,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
       streams.close()
       hub.close()
       await listener.close()
+      await edge.passwords.close()
       await publisher.close()
       await reader.close()
       await edge.blobs.close()

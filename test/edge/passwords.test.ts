@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
+import { after, describe, test } from 'node:test'
+import { createPasswords } from '../../edge/passwords.ts'
+
+const passwords = createPasswords(2)
+after(() => passwords.close())
+
+/** The nice values of this process's threads. */
+const niceness = (): number[] =>
+  readdirSync('/proc/self/task').map((thread) => {
+    const text = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8')
+    return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[16])
+  })
+
+describe('passwords', () => {
+  test('a hash is argon2id with a salt of its own, and knows its password', async () => {
+    const [one, other] = await Promise.all([passwords.hash('correct horse'), passwords.hash('correct horse')])
+    assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    assert.notEqual(one, other)
+    assert.equal(await passwords.verify(one, 'correct horse'), true)
+    for (const wrong of ['correct hors', 'correct horse ', 'Correct horse', '', 'x'.repeat(1024)])
+      assert.equal(await passwords.verify(one, wrong), false)
+  })
+
+  test('any text is a password', async () => {
+    for (const text of ['ünïcödé ✓', '\0\0\0', '🜁'.repeat(500)])
+      assert.equal(await passwords.verify(await passwords.hash(text), text), true)
+  })
+
+  test('without a hash nothing is right, not even what the work is done with', async () => {
+    for (const text of ['x', 'no account has this password'])
+      assert.equal(await passwords.verify(null, text), false)
+  })
+
+  test('many at once are all answered, each its own', async () => {
+    const hash = await passwords.hash('number 7')
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, i) => passwords.verify(i % 3 ? hash : null, `number ${i % 10}`)),
+    )
+    assert.deepEqual(
+      answers,
+      Array.from({ length: 30 }, (_, i) => i % 3 !== 0 && i % 10 === 7),
+    )
+  })
+
+  test('what is no hash fails alone', async () => {
+    const hash = await passwords.hash('correct horse')
+    const ends = await Promise.allSettled([
+      passwords.verify('no hash', 'x'),
+      passwords.verify(hash, 'correct horse'),
+      passwords.verify('$argon2id$broken', 'x'),
+      passwords.verify(hash, 'correct horse'),
+    ])
+    assert.deepEqual(
+      ends.map((end) => (end.status === 'fulfilled' ? end.value : 'failed')),
+      ['failed', true, 'failed', true],
+    )
+    for (const end of ends)
+      if (end.status === 'rejected') assert.doesNotMatch(String(end.reason), /correct horse/)
+  })
+
+  test('its threads give way to others, and only they do', {
+    skip: process.platform !== 'linux',
+  }, async () => {
+    await Promise.all([passwords.hash('one'), passwords.hash('two')])
+    assert.equal(getPriority(0), getPriority(process.pid))
+    const [main] = niceness()
+    assert.equal(niceness().filter((nice) => nice > main!).length, 2)
+  })
+
+  test('after a close the next password starts a thread again', async () => {
+    const short = createPasswords(1)
+    const hash = await short.hash('correct horse')
+    await short.close()
+    assert.equal(await short.verify(hash, 'correct horse'), true)
+    await short.close()
+  })
+})
