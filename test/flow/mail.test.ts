@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import PostalMime from 'postal-mime'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+// A worker's threads take a while to start on a busy machine.
+const DEADLINE_MS = 30_000
+const dataDir = mkdtempSync(join(tmpdir(), 'millrace-mail-'))
+after(() => rmSync(dataDir, { recursive: true, force: true }))
+const { url, query } = await testDatabase()
+const env = {
+  DATA_DIR: dataDir,
+  PUBLIC_BASE_URL: 'https://service.example',
+  EMAIL_SMTP_URL: 'outbox:',
+  RATE_LIMIT_REGISTER: '0',
+  RATE_LIMIT_PASSWORD_RESET: '0',
+  WORKER_THREADS: '2',
+  LOG_LEVEL: 'trace',
+}
+const edge = await startProcess('edge', url, env)
+const startWorker = (): Promise<Child> => startProcess('worker', url, env)
+const client = new Client(edge.ready.port!)
+const secrets: string[] = []
+
+const files = (): string[] => {
+  try {
+    return readdirSync(join(dataDir, 'outbox')).filter((name) => name.endsWith('.eml'))
+  } catch {
+    return []
+  }
+}
+
+interface Letter {
+  readonly subject: string
+  readonly token: string
+}
+
+/** Waits for the mail to an address that is about something. */
+function letter(to: string, subject: string): Promise<Letter> {
+  return until(
+    `"${subject}" for ${to}`,
+    async () => {
+      for (const name of files()) {
+        const mail = await PostalMime.parse(readFileSync(join(dataDir, 'outbox', name)))
+        if (mail.to?.[0]?.address !== to || mail.subject !== subject) continue
+        const token = /token is: (\S+)/.exec(mail.text!)![1]!
+        assert.ok(mail.html!.includes(token) && mail.text!.includes(`#token=${token}`))
+        secrets.push(token)
+        return { subject, token }
+      }
+      return null
+    },
+    DEADLINE_MS,
+  )
+}
+
+const login = (email: string, password: string): Promise<Response> => {
+  secrets.push(password)
+  return client.fetch('/api/v1/auth/token', {
+    method: 'POST',
+    body: new URLSearchParams({ username: email, password }),
+  })
+}
+const me = async (): Promise<{ is_verified: boolean }> =>
+  (await client.fetch('/api/v1/auth/me')).json() as Promise<{ is_verified: boolean }>
+
+test('an account is verified and recovered with what the outbox holds', async () => {
+  const worker = await startWorker()
+  const email = 'reader@example.com'
+  await client.register(email, 'the first password')
+  assert.equal((await me()).is_verified, false)
+  const { token } = await letter(email, 'Verify your address')
+  assert.equal((await client.post('/api/v1/auth/verify-email', { token })).status, 200)
+  await until('the account is verified', async () => (await me()).is_verified)
+
+  assert.equal((await client.post('/api/v1/auth/password-reset/request', { email })).status, 200)
+  const reset = await letter(email, 'Set a new password')
+  const json = { token: reset.token, new_password: 'the second password' }
+  assert.equal((await client.post('/api/v1/auth/password-reset/confirm', json)).status, 200)
+  await until('the old session ends', async () => (await client.fetch('/api/v1/auth/me')).status === 401)
+  assert.equal((await login(email, 'the first password')).status, 401)
+  assert.equal((await login(email, 'the second password')).status, 200)
+
+  for (const process of [edge, worker])
+    for (const line of process.log)
+      for (const secret of secrets) assert.ok(!line.includes(secret), 'no secret is in a log')
+  const rows = await query(`select payload::text || coalesce(result::text, '') as text from job`)
+  for (const { text } of rows) for (const secret of secrets) assert.ok(!String(text).includes(secret))
+  await worker.kill('SIGTERM')
+})
+
+test('a worker that is killed in between delivers each mail, as one file per job', {
+  timeout: 110_000,
+}, async () => {
+  const MAILS = 120
+  const before = files().length
+  for (let i = 0; i < MAILS; i++) {
+    const answer = await client.post('/api/v1/auth/password-reset/request', { email: 'reader@example.com' })
+    assert.equal(answer.status, 200)
+  }
+  const unfinished = async (): Promise<number> =>
+    (await query(`select count(*)::int as n from job where status <> 'done'`))[0]!.n as number
+  let killed = 0
+  // Each dies while it is at work, until one is left alone with the rest.
+  for (const share of [0.1, 0.4, 0.7]) {
+    const worker = await startWorker()
+    await until('some are written', () => files().length - before >= share * MAILS, DEADLINE_MS)
+    if ((await unfinished()) > 0) killed++
+    await worker.kill()
+  }
+  const last = await startWorker()
+  await until('every job is done', async () => (await unfinished()) === 0, DEADLINE_MS)
+  assert.ok(killed > 0)
+
+  const jobs = await query(`select id from job where name like 'accounts.%'`)
+  const ids = jobs.map(({ id }) => `${id}.eml`)
+  assert.deepEqual(files().sort(), ids.sort())
+  for (const name of files()) {
+    const mail = await PostalMime.parse(readFileSync(join(dataDir, 'outbox', name)))
+    assert.equal(mail.messageId, `<${name.replace('.eml', '')}@localhost>`)
+    assert.match(mail.text!, /token is: \S+/)
+  }
+  await last.kill('SIGTERM')
+})
