@@ -120,8 +120,9 @@ function cells(row: Row): string[] {
 }
 
 function targetText({ of, atLeast, atMost, text }: Target): string {
-  const bound = atLeast === undefined ? `<= ${short(atMost!)}` : `>= ${short(atLeast)}`
-  return `${of} ${bound}${text === undefined ? '' : ` (${text})`}`
+  const least = atLeast === undefined ? '' : ` >= ${short(atLeast)}`
+  const most = atMost === undefined ? '' : ` <= ${short(atMost)}`
+  return `${of}${least}${most}${text === undefined ? '' : ` (${text})`}`
 }
 
 function short(value: number): string {

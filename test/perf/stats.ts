@@ -23,3 +23,19 @@ export function rotated<T>(items: readonly T[], round: number): T[] {
   const start = items.length === 0 ? 0 : round % items.length
   return [...items.slice(start), ...items.slice(0, start)]
 }
+
+/**
+ * The chance that a value of ours is above one of the other's, ties counting half: the area under the ROC curve
+ * (Mann-Whitney U over the number of pairs). NaN when there are none.
+ */
+export function areaUnderCurve(ours: readonly number[], other: readonly number[]): number {
+  const all = [...ours.map((value) => ({ value, our: 1 })), ...other.map((value) => ({ value, our: 0 }))]
+  all.sort((a, b) => a.value - b.value)
+  let ranks = 0
+  for (let from = 0, to = 0; from < all.length; from = to) {
+    while (to < all.length && all[to]!.value === all[from]!.value) to++
+    const rank = (from + 1 + to) / 2
+    for (let i = from; i < to; i++) ranks += rank * all[i]!.our
+  }
+  return (ranks - (ours.length * (ours.length + 1)) / 2) / (ours.length * other.length)
+}

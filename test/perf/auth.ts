@@ -1,0 +1,201 @@
+import { createPasswords } from '../../edge/passwords.ts'
+import { type Child, startChild } from './children.ts'
+import { type LoadOrder, type LoadResult, ORDINARY, requestText } from './load/load.ts'
+import type { Login, LoginOrder, LoginResult } from './load/logins.ts'
+import type { Finding, Measured } from './report.ts'
+import { ask, type Stack, signUp } from './stack.ts'
+import { areaUnderCurve, median, percentile } from './stats.ts'
+import { undisturbed, untilQuiet } from './usage.ts'
+
+const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 600)
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
+const ADDRESSES = 60
+const WARM = 20
+const LOGINS_PER_SECOND = 30
+const PASSWORD = 'correct horse battery'
+const CHUNK = 60
+
+/** What logins tell by the time they take, and what they cost those who are signed in. */
+export async function auth(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  // Nobody is locked but where that is what is measured.
+  const env = { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' }
+  const patient = await stack.edge(url, { ...env, LOGIN_MAX_FAILURES: '1000' })
+  const account = await signUp(patient.port)
+  await storeAccounts(url)
+  const client = await startChild(new URL('./load/logins.ts', import.meta.url))
+
+  const addresses = await compare(client, patient.port, 401, {
+    ours: (i) => ({ username: `known${i}@example.com`, password: `not it ${i}` }),
+    other: (i) => ({ username: `nobody${i}@example.com`, password: `not it ${i}` }),
+  })
+  const strict = await stack.edge(url, { ...env, LOGIN_MAX_FAILURES: '1', LOGIN_LOCK_SECONDS: '86400' })
+  for (let i = 0; i < ADDRESSES; i++)
+    await measure(client, strict.port, 401, [{ username: `locked${i}@example.com`, password: 'not it' }])
+  const locked = await compare(client, strict.port, 403, {
+    ours: (i) => ({ username: `locked${i}@example.com`, password: PASSWORD }),
+    other: (i) => ({ username: `locked${i}@example.com`, password: `not it, either` }),
+  })
+  await strict.stop()
+  const busy = await besideLogins(stack, client, patient, account.token)
+  await client.stop()
+  return {
+    rounds: ROUNDS,
+    findings: [
+      ...told('login, address known', 'address unknown', addresses),
+      ...told('locked, password right', 'password wrong', locked),
+      ...busy.findings,
+    ],
+    notes: [
+      `${SAMPLES} logins of each kind, one at a time, in random order within each pair; ${ADDRESSES} addresses of each.`,
+      busy.note,
+    ],
+    details: { addresses, locked, beside: busy.details },
+  }
+}
+
+interface Samples {
+  readonly ours: readonly number[]
+  readonly other: readonly number[]
+}
+
+/** How well the time alone tells one kind from the other: 0.5 is not at all. */
+function told(name: string, reference: string, { ours, other }: Samples): Finding[] {
+  return [
+    {
+      name,
+      unit: 'ms',
+      values: [median(ours)],
+      reference: { name: reference, values: [median(other)] },
+    },
+    {
+      name: `${name}: area under the ROC curve`,
+      unit: '',
+      values: [areaUnderCurve(ours, other)],
+      target: { of: 'value', atLeast: 0.45, atMost: 0.55 },
+    },
+  ]
+}
+
+type Kind = (address: number) => Login
+
+async function compare(
+  client: Child,
+  port: number,
+  status: number,
+  kinds: { readonly ours: Kind; readonly other: Kind },
+): Promise<Samples> {
+  const ours: number[] = []
+  const other: number[] = []
+  for (let done = -WARM; done < SAMPLES; done += CHUNK) {
+    await untilQuiet()
+    const pairs = Array.from({ length: done < 0 ? WARM : CHUNK }, () => Math.random() < 0.5)
+    const logins = pairs.flatMap((oursFirst, i) => {
+      const pair = [kinds.ours(i % ADDRESSES), kinds.other(i % ADDRESSES)]
+      return oursFirst ? pair : pair.reverse()
+    })
+    const ms = await measure(client, port, status, logins)
+    if (done < 0) done = -CHUNK
+    else
+      for (const [i, oursFirst] of pairs.entries()) {
+        const [first, second] = [ms[2 * i]!, ms[2 * i + 1]!]
+        ours.push(oursFirst ? first : second)
+        other.push(oursFirst ? second : first)
+      }
+  }
+  return { ours, other }
+}
+
+interface Round {
+  readonly idle: LoadResult
+  readonly busy: LoadResult
+  readonly logins: LoginResult
+  readonly foreignCores: number
+}
+
+/** GET /auth/me at a moderate rate: alone, and beside logins. */
+async function besideLogins(
+  stack: Stack,
+  client: Child,
+  edge: Child & { readonly port: number },
+  token: string,
+): Promise<{ findings: Finding[]; note: string; details: unknown }> {
+  const generator = await startChild(new URL('./load/generator.ts', import.meta.url))
+  const order: LoadOrder = {
+    ...ORDINARY,
+    port: edge.port,
+    connections: 4,
+    paceMs: 5,
+    warmMs: 500,
+    measureMs: 4000,
+    head: requestText('GET', '/api/v1/auth/me', token),
+    serverPids: [edge.pid, client.pid],
+    postmaster: stack.postmaster,
+  }
+  const run = async (): Promise<LoadResult> => {
+    const { result, error } = await generator.ask<{ result?: LoadResult; error?: string }>(order)
+    if (result === undefined) throw new Error(`The load generator failed: ${error}`)
+    return result
+  }
+  const logins = Array.from({ length: ADDRESSES }, (_, i) => ({
+    username: `known${i}@example.com`,
+    password: PASSWORD,
+  }))
+  const pair = async (idleFirst: boolean): Promise<Round> => {
+    const before = idleFirst ? await run() : null
+    await tell(client, { kind: 'start', port: edge.port, perSecond: LOGINS_PER_SECOND, logins })
+    const busy = await run()
+    const result = await tell(client, { kind: 'stop' })
+    const idle = before ?? (await run())
+    return { idle, busy, logins: result, foreignCores: Math.max(idle.foreignCores, busy.foreignCores) }
+  }
+  const rounds: Round[] = []
+  for (let round = 0; round < ROUNDS; round++) rounds.push(await undisturbed(() => pair(round % 2 === 0)))
+  await generator.stop()
+  const p99 = {
+    name: `GET /auth/me beside ${LOGINS_PER_SECOND} logins/s, p99`,
+    unit: 'ms',
+    values: rounds.map(({ busy }) => busy.p99),
+    reference: { name: 'alone', values: rounds.map(({ idle }) => idle.p99) },
+    target: { of: 'ratio' as const, atMost: 5 },
+  }
+  const p50 = {
+    name: `GET /auth/me beside ${LOGINS_PER_SECOND} logins/s, p50`,
+    unit: 'ms',
+    values: rounds.map(({ busy }) => busy.p50),
+    reference: { name: 'alone', values: rounds.map(({ idle }) => idle.p50) },
+  }
+  const took = rounds.flatMap(({ logins }) => logins.ms)
+  const rate = median(rounds.map(({ logins }) => logins.perSecond))
+  const note = `${Math.round(median(rounds.map(({ busy }) => busy.perSecond)))} GET /auth/me per second; ${rate.toFixed(1)} logins/s were answered, p50 ${median(took).toFixed(1)} ms, p99 ${percentile(took, 0.99).toFixed(1)} ms; others kept ${median(rounds.map(({ foreignCores }) => foreignCores)).toFixed(2)} cores busy.`
+  return { findings: [p99, p50], note, details: rounds.map(({ logins: _, ...round }) => round) }
+}
+
+async function tell(client: Child, order: LoginOrder): Promise<LoginResult> {
+  const { result, error } = await client.ask<{ result?: LoginResult; error?: string }>(order)
+  if (result === undefined) throw new Error(`The client of logins failed: ${error}`)
+  return result
+}
+
+async function measure(
+  client: Child,
+  port: number,
+  status: number,
+  logins: readonly Login[],
+): Promise<readonly number[]> {
+  return (await tell(client, { kind: 'measure', port, status, logins })).ms
+}
+
+/** Accounts to sign in as, of two kinds, with one password. */
+async function storeAccounts(url: string): Promise<void> {
+  const passwords = createPasswords()
+  const hash = await passwords.hash(PASSWORD)
+  await passwords.close()
+  await ask(
+    url,
+    `insert into account (email, password_hash) select kind || n || '@example.com', $2
+    from generate_series(0, $1::int - 1) n, unnest(array['known', 'locked']) kind`,
+    [ADDRESSES, hash],
+  )
+  await ask(url, 'vacuum analyze')
+}

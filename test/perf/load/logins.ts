@@ -1,0 +1,95 @@
+import http from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** The client of logins: a process of its own. Each order is one run. */
+
+export interface Login {
+  readonly username: string
+  readonly password: string
+}
+
+export type LoginOrder =
+  /** One after the other; answers how long each took in ms. */
+  | {
+      readonly kind: 'measure'
+      readonly port: number
+      readonly status: number
+      readonly logins: readonly Login[]
+    }
+  /** At a steady rate, in turns, whatever the answers take, until `stop`. */
+  | {
+      readonly kind: 'start'
+      readonly port: number
+      readonly perSecond: number
+      readonly logins: readonly Login[]
+    }
+  /** Answers how many there were per second, and how long each took in ms. */
+  | { readonly kind: 'stop' }
+
+export interface LoginResult {
+  readonly ms: readonly number[]
+  readonly perSecond: number
+}
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: 8, noDelay: true })
+let running: { stopping: boolean; done: Promise<LoginResult> } | null = null
+
+process.on('message', (order: LoginOrder) => {
+  perform(order).then(
+    (result) => process.send!({ result }),
+    (error: Error) => process.send!({ error: error.stack ?? String(error) }),
+  )
+})
+process.on('disconnect', () => process.exit())
+process.send!({})
+
+async function perform(order: LoginOrder): Promise<LoginResult> {
+  if (order.kind === 'start') {
+    const state = { stopping: false, done: Promise.resolve<LoginResult>({ ms: [], perSecond: 0 }) }
+    state.done = keepGoing(order, state)
+    running = state
+    return { ms: [], perSecond: 0 }
+  }
+  if (order.kind === 'stop') {
+    running!.stopping = true
+    return running!.done
+  }
+  const ms: number[] = []
+  for (const login of order.logins) ms.push(await send(order.port, login, order.status))
+  return { ms, perSecond: 0 }
+}
+
+async function keepGoing(
+  { port, perSecond, logins }: Extract<LoginOrder, { kind: 'start' }>,
+  state: { readonly stopping: boolean },
+): Promise<LoginResult> {
+  const all: Promise<number>[] = []
+  const startedAt = performance.now()
+  while (!state.stopping) {
+    all.push(send(port, logins[all.length % logins.length]!, 200))
+    await delay(Math.max(0, startedAt + (all.length * 1000) / perSecond - performance.now()))
+  }
+  const ms = await Promise.all(all)
+  return { ms, perSecond: ms.length / ((performance.now() - startedAt) / 1000) }
+}
+
+function send(port: number, { username, password }: Login, status: number): Promise<number> {
+  const body = new URLSearchParams({ username, password }).toString()
+  const headers = {
+    'content-type': 'application/x-www-form-urlencoded',
+    'content-length': String(body.length),
+  }
+  return new Promise((resolve, reject) => {
+    const path = '/api/v1/auth/token'
+    const request = http.request({ host: '127.0.0.1', port, method: 'POST', path, headers, agent })
+    const sentAt = performance.now()
+    request.on('error', reject).on('response', (response) => {
+      const ms = performance.now() - sentAt
+      response.resume().on('end', () => {
+        if (response.statusCode === status) resolve(ms)
+        else reject(new Error(`A login was answered ${response.statusCode} instead of ${status}`))
+      })
+    })
+    request.end(body)
+  })
+}
