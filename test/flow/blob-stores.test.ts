@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { collect } from '../../tasks/documents/collect.ts'
+import { enqueue } from '../../tasks/task.ts'
+import { storeKinds } from '../blobs.ts'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+const database = await testDatabase()
+const { url, db, query } = database
+const kinds = await storeKinds(database)
+const worker = await startProcess('worker', url, { WORKER_QUEUES: 'system,documents', ...kinds[2]!.env })
+const admin = new Client((await startProcess('edge', url)).ready.port!)
+await admin.register('admin@example.com')
+
+/** Has the worker collect, as the schedule would; answers its result. */
+async function collected(): Promise<unknown> {
+  const { jobId } = await db.transaction((tx) => enqueue(tx, collect, {}, { ownerId: null, maxTries: 1 }))
+  const job = await until('the collection ends', async () => {
+    const [row] = await query('select status, result from job where id = $1 and finished_at is not null', [
+      jobId,
+    ])
+    return row
+  })
+  assert.equal(job.status, 'done')
+  return job.result
+}
+
+/** Sends the beginning of a large upload and leaves it there. */
+async function beginUpload(edge: Child): Promise<void> {
+  const socket = connect(edge.ready.port!, '127.0.0.1')
+  socket.on('error', () => {})
+  const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="cut.bin"\r\n\r\n'
+  socket.write(
+    `POST /api/v1/documents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${admin.token}\r\n` +
+      `content-type: multipart/form-data; boundary=b\r\ncontent-length: 90000000\r\n\r\n${head}`,
+  )
+  socket.write(randomBytes(12_000_000))
+}
+
+for (const kind of kinds) {
+  test(`an edge that is killed in the middle of an upload to ${kind.name} leaves nothing behind after the collection`, async () => {
+    const edge = await startProcess('edge', url, kind.env)
+    const kept = randomBytes(6_000_000)
+    const client = new Client(edge.ready.port!)
+    client.token = admin.token
+    const { id } = (await (await client.upload(kept, 'kept.bin')).json()) as { id: number }
+    const before = await kind.count()
+    await beginUpload(edge)
+    await until('some of it is stored', async () => (await kind.count()) > before)
+    await edge.kill('SIGKILL')
+    assert.deepEqual(await collected(), { documents: 0, blobs: 0, failed: 0 })
+    assert.ok((await kind.count()) > before, 'a young upload may still be under way')
+
+    await query(`update blob set created_at = created_at - interval '2 days'`)
+    assert.deepEqual(await collected(), { documents: 0, blobs: 1, failed: 0 })
+    assert.equal(await kind.count(), before)
+    const again = new Client((await startProcess('edge', url, kind.env)).ready.port!)
+    again.token = admin.token
+    const content = await again.fetch(`/api/v1/documents/${id}/content`)
+    assert.equal(Buffer.compare(Buffer.from(await content.arrayBuffer()), kept), 0)
+  })
+
+  test(`a document in ${kind.name} is extracted by a worker that stores elsewhere, and is 502 once its bytes have vanished`, async () => {
+    const client = new Client((await startProcess('edge', url, kind.env)).ready.port!)
+    client.token = admin.token
+    const { id } = (await (
+      await client.upload(Buffer.from(`words kept in ${kind.name}`), 'a.txt')
+    ).json()) as {
+      id: number
+    }
+    const extracted = await client.post(`/api/v1/documents/${id}/extract`)
+    assert.deepEqual(await extracted.json(), { read: 1, unread: 0, skipped: 0 })
+    const page = (await (await client.fetch(`/api/v1/documents/${id}/pages/1`)).json()) as { text: string }
+    assert.equal(page.text.trim(), `words kept in ${kind.name}`)
+    await kind.lose()
+    const gone = await client.post(`/api/v1/documents/${id}/extract?force=true`)
+    assert.deepEqual(
+      [gone.status, await gone.json()],
+      [502, { detail: 'The stored bytes of the document are gone' }],
+    )
+    assert.equal((await client.fetch(`/api/v1/documents/${id}/content`)).status, 502)
+  })
+}
+
+test('no process has ended', () => {
+  assert.equal(worker.process.exitCode, null)
+})
