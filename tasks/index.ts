@@ -1,6 +1,8 @@
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { verification } from './accounts/verification.ts'
+import { collect } from './documents/collect.ts'
+import { draw } from './documents/draw.ts'
 import { extract } from './documents/extract.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
@@ -8,6 +10,8 @@ import type { AnyTask } from './task.ts'
 
 /** Every task, one line each. */
 export const tasks: readonly AnyTask[] = [
+  collect,
+  draw,
   extract,
   housekeeping,
   invite,

@@ -53,6 +53,8 @@ interface Waiting {
   readonly pool: Piscina
   readonly perTrip: number
   readonly jobs: ThreadJob[]
+  /** How many of its jobs run, for its threads to see. */
+  readonly load: Int32Array
   kills: number
 }
 
@@ -76,8 +78,10 @@ export function createPools(options: PoolsOptions): Pools {
     const key = `${queue}/${name}`
     const known = pools.get(key)
     if (known !== undefined) return known
+    const load = new Int32Array(new SharedArrayBuffer(4))
     const made: Waiting = {
-      pool: makePool(options, name, channelName),
+      pool: makePool(options, name, channelName, load),
+      load,
       perTrip: name === 'io' ? 64 : 1,
       jobs: [],
       kills: 0,
@@ -130,6 +134,7 @@ export function createPools(options: PoolsOptions): Pools {
   const end = (found: Running, outcome: Outcome): void => {
     if (!running.delete(`${found.job.id}/${found.job.attempt}`)) return
     clearTimeout(found.abort?.kill)
+    Atomics.sub(found.home.load, 0, 1)
     // Whatever the death of an aborted job looks like, the abort is why it ended.
     found.settle(
       outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome,
@@ -173,6 +178,7 @@ export function createPools(options: PoolsOptions): Pools {
     run: (queue, name, job) =>
       new Promise((settle) => {
         const waiting = poolOf(queue, name)
+        Atomics.add(waiting.load, 0, 1)
         running.set(`${job.id}/${job.attempt}`, {
           job,
           settle,
@@ -226,6 +232,7 @@ function makePool(
   { settings, databaseUrl, taskModules = [] }: PoolsOptions,
   name: PoolName,
   channel: string,
+  load: Int32Array,
 ): Piscina {
   const threads =
     name === 'model'
@@ -240,7 +247,15 @@ function makePool(
     closeTimeout: 1000,
     // Any other mode stops the thread's event loop between tasks, and with it its database connections.
     atomics: 'disabled',
-    workerData: { settings, databaseUrl, channel, pool: name, taskModules } satisfies ThreadData,
+    workerData: {
+      settings,
+      databaseUrl,
+      channel,
+      pool: name,
+      taskModules,
+      load,
+      threads,
+    } satisfies ThreadData,
     ...(name === 'cpu' ? { resourceLimits: { maxOldGenerationSizeMb: CPU_HEAP_MB } } : {}),
   })
 }

@@ -66,4 +66,8 @@ export interface ThreadData {
   readonly channel: string
   readonly pool: 'io' | 'cpu' | 'model'
   readonly taskModules: readonly string[]
+  /** How many jobs run in the thread's pool at present, in shared memory. */
+  readonly load: Int32Array
+  /** Most threads of the pool. */
+  readonly threads: number
 }

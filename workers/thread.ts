@@ -4,6 +4,7 @@ import { createDatabase, nothing, sql } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
+import { createBlobs } from '../tasks/documents/blobs.ts'
 import { finderOf, loadTasks } from '../tasks/index.ts'
 import type {
   AbortCommand,
@@ -22,7 +23,7 @@ import { createProviders } from './providers/index.ts'
  * end; only the main thread writes to the job ledger.
  */
 
-const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
+const { settings, databaseUrl, channel, pool, taskModules, load, threads } = workerData as ThreadData
 const taskNamed = finderOf(await loadTasks(taskModules))
 const db = createDatabase({
   url: databaseUrl,
@@ -30,7 +31,10 @@ const db = createDatabase({
   size: pool === 'cpu' ? 2 : 4,
   validateRows: settings.checked,
 })
-const providers = createProviders(settings)
+// What a job of this pool may use: all of its threads while it is alone, then as many as the others leave it.
+const share = (): number => Math.max(1, Math.floor(threads / Math.max(1, Atomics.load(load, 0))))
+const providers = createProviders(settings, share)
+const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
 // commit nor go away, gives it up within this time and not after the minute that other transactions have.
 const FENCE_LIMIT = sql.type(nothing)`set local idle_in_transaction_session_timeout = '2s'`
@@ -109,6 +113,7 @@ function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
       return settings.secretKey
     },
     providers,
+    blobs,
     signal,
     log: logOf(job),
     emit,

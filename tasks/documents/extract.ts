@@ -1,17 +1,18 @@
 import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
 import {
-  blobChunk,
   countPages,
   extractedPages,
   extractionSource,
+  type NumberedPage,
   type PageRow,
   setPageCount,
-  storePage,
+  storePages,
   tryPage,
-} from '../../sql/documents.ts'
-import { fail } from '../../sql/errors.ts'
+} from '../../sql/pages.ts'
 import type { PageReader, TaskContext } from '../context.ts'
 import { defineTask } from '../task.ts'
+import { inOrder } from './in-order.ts'
 
 const Payload = z.strictObject({ documentId: z.int(), force: z.boolean() })
 
@@ -23,10 +24,13 @@ export const ExtractCounts = z.strictObject({
 
 // A page that has cut off this many repeated attempts is left unread, and the document goes on without it.
 const MOST_TRIES = 2
+// A page may take half a minute, and a document may have thousands of that kind: what is not read by then waits for
+// another extraction.
+const DOCUMENT_MS = 3 * 3600_000
 
 /**
- * Reads a document page by page. Every page commits on its own, in order, so an attempt that is cut short loses
- * the page in hand; the next one goes on from there.
+ * Reads a document's pages, several at once. They are stored in order and each on its own, so an attempt that is cut
+ * short loses the pages in hand; the next one goes on from there.
  */
 export const extract = defineTask({
   name: 'documents.extract',
@@ -36,6 +40,7 @@ export const extract = defineTask({
   whenBusy: 'join',
   // A page takes seconds; a minute and a half without one is a hang.
   stallSeconds: 90,
+  timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
   payload: Payload,
   result: ExtractCounts,
   run: async (ctx, { documentId, force }) => {
@@ -45,18 +50,11 @@ export const extract = defineTask({
       await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
       const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
       const done = new Set(
-        known
-          .filter((page) => page.mine || (!force && page.status === 'read'))
-          .map((page) => page.page_number),
+        known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
       )
       const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
-      for (let number = 1; number <= pages.pageCount; number++) {
-        ctx.signal.throwIfAborted()
-        if (done.has(number)) continue
-        const page = await readGuarded(ctx, documentId, number, pages)
-        await ctx.fenced((tx) => tx.run(storePage(documentId, number, ctx.job.id, page)))
-        ctx.progress(label(number, pages.pageCount, page), number, pages.pageCount)
-      }
+      const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
+      await readAll(ctx, documentId, pages, left)
       return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
     } finally {
       await pages.close()
@@ -64,14 +62,38 @@ export const extract = defineTask({
   },
 })
 
-function label(number: number, count: number, page: PageRow): string {
+async function readAll(
+  ctx: TaskContext,
+  documentId: number,
+  pages: PageReader,
+  left: readonly number[],
+): Promise<void> {
+  const end = performance.now() + DOCUMENT_MS
+  const read = async (number: number): Promise<NumberedPage> => ({
+    number,
+    ...(await readGuarded(ctx, documentId, number, pages, end)),
+  })
+  const store = async (rows: readonly NumberedPage[]): Promise<void> => {
+    const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
+    for (const row of rows.slice(0, stored))
+      ctx.progress(label(row, pages.pageCount), row.number, pages.pageCount)
+    if (stored < rows.length) throw fail('job.superseded')
+  }
+  const inHand = ctx.settings.workerThreads
+  // What an earlier attempt may have had in hand when it was cut off is read one by one: so the culprit shows.
+  const suspects = ctx.job.attempt === 1 ? 0 : inHand
+  await inOrder(left.slice(0, suspects), 1, ctx.signal, read, store)
+  await inOrder(left.slice(suspects), inHand, ctx.signal, read, store)
+}
+
+function label(page: NumberedPage, count: number): string {
   const how =
     page.status === 'unread'
       ? `unread: ${page.detail}`
       : page.method === 'vision'
         ? 'read by vision'
         : 'text layer'
-  return `Page ${number} of ${count}: ${how}`
+  return `Page ${page.number} of ${count}: ${how}`
 }
 
 async function openGuarded(ctx: TaskContext, documentId: number): Promise<PageReader> {
@@ -79,7 +101,7 @@ async function openGuarded(ctx: TaskContext, documentId: number): Promise<PageRe
   if (await hasCutOffAttempts(ctx, documentId, 0))
     return unreadDocument(page_count ?? 1, 'Opening the document fails again and again')
   if (blob_id === null) throw fail('document.bytes_missing')
-  return ctx.providers.openPages(await readBlob(ctx, blob_id, byte_size), media_type, ctx.signal)
+  return ctx.providers.openPages(await ctx.blobs.readWhole(blob_id, byte_size), media_type, ctx.signal)
 }
 
 async function readGuarded(
@@ -87,9 +109,11 @@ async function readGuarded(
   documentId: number,
   number: number,
   pages: PageReader,
+  end: number,
 ): Promise<PageRow> {
+  if (performance.now() > end) return unread('The time for one document was used up before this page')
   if (await hasCutOffAttempts(ctx, documentId, number))
-    return unread('Reading the page fails again and again')
+    return { ...unread('Reading the page fails again and again'), givenUp: true }
   return pages.read(number)
 }
 
@@ -99,22 +123,11 @@ async function hasCutOffAttempts(ctx: TaskContext, documentId: number, page: num
   return (await ctx.db.one(tryPage(documentId, page, ctx.job.id))).tries > MOST_TRIES
 }
 
-async function readBlob(ctx: TaskContext, blobId: number, byteSize: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(byteSize)
-  let offset = 0
-  for (let ordinal = 0; offset < byteSize; ordinal++) {
-    const chunk = await ctx.db.maybeOne(blobChunk(blobId, ordinal))
-    if (chunk === null || offset + chunk.bytes.length > byteSize) throw fail('document.bytes_missing')
-    bytes.set(chunk.bytes, offset)
-    offset += chunk.bytes.length
-  }
-  return bytes
-}
-
 function unread(detail: string): PageRow {
   return { status: 'unread', method: 'none', model: null, detail, text: '', image: null }
 }
 
 function unreadDocument(pageCount: number, detail: string): PageReader {
-  return { pageCount, read: () => Promise.resolve(unread(detail)), close: () => Promise.resolve() }
+  const page = { ...unread(detail), givenUp: true }
+  return { pageCount, read: () => Promise.resolve(page), close: () => Promise.resolve() }
 }

@@ -1,8 +1,8 @@
-import type { Queries } from '../../sql/db.ts'
-import { appendChunk, createBlob, insertDocument, sealBlob } from '../../sql/documents.ts'
-import { fail } from '../../sql/errors.ts'
+import { appendChunk, createBlob, sealBlob } from '../../sql/blobs.ts'
+import { insertDocument } from '../../sql/documents.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
+import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { extract } from '../../tasks/documents/extract.ts'
 import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
@@ -31,9 +31,9 @@ export interface Attempt {
   /** What reading a page does; a text is its text. */
   readonly read?: (number: number) => PageResult | Promise<PageResult>
   readonly pageCount?: number
+  /** Pages in hand at once; default 1. */
+  readonly inHand?: number
   readonly open?: () => void
-  /** Fences hold until so many transactions have passed. */
-  readonly fences?: number
   readonly signal?: AbortSignal
 }
 
@@ -47,10 +47,15 @@ export interface Ran {
   readonly bytes: string
 }
 
+const RUNNING = `
+  insert into job (id, name, queue, payload, status, attempt, max_tries, lease_id)
+  values ($1, 'documents.extract', 'documents', '{}', 'running', $2, 3, gen_random_uuid())
+  on conflict (id) do update set attempt = excluded.attempt`
+
 export function extractions({ db, query }: TestDatabase) {
   /** A document of these bytes in chunks. */
   const add = async (...chunks: readonly string[]): Promise<number> => {
-    const blob = (await db.one(createBlob())).id
+    const blob = (await db.one(createBlob())).blob_id
     for (const [i, chunk] of chunks.entries()) await db.run(appendChunk(blob, i, Buffer.from(chunk)))
     const size = Buffer.byteLength(chunks.join(''))
     const sha256 = Buffer.from(uuidv7().replaceAll('-', ''))
@@ -95,11 +100,13 @@ export function extractions({ db, query }: TestDatabase) {
         return Promise.resolve()
       },
     }
-    let fences = how.fences ?? Number.POSITIVE_INFINITY
+    const job = { id: how.jobId ?? uuidv7(), attempt: how.attempt ?? 1, ownerId: null, requestId: null }
+    await query(RUNNING, [job.id, job.attempt])
     const context: TaskContext = {
-      job: { id: how.jobId ?? uuidv7(), attempt: how.attempt ?? 1, ownerId: null, requestId: null },
+      job,
       db,
-      settings: parse({}),
+      settings: parse({ WORKER_THREADS: String(how.inHand ?? 1) }),
+      blobs: createBlobs(db, parse({})),
       secretKey: 'a secret for tests, long enough to be one',
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
@@ -110,15 +117,12 @@ export function extractions({ db, query }: TestDatabase) {
           how.open?.()
           return reader
         },
+        drawPage: () => Promise.reject(new Error('Extraction draws no pages')),
         sendEmail: () => Promise.reject(new Error('Extraction sends no mail')),
       },
       progress: (label, current, total) => void ran.progress.push([label, current, total]),
       emit: () => {},
-      fenced: <T>(work: (tx: Queries) => Promise<T>) =>
-        db.transaction((tx) => {
-          if (fences-- <= 0) throw fail('job.superseded')
-          return work(tx)
-        }),
+      fenced: (work) => db.transaction(work),
     }
     const [outcome] = await Promise.allSettled([
       extract.run(context, { documentId, force: how.force ?? false }),

@@ -56,6 +56,60 @@ describe('extracting a document', () => {
     assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
   })
 
+  test('what was given up is tried again by force only', async () => {
+    const id = await add('x')
+    await run(id, { read: (n) => (n === 2 ? { ...blank, givenUp: true } : page('first')) })
+    const second = await run(id, { read: () => page('second') })
+    assert.deepEqual([second.result, second.read], [{ read: 0, unread: 0, skipped: 3 }, []])
+    const third = await run(id, { read: () => page('third'), force: true })
+    assert.deepEqual(third.result, { read: 3, unread: 0, skipped: 0 })
+    assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
+  })
+
+  test('several pages are in hand at once, and stored in their order', async () => {
+    const id = await add('x')
+    const slow = Promise.withResolvers<void>()
+    const begun: number[] = []
+    const ran = await run(id, {
+      inHand: 3,
+      pageCount: 6,
+      read: async (n) => {
+        begun.push(n)
+        // The first page comes when no more can be begun without it.
+        if (n === 1) await slow.promise
+        if (n === 3) setImmediate(slow.resolve)
+        return page(`Page ${n} of ${begun.length} begun`)
+      },
+    })
+    assert.deepEqual(ran.result, { read: 6, unread: 0, skipped: 0 })
+    assert.equal((await pages(id))[0], '1 read: Page 1 of 3 begun')
+    assert.deepEqual(
+      ran.progress.slice(1).map(([, current]) => current),
+      [1, 2, 3, 4, 5, 6],
+    )
+  })
+
+  test('a repeated attempt reads what may have been in hand one by one', async () => {
+    const id = await add('x')
+    const jobId = uuidv7()
+    await run(id, { jobId, inHand: 3, pageCount: 6, read: crashAt(2) })
+    let reading = 0
+    let most = 0
+    const second = await run(id, {
+      jobId,
+      attempt: 2,
+      inHand: 3,
+      pageCount: 6,
+      read: async (n) => {
+        most = Math.max(most, n <= 4 ? ++reading : 0)
+        await new Promise(setImmediate)
+        reading--
+        return page(`Page ${n}`)
+      },
+    })
+    assert.deepEqual([most, second.read], [1, [2, 3, 4, 5, 6]])
+  })
+
   test('pages that there are no longer are gone', async () => {
     const id = await add('x')
     await run(id, { pageCount: 5 })
@@ -106,12 +160,8 @@ describe('extracting a document', () => {
       '2 unread: Reading the page fails again and again',
       '3 read: Page 3',
     ])
-    const another = await run(id, { attempt: 2 })
-    assert.deepEqual(
-      another.result,
-      { read: 1, unread: 0, skipped: 2 },
-      'another job gives it another chance',
-    )
+    assert.deepEqual((await run(id)).result, { read: 0, unread: 0, skipped: 3 }, 'it is not tried again')
+    assert.deepEqual((await run(id, { force: true })).result, { read: 3, unread: 0, skipped: 0 })
   })
 
   test('a document that can not even be opened ends unread', async () => {
@@ -145,7 +195,12 @@ describe('extracting a document', () => {
 
   test('whoever has been superseded stores nothing more', async () => {
     const id = await add('x')
-    const ran = await run(id, { pageCount: 5, fences: 3 })
+    const jobId = uuidv7()
+    const read = async (n: number): Promise<ReturnType<typeof page>> => {
+      if (n === 3) await query('update job set attempt = attempt + 1 where id = $1', [jobId])
+      return page(`Page ${n}`)
+    }
+    const ran = await run(id, { jobId, pageCount: 5, read })
     isFailure(ran.error, 'job.superseded')
     assert.deepEqual([await pages(id), ran.closed], [['1 read: Page 1', '2 read: Page 2'], 1])
   })

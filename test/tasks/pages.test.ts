@@ -41,9 +41,17 @@ test('the text layer of every page, line by line, with a page image', async () =
   }
 })
 
-test('a page image is a PNG at 150 dpi that owns its bytes', async () => {
-  const { image } = await readOne(await textPdf(1))
-  assert.ok(image)
+const drawOne = async (bytes: Uint8Array) => {
+  const reader = await openPages(bytes, 'application/pdf', { vision: 'none' })
+  const image = await reader.draw(1)
+  await reader.close()
+  return image!
+}
+
+test('a page with a text layer has a picture only when it is drawn: a PNG at 150 dpi that owns its bytes', async () => {
+  const { image: undrawn } = await readOne(await textPdf(1))
+  const image = await drawOne(await textPdf(1))
+  assert.deepEqual(undrawn, { png: null, width: image.width, height: image.height })
   assert.ok(Math.abs(image.width - 1240) <= 1 && Math.abs(image.height - 1754) <= 1)
   const header = Buffer.from(image.png.buffer, 0, 24)
   assert.equal(header.toString('latin1', 1, 4), 'PNG')
@@ -52,9 +60,9 @@ test('a page image is a PNG at 150 dpi that owns its bytes', async () => {
 })
 
 test('base-14 text is drawn although the font is not embedded', async () => {
-  const full = await readOne(await textPdf(1, { sentences: 30 }))
-  const blank = await readOne(await blankPdf())
-  assert.ok(full.image!.png.length > 3 * blank.image!.png.length)
+  const full = await drawOne(await textPdf(1, { sentences: 30 }))
+  const blank = await drawOne(await blankPdf())
+  assert.ok(full.png.length > 3 * blank.png.length)
 })
 
 test('Chinese and Japanese in predefined encodings come out of their CMaps', async () => {

@@ -1,14 +1,15 @@
 import type { Providers } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
-import { openPages } from './pages.ts'
 
-/** The real outside, as the settings want it. */
-export function createProviders(settings: Settings): Providers {
+/** The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present. */
+export function createProviders(settings: Settings, share: () => number = () => 1): Providers {
   const mailer = createMailer(settings)
   return {
     sendEmail: (message, signal) => mailer.send(message, signal),
     openPages: (bytes, mediaType, signal) =>
-      openPages(bytes, mediaType, { vision: settings.visionProvider, signal }),
+      openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share }),
+    drawPage: drawOnThread,
   }
 }

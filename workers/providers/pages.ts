@@ -1,4 +1,4 @@
-/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. */
+/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling thread. */
 import type { PageReader, PageResult } from '../../tasks/context.ts'
 import {
   type Canvas,
@@ -13,7 +13,8 @@ import {
   toPng,
   Unreadable,
 } from './images.ts'
-import { openPdf, type Pdf, type PdfPage } from './pdf.ts'
+import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
+import { openTextLayer, type TextLayer } from './pdfium.ts'
 import { decodeTiff, recognize, VISION_MODEL } from './vision.ts'
 
 export { closeVision } from './vision.ts'
@@ -22,6 +23,14 @@ export { closeVision } from './vision.ts'
 export interface OpenOptions {
   readonly vision: 'tesseract' | 'none'
   readonly signal?: AbortSignal
+  /** Does without PDFium, which a page of the document has crashed. */
+  readonly careful?: boolean
+}
+
+/** A page's picture may be drawn on its own. */
+export interface LocalReader extends PageReader {
+  /** Draws a page at the resolution that is stored; null when there is nothing to draw. Throws `Unreadable`. */
+  draw(pageNumber: number): Promise<PageImage | null>
 }
 
 export type { PageReader, PageResult }
@@ -47,7 +56,7 @@ export async function openPages(
   bytes: Uint8Array,
   mediaType: string,
   options: OpenOptions,
-): Promise<PageReader> {
+): Promise<LocalReader> {
   options.signal?.throwIfAborted()
   try {
     return await open(bytes, mediaType, options)
@@ -57,10 +66,10 @@ export async function openPages(
   }
 }
 
-async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions): Promise<PageReader> {
+async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions): Promise<LocalReader> {
   switch (mediaType) {
     case 'application/pdf':
-      return openPdfPages(await openPdf(bytes), options)
+      return openPdfPages(bytes, options)
     case 'image/png':
     case 'image/jpeg':
     case 'image/webp':
@@ -81,16 +90,24 @@ function pageReader(
   options: OpenOptions,
   readPage: ReadPage,
   close = async () => {},
-): PageReader {
+  draw: LocalReader['draw'] = async () => null,
+): LocalReader {
+  const check = (pageNumber: number): void => {
+    if (!(Number.isInteger(pageNumber) && pageNumber >= 1 && pageNumber <= pageCount)) {
+      throw new RangeError(`No page ${pageNumber} of ${pageCount}`)
+    }
+    options.signal?.throwIfAborted()
+  }
   return {
     pageCount,
     close,
     async read(pageNumber) {
-      if (!(Number.isInteger(pageNumber) && pageNumber >= 1 && pageNumber <= pageCount)) {
-        throw new RangeError(`No page ${pageNumber} of ${pageCount}`)
-      }
-      options.signal?.throwIfAborted()
+      check(pageNumber)
       return await readPage(pageNumber).catch(unread)
+    },
+    async draw(pageNumber) {
+      check(pageNumber)
+      return draw(pageNumber)
     },
   }
 }
@@ -101,66 +118,100 @@ function unread(error: unknown): PageResult {
   return { status: 'unread', method: 'none', model: null, detail: error.message, text: '', image: null }
 }
 
-function layer(text: string, image: PageImage | null): PageResult {
+function layer(text: string, image: PageResult['image']): PageResult {
   return { status: 'read', method: 'text_layer', model: null, ...tidy(text), image }
 }
+
+// Ligatures, and the forms in which Hebrew and Arabic letters are set: nobody types them who searches for a word.
+const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
 
 /** PostgreSQL stores neither NUL nor half a surrogate pair. */
 function tidy(text: string): { text: string; detail: string | null } {
   const tooLong = text.length > MOST_CHARACTERS
-  const kept = text
-    .slice(0, MOST_CHARACTERS)
-    .replaceAll('\0', '')
-    .replace(/\p{Surrogate}/gu, '')
+  const head = text.slice(0, MOST_CHARACTERS).replaceAll('\0', '')
+  const whole = head.isWellFormed() ? head : head.replace(/\p{Surrogate}/gu, '')
+  const kept = whole.replace(WRITTEN_FORMS, (form) => form.normalize('NFKC'))
   const detail = tooLong ? `Only the first ${MOST_CHARACTERS} characters were kept` : null
   return { text: kept, detail }
 }
 
-function openPdfPages(pdf: Pdf, options: OpenOptions): PageReader {
-  const readPage = async (pageNumber: number) => {
-    const page = await pdf.page(pageNumber)
-    try {
-      return await readPdfPage(page, options)
-    } finally {
-      page.close()
-    }
+async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
+  const layers = options.careful === true ? null : await openTextLayer(bytes)
+  let opened: Promise<Pdf> | null = null
+  const looks = (): Promise<Pdf> => {
+    opened ??= openPdf(bytes)
+    return opened
   }
-  return pageReader(pdf.pageCount, options, readPage, () => pdf.close())
+  const close = async (): Promise<void> => {
+    layers?.close()
+    await (await opened?.catch(() => null))?.close()
+  }
+  const readPage: ReadPage = async (pageNumber) =>
+    readLayer(layers, pageNumber) ?? (await onPage(looks, pageNumber, (page) => readPdfPage(page, options)))
+  const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
+  return pageReader(layers?.pageCount ?? (await looks()).pageCount, options, readPage, close, draw)
+}
+
+async function onPage<T>(
+  looks: () => Promise<Pdf>,
+  pageNumber: number,
+  use: (page: PdfPage) => Promise<T>,
+): Promise<T> {
+  const page = await (await looks()).page(pageNumber)
+  try {
+    return await use(page)
+  } finally {
+    page.close()
+  }
+}
+
+/** What PDFium makes of a page; null when pdfjs has to look at it. */
+function readLayer(layers: TextLayer | null, pageNumber: number): PageResult | null {
+  const page = layers?.page(pageNumber)
+  if (!page) return null
+  try {
+    const text = page.text(MOST_CHARACTERS)
+    return text !== null && hasWords(text) ? layer(text, undrawn(page.width, page.height)) : null
+  } finally {
+    page.close()
+  }
+}
+
+/** The picture that a page has once somebody asks for it: most never do, and drawing takes forty times the reading. */
+function undrawn(width: number, height: number): PageResult['image'] {
+  const dpi = fit(width, height, IMAGE_DPI)
+  return dpi === null ? null : { png: null, ...pixelsOf(width, height, dpi) }
 }
 
 async function readPdfPage(page: PdfPage, options: OpenOptions): Promise<PageResult> {
   const text = await page.text(MOST_CHARACTERS)
-  const dpi = page.fit(IMAGE_DPI)
-  if (hasWords(text)) return layer(text, dpi ? await imageOf(page, dpi) : null)
+  if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
+  const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   options.signal?.throwIfAborted()
   // Drawn once, at the higher of the two resolutions, and scaled down for the other.
-  const drawnDpi = options.vision === 'none' ? dpi : (page.fit(VISION_DPI) ?? dpi)
+  const drawnDpi = options.vision === 'none' ? dpi : (fit(page.width, page.height, VISION_DPI) ?? dpi)
   const large = await page.draw(drawnDpi)
   const small = drawnDpi > dpi ? await scaled(large, dpi / drawnDpi) : large
   return readPixels(large, small, options, () => page.isIncomplete())
 }
 
-/** The image of a page whose words are known: worth having, and no reason to fail. */
-async function imageOf(page: PdfPage, dpi: number): Promise<PageImage | null> {
-  try {
-    const canvas = await page.draw(dpi)
-    return await toPng(canvas).finally(() => release(canvas))
-  } catch (error) {
-    if (error instanceof Unreadable) return null
-    throw error
-  }
+async function drawPage(page: PdfPage): Promise<PageImage | null> {
+  const dpi = fit(page.width, page.height, IMAGE_DPI)
+  if (!dpi) return null
+  const canvas = await page.draw(dpi)
+  return toPng(canvas).finally(() => release(canvas))
 }
 
 /** Words, and not only the private, unassigned or replacement characters of a font without a mapping. */
 function hasWords(text: string): boolean {
-  const sample = text.trimStart().slice(0, 20_000)
+  const sample = text.trimStart().slice(0, 2000)
   const all = sample.match(/\S/gu)?.length ?? 0
   const good = sample.match(/[\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Sc}\p{Sk}]/gu)?.length ?? 0
   return good > all / 2
 }
 
-async function openTiffPages(bytes: Uint8Array, options: OpenOptions): Promise<PageReader> {
+async function openTiffPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const pages = tiffPages(bytes)
   return pageReader(pages.length, options, async (pageNumber) => {
     const page = pages[pageNumber - 1]!

@@ -10,6 +10,7 @@ import {
   Unreadable,
   whiteCanvas,
 } from './images.ts'
+import { type Piece, textFromPieces } from './layout.ts'
 
 /** An open PDF. Not for two callers at once: pdfjs works in the calling thread. */
 export interface Pdf {
@@ -22,8 +23,9 @@ export interface Pdf {
 export interface PdfPage {
   /** The text layer in lines and paragraphs, at most about `limit` characters; '' when there is none. */
   text(limit: number): Promise<string>
-  /** The resolution, `dpi` or what is left of it in the largest canvas; null when that is under 36 dpi. */
-  fit(dpi: number): number | null
+  /** In points, turned as the page says. */
+  readonly width: number
+  readonly height: number
   /** Draws page and annotations on white. Throws `Unreadable`. */
   draw(dpi: number): Promise<Canvas>
   /** Whether pdfjs left out something that it could not decode or that is too large; costs a second opening. */
@@ -161,23 +163,33 @@ function stored(page: PDFPageProxy, id: string): Promise<unknown> {
   return new Promise((resolve) => store.get(id, resolve))
 }
 
+/** The resolution, `dpi` or what is left of it in the largest canvas; null when that is under 36 dpi. */
+export function fit(width: number, height: number, dpi: number): number | null {
+  // A thousandth less, for the rounding up to whole pixels.
+  const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
+  const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
+  const fitting = Math.min(dpi, byArea, bySide)
+  return fitting >= LEAST_DPI ? fitting : null
+}
+
+/** The size of a drawn page. */
+export function pixelsOf(width: number, height: number, dpi: number): { width: number; height: number } {
+  const pixels = (points: number) => Math.max(1, Math.round((points * dpi) / POINTS_PER_INCH))
+  return { width: pixels(width), height: pixels(height) }
+}
+
 function pageReader(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): PdfPage {
   const { width, height } = page.getViewport({ scale: 1 })
   return {
     text: (limit) => textOf(page, limit),
-    fit(dpi) {
-      // A thousandth less, for the rounding up to whole pixels.
-      const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
-      const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
-      const fitting = Math.min(dpi, byArea, bySide)
-      return fitting < LEAST_DPI ? null : fitting
-    },
+    width,
+    height,
     async draw(dpi) {
-      const scale = dpi / POINTS_PER_INCH
-      const pixels = (points: number) => Math.max(1, Math.round(points * scale))
-      const canvas = await whiteCanvas(pixels(width), pixels(height))
+      const pixels = pixelsOf(width, height, dpi)
+      const canvas = await whiteCanvas(pixels.width, pixels.height)
       try {
-        const target = { canvas: canvas as never, viewport: page.getViewport({ scale }) }
+        const viewport = page.getViewport({ scale: dpi / POINTS_PER_INCH })
+        const target = { canvas: canvas as never, viewport }
         await page.render(target).promise
       } catch (cause) {
         throw new Unreadable('The page could not be drawn', { cause })
@@ -209,72 +221,24 @@ async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
   return textFromItems(items)
 }
 
-interface Line {
-  text: string
-  readonly angle: number
-  /** Baseline, in points, in the turned frame of the line: smaller is further down. */
-  readonly base: number
-  end: number
-}
-
-/** Lines from pdfjs text items: gaps become spaces, table-like gaps tabs, wide leading a blank line. */
+/** The text of pdfjs text items. */
 export function textFromItems(items: readonly Item[]): string {
-  const lines: Line[] = []
-  let line: Line | null = null
-  for (const item of items) {
-    if (item.str.trim() !== '') {
-      const place = placeOf(item)
-      if (line && !continues(line, place)) line = null
-      if (!line) {
-        line = { text: '', angle: place.angle, base: place.base, end: place.start }
-        lines.push(line)
-      }
-      line.text = joined(line, item, place)
-      line.end = place.start + item.width
-    } else if (line) {
-      line.text += item.str
-    }
-    if (item.hasEOL) line = null
-  }
-  return paragraphs(lines)
+  return textFromPieces(items.map(pieceOf))
 }
-
-type Place = ReturnType<typeof placeOf>
 
 // The transform is [cos, sin, -sin, cos, x, y] times the size; turned back so that the text runs to the right.
-function placeOf({ transform, height }: Item) {
+function pieceOf({ str, dir, transform, width, height, hasEOL }: Item): Piece {
   const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
   const angle = Math.atan2(b, a)
-  const size = height || Math.hypot(c, d) || 1
+  const start = x * Math.cos(angle) + y * Math.sin(angle)
   return {
+    text: str,
     angle,
-    size,
-    start: x * Math.cos(angle) + y * Math.sin(angle),
+    start,
+    end: start + width,
     base: y * Math.cos(angle) - x * Math.sin(angle),
+    size: height || Math.hypot(c, d) || 1,
+    endsLine: hasEOL,
+    asIs: dir !== 'ltr',
   }
-}
-
-// Raised and lowered characters stay within 0.7 of the size.
-function continues(line: Line, place: Place): boolean {
-  return Math.abs(line.angle - place.angle) < 0.01 && Math.abs(line.base - place.base) < 0.7 * place.size
-}
-
-function joined({ text, end }: Line, { str, dir }: Item, { start, size }: Place): string {
-  if (text === '' || dir !== 'ltr') return text + str
-  if (start - end > 3 * size) return `${text.trimEnd()}\t${str.trimStart()}`
-  const apart = start - end > 0.2 * size && !/\s$/.test(text) && !/^\s/.test(str)
-  return text + (apart ? ' ' : '') + str
-}
-
-function paragraphs(lines: readonly Line[]): string {
-  const steps = lines.slice(1).map((line, i) => lines[i]!.base - line.base)
-  const down = steps.filter((step) => step > 0).sort((a, b) => a - b)
-  const usual = down[down.length >> 1] ?? 0
-  return lines
-    .map((line, i) => {
-      const step = steps[i - 1] ?? usual
-      const apart = i > 0 && (step > 1.5 * usual || step < -usual)
-      return (apart ? '\n' : '') + line.text.trimEnd()
-    })
-    .join('\n')
 }

@@ -1,8 +1,11 @@
 import { z } from 'zod'
-import { extractableDocument, pageImage, readPage, readPages } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
+import { extractableDocument, pageImage, readPage, readPages } from '../../../sql/pages.ts'
+import { draw } from '../../../tasks/documents/draw.ts'
 import { ExtractCounts, extract } from '../../../tasks/documents/extract.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import type { Edge } from '../../context.ts'
+import { jobFailure } from '../../endings.ts'
 import { matchesEtag } from '../../range.ts'
 import type { Header } from '../../reply.ts'
 import { Answer, json, route } from '../../route.ts'
@@ -66,24 +69,60 @@ export const pageRoutes = [
     params: PageParams,
     produces: 'image/png',
     alsoAnswers: { 304: 'The client has this picture' },
-    errors: ['document.page_missing', 'document.image_missing'],
-    raw: async ({ params, caller, edge, request, responder, head }) => {
-      const page = await edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
-      if (page === null) throw fail('document.page_missing')
-      if (page.image === null) throw fail('document.image_missing')
-      const etag = `"${page.etag}"`
+    errors: ['document.page_missing', 'document.image_missing', 'document.image_pending'],
+    raw: async ({ params, caller, edge, request, requestId, responder, head }) => {
+      const look = () => edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
+      const found = await look()
+      if (found === null) throw fail('document.page_missing')
+      const etag = `"${found.etag}"`
       const headers: Header[] = [
         ['etag', etag],
         ['cache-control', 'private, no-cache'],
         ['x-content-type-options', 'nosniff'],
       ]
+      if (!found.drawable) throw fail('document.image_missing')
       if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
+      const gone = new AbortController()
+      responder.onClose(() => gone.abort())
+      const image =
+        found.image ??
+        (await drawn(edge, { ...params, requestId, ownerId: caller.ownerId }, look, gone.signal))
+      if (responder.done) return undefined
       responder.send({
         ...head(200, [['content-type', 'image/png'], ...headers]),
-        body: page.image,
+        body: image,
         head: request.method === 'HEAD',
       })
       return undefined
     },
   }),
 ]
+
+interface Wanted {
+  readonly id: number
+  readonly number: number
+  readonly requestId: string
+  readonly ownerId: number | null
+}
+
+const PENDING_SECONDS = 5
+
+/** Has a page drawn that nobody has asked for before, and waits for it; all who ask meanwhile wait for the same job. */
+async function drawn(
+  edge: Edge,
+  { id, number, requestId, ownerId }: Wanted,
+  look: () => Promise<{ readonly image: Uint8Array | null } | null>,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const options = { ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+  const { jobId } = await edge.db.transaction((tx) =>
+    enqueue(tx, draw, { documentId: id, page: number }, options),
+  )
+  edge.publisher.mark(jobId)
+  const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
+  if (end === null) throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
+  if (end.status !== 'done') throw jobFailure(end)
+  const image = (await look())?.image ?? null
+  if (image === null) throw fail('document.image_missing')
+  return image
+}

@@ -1,0 +1,177 @@
+import { z } from 'zod'
+import { nothing, type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Pages of documents: what was read of them, and the extractions that read them. */
+
+const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.deleted_at is null'
+
+const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method', p.method, 'model', p.model, 'detail', p.detail,
+  'has_image', p.width is not null, 'width', p.width, 'height', p.height`
+
+/** Every page without its text: $1 id, $2 owner. Null when there is no such document. */
+export const readPages: ReadStatement = {
+  name: 'document_pages',
+  text: `
+    select coalesce((select json_agg(json_build_object(${PAGE_FIELDS}) order by p.page_number)
+      from document_page p where p.document_id = d.id), '[]')::text
+    from document d where ${OWNED}`,
+}
+
+/** One page with its text: $1 id, $2 owner, $3 number. */
+export const readPage: ReadStatement = {
+  name: 'document_page',
+  text: `
+    select json_build_object(${PAGE_FIELDS}, 'text', p.text)::text
+    from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED}`,
+}
+
+const PageImage = z.object({
+  image: z.instanceof(Uint8Array).nullable(),
+  /** Whether there is something to draw. */
+  drawable: z.boolean(),
+  etag: z.string(),
+})
+
+/** A page's picture as far as there is one; its name stays the same from the reading of the page to the next. */
+export const pageImage = (
+  id: number,
+  owner: number | null,
+  page: number,
+): Query<z.output<typeof PageImage>> =>
+  sql.prepared('page_image', PageImage)`
+    select p.image, p.width is not null as drawable, p.job_id || '-' || p.page_number as etag
+    from document d join document_page p on p.document_id = d.id and p.page_number = ${page}
+    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
+
+// Drawing.
+
+const Undrawn = z.object({ job_id: z.string() })
+
+/** A page that is still to be drawn, by the extraction that read it; no row when there is nothing to do. */
+export const undrawnPage = (id: number, page: number): Query<z.output<typeof Undrawn>> =>
+  sql.type(Undrawn)`
+    select job_id from document_page
+    where document_id = ${id} and page_number = ${page} and image is null and width is not null`
+
+export interface Picture {
+  readonly png: Uint8Array
+  readonly width: number
+  readonly height: number
+}
+
+/** Stores what was drawn, or that nothing can be, once, and only for the reading that it was drawn for. */
+export const storeImage = (id: number, page: number, readBy: string, image: Picture | null): Query<unknown> =>
+  sql.type(nothing)`
+    update document_page set image = ${image === null ? null : sql.binary(Buffer.from(image.png))},
+      width = ${image?.width ?? null}, height = ${image?.height ?? null}
+    where document_id = ${id} and page_number = ${page} and job_id = ${readBy}::uuid and image is null`
+
+// Extraction.
+
+const Extractable = z.object({ id: z.number(), has_bytes: z.boolean() })
+
+/** The document that a request wants extracted, if the owner has it. */
+export const extractableDocument = (id: number, owner: number | null): Query<z.output<typeof Extractable>> =>
+  sql.type(Extractable)`
+    select d.id, exists (select from blob b where b.sha256 = d.sha256) as has_bytes from document d
+    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
+
+const Source = z.object({
+  blob_id: z.number().nullable(),
+  byte_size: z.number(),
+  media_type: z.string(),
+  page_count: z.number().nullable(),
+})
+
+export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
+  sql.type(Source)`
+    select b.id as blob_id, d.byte_size, d.media_type, d.page_count
+    from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id}`
+
+const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
+
+/** What earlier runs and attempts have made of a document's pages: `settled` only force reads again, `mine` this job wrote. */
+export const extractedPages = (id: number, jobId: string): Query<z.output<typeof Known>> =>
+  sql.type(Known)`
+    select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
+    from document_page where document_id = ${id}`
+
+export const setPageCount = (id: number, count: number): Query<unknown> =>
+  sql.type(nothing)`
+    with extra as (delete from document_page where document_id = ${id} and page_number > ${count}),
+      opened as (delete from document_page_try where document_id = ${id} and page_number = 0)
+    update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}`
+
+/** Notes that an attempt takes a page in hand; answers how often attempts of this job have. */
+export const tryPage = (id: number, page: number, jobId: string): Query<{ tries: number }> =>
+  sql.type(z.object({ tries: z.number() }))`
+    insert into document_page_try as t (document_id, page_number, job_id) values (${id}, ${page}, ${jobId}::uuid)
+    on conflict (document_id, page_number) do update set
+      tries = case when t.job_id = excluded.job_id then t.tries + 1 else 1 end, job_id = excluded.job_id
+    returning tries`
+
+export interface PageRow {
+  readonly status: 'read' | 'unread'
+  readonly method: 'text_layer' | 'vision' | 'none'
+  readonly model: string | null
+  readonly detail: string | null
+  readonly text: string
+  /** `png` is null where the picture is drawn once somebody asks for it. */
+  readonly image: {
+    readonly png: Uint8Array | null
+    readonly width: number
+    readonly height: number
+  } | null
+  /** Only force reads it again. */
+  readonly givenUp?: boolean
+}
+
+export interface NumberedPage extends PageRow {
+  readonly number: number
+}
+
+const Stored = z.object({ stored: z.number() })
+
+// In the array of images an empty one stands for none: slonik takes no nulls there.
+/**
+ * Stores pages in order, each in a transaction of its own, while the attempt is the running one; answers how many
+ * were stored. Not for use inside a transaction.
+ */
+export const storePages = (
+  id: number,
+  job: { readonly id: string; readonly attempt: number },
+  rows: readonly NumberedPage[],
+): Query<z.output<typeof Stored>> =>
+  sql.prepared('store_pages', Stored)`
+    call document_pages_store(0, ${job.id}::uuid, ${job.attempt}::int, ${id}::int,
+      ${sql.array(
+        rows.map((row) => row.number),
+        'int4',
+      )}, ${texts(rows, 'status')}, ${texts(rows, 'method')}, ${texts(rows, 'model')}, ${texts(rows, 'detail')},
+      ${texts(rows, 'text')}, ${sql.array(
+        rows.map(({ image }) => Buffer.from(image?.png ?? [])),
+        'bytea',
+      )},
+      ${sql.array(
+        rows.map(({ image }) => image?.width ?? null),
+        'int4',
+      )}, ${sql.array(
+        rows.map(({ image }) => image?.height ?? null),
+        'int4',
+      )}, ${sql.array(
+        rows.map((row) => row.givenUp ?? false),
+        'bool',
+      )})`
+
+const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'model' | 'detail' | 'text') =>
+  sql.array(
+    rows.map((row) => row[field]),
+    'text',
+  )
+
+/** What this job made of the pages. */
+export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>
+  sql.type(z.object({ read: z.number(), unread: z.number() }))`
+    select count(*) filter (where status = 'read')::int as read, count(*) filter (where status = 'unread')::int as unread
+    from document_page where document_id = ${id} and job_id = ${jobId}::uuid`

@@ -1,0 +1,39 @@
+/**
+ * Reads pages side by side and stores them in their order. At most `inHand` of them are begun and not yet stored: so
+ * many a crash costs. What is ready together is stored together. A failure is thrown when all pages before it are
+ * stored.
+ */
+export async function inOrder<T>(
+  pages: readonly number[],
+  inHand: number,
+  signal: AbortSignal,
+  read: (page: number) => Promise<T>,
+  store: (ready: readonly T[]) => Promise<void>,
+): Promise<void> {
+  const begun: Begun<T>[] = []
+  for (let next = 0; next < pages.length || begun.length > 0; ) {
+    signal.throwIfAborted()
+    while (begun.length < inHand && next < pages.length) begun.push(begin(read(pages[next++]!)))
+    await begun[0]!.promise
+    const unfinished = begun.findIndex(({ value }) => value === undefined)
+    const ready = begun.slice(0, unfinished === -1 ? begun.length : unfinished)
+    await store(ready.map(({ value }) => value!))
+    begun.splice(0, ready.length)
+  }
+}
+
+interface Begun<T> {
+  readonly promise: Promise<T>
+  value: T | undefined
+}
+
+function begin<T>(promise: Promise<T>): Begun<T> {
+  const begun: Begun<T> = { promise, value: undefined }
+  promise.then(
+    (value) => {
+      begun.value = value
+    },
+    () => {}, // Thrown when its turn comes, if it comes.
+  )
+  return begun
+}

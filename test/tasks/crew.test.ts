@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { subscribe } from 'node:diagnostics_channel'
+import { after, test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import { drawOnThread, openOnThreads } from '../../workers/providers/crew.ts'
+import { endIdleThreads } from '../../workers/providers/page-threads.ts'
+import { deepPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+
+const threads: Worker[] = []
+subscribe('worker_threads', (message) => threads.push((message as { worker: Worker }).worker))
+after(endIdleThreads)
+
+const PDF = 'application/pdf'
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+
+test('pages are read on as many threads as the document may have, and threads serve the next document', async () => {
+  const before = threads.length
+  for (let round = 0; round < 2; round++) {
+    const reader = await openOnThreads(await textPdf(20), PDF, { vision: 'none', share: () => 2 })
+    const pages = await Promise.all(numbers(reader.pageCount).map((n) => reader.read(n)))
+    for (const [i, { text }] of pages.entries()) assert.equal(text, pageLines(i + 1, 20).join('\n'))
+    await reader.close()
+  }
+  assert.equal(threads.length, before + 2)
+})
+
+test('a thread that dies over a page is replaced, and the page is read by the next one', async () => {
+  await endIdleThreads()
+  const reader = await openOnThreads(await textPdf(3), PDF, { vision: 'none' })
+  const first = reader.read(1)
+  void threads.at(-1)!.terminate()
+  assert.equal((await first).status, 'read')
+  assert.deepEqual(
+    (await Promise.all([reader.read(2), reader.read(3)])).map((page) => page.status),
+    ['read', 'read'],
+  )
+  await reader.close()
+})
+
+test('a page that kills its thread twice is given up, and the others are read', async () => {
+  await endIdleThreads()
+  const reader = await openOnThreads(await scanPdf(2), PDF, { vision: 'tesseract' })
+  const killing = setInterval(() => threads.at(-1)!.emit('error', new Error('crashed')), 5)
+  const page = await reader.read(1)
+  clearInterval(killing)
+  assert.deepEqual([page.status, page.givenUp], ['unread', true])
+  assert.equal(page.detail, 'Reading the page crashed the reader twice')
+  assert.equal((await reader.read(2)).status, 'read')
+  await reader.close()
+})
+
+test('a page that takes too long is given up', async () => {
+  await endIdleThreads()
+  const reader = await openOnThreads(await scanPdf(1, { sentences: 40 }), PDF, {
+    vision: 'tesseract',
+    limitMs: 1500,
+  })
+  const page = await reader.read(1)
+  assert.deepEqual([page.status, page.givenUp], ['unread', true])
+  assert.equal(page.detail, 'Reading the page took longer than 2 s')
+  await reader.close()
+})
+
+test('a document that takes too long to open has one page, which says so', async () => {
+  await endIdleThreads()
+  const reader = await openOnThreads(deepPdf('tree'), PDF, { vision: 'none', limitMs: 1 })
+  assert.equal(reader.pageCount, 1)
+  const page = await reader.read(1)
+  assert.deepEqual([page.status, page.givenUp], ['unread', true])
+  assert.match(page.detail!, /^Opening the document took longer than/)
+})
+
+test('an abort ends what is under way', async () => {
+  const abort = new AbortController()
+  const reader = await openOnThreads(await scanPdf(3), PDF, { vision: 'tesseract', signal: abort.signal })
+  const reading = numbers(3).map((n) => reader.read(n))
+  setImmediate(() => abort.abort(new Error('cancelled')))
+  for (const page of await Promise.allSettled(reading))
+    assert.match(String(page.status === 'rejected' && page.reason), /cancelled/)
+  await assert.rejects(reader.read(1), /cancelled/)
+  await reader.close()
+})
+
+test('one page is drawn; there is nothing to draw in a text', async () => {
+  const { signal } = new AbortController()
+  const image = await drawOnThread(await textPdf(2), PDF, 2, signal)
+  assert.deepEqual([image!.width, image!.height], [1240, 1754])
+  assert.equal(await drawOnThread(Buffer.from('hello'), 'text/plain', 1, signal), null)
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Piece, textFromPieces } from '../../workers/providers/layout.ts'
+import { openPages } from '../../workers/providers/pages.ts'
+import { rawPdf, sentences, stream } from '../pdfs.ts'
+
+const piece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({
+  text,
+  start,
+  base,
+  end: start + text.length * 5,
+  angle: 0,
+  size: 10,
+  endsLine: false,
+  asIs: false,
+  ...more,
+})
+
+const left = sentences(8).map((line) => line.slice(0, 40).trimEnd())
+const right = sentences(8, 50).map((line) => line.slice(0, 40).trimEnd())
+
+test('columns that are written across the page are read one after the other', () => {
+  const rows = left.flatMap((text, i) => [piece(text, 0, 700 - 12 * i), piece(right[i]!, 220, 700 - 12 * i)])
+  const text = textFromPieces([piece('A headline over both of the columns of the page', 0, 730), ...rows])
+  assert.equal(
+    text,
+    [`A headline over both of the columns of the page\n`, ...left, `\n${right[0]}`, ...right.slice(1)].join(
+      '\n',
+    ),
+  )
+})
+
+test('columns that are written one after the other stay so', () => {
+  const column = (lines: readonly string[], x: number) => lines.map((text, i) => piece(text, x, 700 - 12 * i))
+  assert.equal(
+    textFromPieces([...column(left, 0), ...column(right, 220)]),
+    [...left, '', ...right].join('\n'),
+  )
+})
+
+test('a table is read row by row', () => {
+  const rows = ['Coal', 'Salt', 'Rope', 'Tar', 'Oil'].flatMap((name, i) => [
+    piece(name, 0, 700 - 12 * i),
+    piece(`${i} tons`, 100, 700 - 12 * i),
+  ])
+  assert.equal(textFromPieces(rows), 'Coal\t0 tons\nSalt\t1 tons\nRope\t2 tons\nTar\t3 tons\nOil\t4 tons')
+})
+
+test('two columns of a PDF, turned by every quarter', async () => {
+  const lines = left.map(
+    (text, i) => `1 0 0 1 40 ${700 - 14 * i} Tm (${text}) Tj 1 0 0 1 320 ${700 - 14 * i} Tm (${right[i]}) Tj`,
+  )
+  for (const turn of [0, 90, 180, 270]) {
+    const pdf = rawPdf([
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Rotate ${turn} /Contents 4 0 R /Resources << /Font << /F1 <<` +
+        ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
+      stream(`BT /F1 10 Tf ${lines.join('\n')} ET`),
+    ])
+    const reader = await openPages(pdf, 'application/pdf', { vision: 'none' })
+    const { text, image } = await reader.read(1)
+    assert.equal(text, [...left, '', ...right].join('\n'), `turned by ${turn}`)
+    assert.equal(image!.width < image!.height, turn % 180 === 0)
+    await reader.close()
+  }
+})
+
+/** A line of text that is itself turned on the page. */
+test('lines that run upwards, downwards and askew are lines', async () => {
+  for (const degrees of [0, 30, 90, 180, 270]) {
+    const [cos, sin] = [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)]
+    const at = (n: number) => [300 + n * 14 * sin, 400 - n * 14 * cos]
+    const lines = ['The first of three lines', 'the second one', 'and the third'].map(
+      (text, n) => `${[cos, sin, -sin, cos, ...at(n)].map((x) => x.toFixed(4)).join(' ')} Tm (${text}) Tj`,
+    )
+    const pdf = rawPdf([
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 <<' +
+        ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
+      stream(`BT /F1 10 Tf ${lines.join('\n')} ET`),
+    ])
+    const reader = await openPages(pdf, 'application/pdf', { vision: 'none' })
+    const { text } = await reader.read(1)
+    assert.equal(text, 'The first of three lines\nthe second one\nand the third', `turned by ${degrees}`)
+    await reader.close()
+  }
+})

@@ -1,0 +1,220 @@
+/** Reads a document's pages on several threads at once. */
+import type { PageReader, PageResult } from '../../tasks/context.ts'
+import type { PageImage } from './images.ts'
+import { type PageThread, returnThread, ThreadLost, takeThread } from './page-threads.ts'
+
+export interface CrewOptions {
+  readonly vision: 'tesseract' | 'none'
+  readonly signal?: AbortSignal
+  /** How many threads the document may have at present; default 1. */
+  readonly share?: () => number
+  /** For one page, or the opening of the document, in ms. */
+  readonly limitMs?: number
+}
+
+interface Job {
+  readonly page: number
+  resolve(page: PageResult): void
+  reject(error: unknown): void
+}
+
+// No page over 30 s, with what it takes to end a thread and to store the page.
+const LIMIT_MS = 28_000
+// Every thread has its own copy of the document, or two: of large ones there are fewer.
+const COPIES_BYTES = 256 * 2 ** 20
+
+/**
+ * Opens a document on a thread of its own, and reads its pages there and on as many more as `share` allows. A page
+ * that takes too long, or that crashes its thread twice, is unread with the reason, and the others go on.
+ */
+export async function openOnThreads(
+  bytes: Uint8Array,
+  mediaType: string,
+  options: CrewOptions,
+): Promise<PageReader> {
+  options.signal?.throwIfAborted()
+  const crew = createCrew(shared(bytes), mediaType, options)
+  try {
+    return { pageCount: await crew.open(), read: crew.read, close: crew.close }
+  } catch (error) {
+    await crew.close()
+    if (!(error instanceof ThreadLost)) throw error
+    const page = givenUp('Opening the document', error, options.limitMs ?? LIMIT_MS)
+    return { pageCount: 1, read: async () => page, close: async () => {} }
+  }
+}
+
+/** Draws one page; null when there is nothing to draw, or drawing it fails. */
+export async function drawOnThread(
+  bytes: Uint8Array,
+  mediaType: string,
+  page: number,
+  signal: AbortSignal,
+): Promise<PageImage | null> {
+  const thread = takeThread()
+  const abort = (): void => void thread.end()
+  signal.addEventListener('abort', abort)
+  try {
+    await thread.ask({ kind: 'open', bytes: shared(bytes), mediaType, options: { vision: 'none' } }, LIMIT_MS)
+    const { image } = await thread.ask({ kind: 'draw', page }, LIMIT_MS)
+    await thread.ask({ kind: 'close' }, LIMIT_MS)
+    returnThread(thread)
+    return image
+  } catch (error) {
+    await thread.end()
+    signal.throwIfAborted()
+    if (error instanceof ThreadLost) return null
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+function shared(bytes: Uint8Array): SharedArrayBuffer {
+  const buffer = new SharedArrayBuffer(bytes.length)
+  new Uint8Array(buffer).set(bytes)
+  return buffer
+}
+
+function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOptions) {
+  const { signal, vision, limitMs = LIMIT_MS, share = () => 1 } = options
+  const waiting: Job[] = []
+  const free: PageThread[] = []
+  const members = new Set<PageThread>()
+  const joining = new Set<Promise<unknown>>()
+  let closed = false
+
+  const places = (): number =>
+    Math.max(1, Math.min(share(), Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
+
+  const openOn = (thread: PageThread, careful: boolean): Promise<number> =>
+    thread
+      .ask({ kind: 'open', bytes, mediaType, options: { vision, careful } }, limitMs)
+      .then(({ pageCount }) => pageCount)
+
+  const join = async (careful = false): Promise<number> => {
+    const thread = takeThread()
+    members.add(thread)
+    try {
+      const pageCount = await openOn(thread, careful)
+      free.push(thread)
+      return pageCount
+    } catch (error) {
+      await leave(thread)
+      throw error
+    }
+  }
+
+  const leave = async (thread: PageThread): Promise<void> => {
+    members.delete(thread)
+    await thread.end()
+  }
+
+  const pump = (): void => {
+    if (closed) return
+    while (waiting.length > 0 && free.length > 0) void work(free.pop()!, waiting.shift()!)
+    if (waiting.length > 0 && members.size < places()) {
+      const one: Promise<void> = more().finally(() => joining.delete(one))
+      joining.add(one)
+    }
+  }
+
+  /** One more thread, if it comes up: what keeps it from that is told by the pages that are waiting, once none is left. */
+  const more = async (): Promise<void> => {
+    try {
+      await join()
+    } catch (error) {
+      if (members.size === 0) for (const job of waiting.splice(0)) job.reject(error)
+    }
+    pump()
+  }
+
+  const work = async (thread: PageThread, job: Job): Promise<void> => {
+    try {
+      const { page, heavy } = await thread.ask({ kind: 'read', page: job.page }, limitMs)
+      job.resolve(page)
+      if (heavy || members.size > places()) await leave(thread)
+      else free.push(thread)
+    } catch (error) {
+      await leave(thread)
+      if (error instanceof ThreadLost && !closed) await lost(job, error)
+      else job.reject(error)
+    }
+    pump()
+  }
+
+  /** A crash may be PDFium's, or what earlier pages left behind: the page gets another chance, alone and without it. */
+  const lost = async (job: Job, first: ThreadLost): Promise<void> => {
+    if (first.why === 'late') return job.resolve(givenUp('Reading the page', first, limitMs))
+    const thread = takeThread()
+    members.add(thread)
+    try {
+      await openOn(thread, true)
+      job.resolve((await thread.ask({ kind: 'read', page: job.page }, limitMs)).page)
+    } catch (error) {
+      if (error instanceof ThreadLost && !closed) job.resolve(givenUp('Reading the page', error, limitMs))
+      else job.reject(error)
+    }
+    await leave(thread)
+  }
+
+  const aborted = (): void => {
+    for (const job of waiting.splice(0)) job.reject(signal!.reason)
+    closed = true
+    for (const thread of members) void thread.end()
+  }
+  signal?.addEventListener('abort', aborted, { once: true })
+
+  return {
+    open: () =>
+      join().catch((error) =>
+        error instanceof ThreadLost && error.why !== 'late' ? join(true) : Promise.reject(error),
+      ),
+    read: async (page: number): Promise<PageResult> => {
+      signal?.throwIfAborted()
+      const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
+      waiting.push({ page, resolve, reject })
+      pump()
+      return promise.catch((error) => {
+        signal?.throwIfAborted()
+        throw error
+      })
+    },
+    close: async () => {
+      signal?.removeEventListener('abort', aborted)
+      await Promise.all(joining)
+      const busy = [...members].filter((thread) => !free.includes(thread))
+      closed = true
+      await Promise.all(busy.map((thread) => leave(thread)))
+      await Promise.all(free.splice(0).map(dismiss))
+    },
+  }
+}
+
+/** Lets a thread forget its document, and keeps it for the next one. */
+async function dismiss(thread: PageThread): Promise<void> {
+  try {
+    await thread.ask({ kind: 'close' }, LIMIT_MS)
+    returnThread(thread)
+  } catch {
+    await thread.end()
+  }
+}
+
+const REASONS = {
+  crash: 'crashed the reader twice',
+  memory: 'needs more memory than there is for one page',
+} as const
+
+function givenUp(what: string, { why }: ThreadLost, limitMs: number): PageResult {
+  const reason = why === 'late' ? `took longer than ${Math.round(limitMs / 1000)} s` : REASONS[why]
+  return {
+    status: 'unread',
+    method: 'none',
+    model: null,
+    detail: `${what} ${reason}`,
+    text: '',
+    image: null,
+    givenUp: true,
+  }
+}

@@ -1,0 +1,158 @@
+/** From pieces of text with their places on the page to lines, columns and paragraphs. */
+
+/** A run of characters on one baseline. Lengths are points in the turned frame of its angle. */
+export interface Piece {
+  readonly text: string
+  /** Radians, counted from a line that runs to the right. */
+  readonly angle: number
+  readonly start: number
+  readonly end: number
+  /** Baseline: smaller is further down. */
+  readonly base: number
+  readonly size: number
+  /** Its line ends behind it. */
+  readonly endsLine: boolean
+  /** Joined to what is before it as it is: its writing runs another way than its places. */
+  readonly asIs: boolean
+}
+
+/** What stands together in a line, between gaps wider than those of words. */
+interface Cell {
+  text: string
+  readonly start: number
+  end: number
+  /** What parts it from the cell before: a tab where the gap is as wide as in a table. */
+  readonly mark: ' ' | '\t'
+}
+
+interface Row {
+  readonly cells: Cell[]
+  readonly angle: number
+  readonly base: number
+}
+
+// In sizes of the letters: the gutter between narrow columns is a little wider than one, the gap of a table three.
+const CELL_GAP = 0.9
+const TAB_GAP = 3
+// More rows than this are a listing, and columns are not looked for.
+const MOST_ROWS = 3000
+const LEAST_COLUMN_ROWS = 4
+// Cells of tables are shorter on the average than the lines of a column of prose.
+const LEAST_COLUMN_CHARACTERS = 16
+
+/** Lines from pieces in the order of the file: gaps become spaces, table-like gaps tabs, wide leading a blank line. */
+export function textFromPieces(pieces: Iterable<Piece>): string {
+  const rows: Row[] = []
+  let row: Row | null = null
+  for (const piece of pieces) {
+    if (piece.text.trim() !== '') {
+      if (row && !continues(row, piece)) row = null
+      if (!row) {
+        row = { cells: [], angle: piece.angle, base: piece.base }
+        rows.push(row)
+      }
+      append(row, piece)
+    } else if (row) {
+      row.cells.at(-1)!.text += piece.text
+    }
+    if (piece.endsLine) row = null
+  }
+  return paragraphs(rows.length > MOST_ROWS ? rows : inReadingOrder(rows))
+}
+
+// Raised and lowered characters stay within 0.7 of the size.
+function continues(row: Row, piece: Piece): boolean {
+  return Math.abs(row.angle - piece.angle) < 0.01 && Math.abs(row.base - piece.base) < 0.7 * piece.size
+}
+
+function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
+  const cell = cells.at(-1)
+  if (cell === undefined) return void cells.push({ text, start, end, mark: ' ' })
+  const gap = start - cell.end
+  if (!asIs && gap > CELL_GAP * size) {
+    return void cells.push({ text: text.trimStart(), start, end, mark: gap > TAB_GAP * size ? '\t' : ' ' })
+  }
+  const apart = !asIs && gap > 0.2 * size && !/\s$/.test(cell.text) && !/^\s/.test(text)
+  cell.text += (apart ? ' ' : '') + text
+  cell.end = end
+}
+
+/**
+ * Columns that the file has written line by line across the page, one after the other. Where it has written them one
+ * after the other by itself, no row holds cells of both, and its order is kept.
+ */
+function inReadingOrder(rows: readonly Row[]): Row[] {
+  const ordered: Row[] = []
+  for (let at = 0; at < rows.length; ) {
+    const columns = columnsAt(rows, at)
+    if (columns === null) ordered.push(rows[at++]!)
+    else {
+      ordered.push(...inReadingOrder(columns.left), ...inReadingOrder(columns.right))
+      at = columns.end
+    }
+  }
+  return ordered
+}
+
+interface Columns {
+  readonly left: Row[]
+  readonly right: Row[]
+  /** The first row behind them. */
+  readonly end: number
+}
+
+/** Rows from `at` on that one gutter divides into prose on both sides. */
+function columnsAt(rows: readonly Row[], at: number): Columns | null {
+  for (let cell = 1; cell < rows[at]!.cells.length; cell++) {
+    const columns = divide(rows, at, rows[at]!.cells[cell - 1]!.end, rows[at]!.cells[cell]!.start)
+    if (isProse(columns)) return columns
+  }
+  return null
+}
+
+function divide(rows: readonly Row[], at: number, from: number, to: number): Columns {
+  const left: Row[] = []
+  const right: Row[] = []
+  let end = at
+  for (let [low, high] = [from, to]; end < rows.length; end++) {
+    const { cells, ...place } = rows[end]!
+    const before = cells.filter((cell) => (cell.start + cell.end) / 2 < (low + high) / 2)
+    const behind = cells.slice(before.length)
+    low = Math.max(low, ...before.map((cell) => cell.end))
+    high = Math.min(high, ...behind.map((cell) => cell.start))
+    if (low >= high) break
+    if (before.length > 0) left.push({ ...place, cells: before })
+    if (behind.length > 0) right.push({ ...place, cells: behind })
+  }
+  return { left, right, end }
+}
+
+function isProse({ left, right }: Columns): boolean {
+  return [left, right].every((rows) => {
+    const characters = rows.reduce(
+      (sum, { cells }) => sum + cells.reduce((n, { text }) => n + text.length, 0),
+      0,
+    )
+    const cells = rows.reduce((sum, row) => sum + row.cells.length, 0)
+    return rows.length >= LEAST_COLUMN_ROWS && characters >= LEAST_COLUMN_CHARACTERS * cells
+  })
+}
+
+function paragraphs(rows: readonly Row[]): string {
+  const steps = rows.slice(1).map((row, i) => rows[i]!.base - row.base)
+  const down = steps.filter((step) => step > 0).sort((a, b) => a - b)
+  const usual = down[down.length >> 1] ?? 0
+  return rows
+    .map(({ cells }, i) => {
+      const step = steps[i - 1] ?? usual
+      const apart = i > 0 && (step > 1.5 * usual || step < -usual)
+      return (apart ? '\n' : '') + textOf(cells)
+    })
+    .join('\n')
+}
+
+function textOf(cells: readonly Cell[]): string {
+  return cells
+    .reduce((text, cell) => text.trimEnd() + (text === '' ? '' : cell.mark) + cell.text, '')
+    .trimEnd()
+}

@@ -1,0 +1,95 @@
+/** Threads of this task thread that read pages: what hangs or crashes over a page costs that page, and never the job. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import type { Answer, Request } from './page-thread.ts'
+
+export interface PageThread {
+  /**
+   * Asks one thing; not before the last answer has come.
+   * @throws ThreadLost when the thread dies over it or takes longer than `limitMs`; it is gone then.
+   */
+  ask<K extends Request['kind']>(
+    request: Extract<Request, { kind: K }> | (Request & { kind: K }),
+    limitMs: number,
+  ): Promise<Extract<Answer, { kind: K }>>
+  end(): Promise<void>
+}
+
+/** The thread is gone, because of what it was asked. */
+export class ThreadLost extends Error {
+  readonly why: 'crash' | 'late' | 'memory'
+  constructor(why: ThreadLost['why'], cause?: unknown) {
+    super(`A page thread was lost: ${why}`, { cause })
+    this.name = 'ThreadLost'
+    this.why = why
+  }
+}
+
+// Bounds what a bad document can take of the JavaScript heap; PDFium and the vision engine have limits of their own.
+const HEAP_MB = 384
+const IDLE_MS = 60_000
+
+const idle: PageThread[] = []
+let lastUse = 0
+
+/** A thread without a document: one that waits for work, or a new one (100 ms). */
+export function takeThread(): PageThread {
+  return idle.pop() ?? startThread()
+}
+
+/** Gives a thread back that has closed its document; after a minute without work it ends. */
+export function returnThread(thread: PageThread): void {
+  idle.push(thread)
+  const use = ++lastUse
+  void delay(IDLE_MS, undefined, { ref: false }).then(() => {
+    if (use === lastUse) return endIdleThreads()
+  })
+}
+
+export async function endIdleThreads(): Promise<void> {
+  await Promise.all(idle.splice(0).map((thread) => thread.end()))
+}
+
+function startThread(): PageThread {
+  const worker = new Worker(new URL('./page-thread.ts', import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  })
+  let lost: ThreadLost | null = null
+  let waiting: { resolve(given: Answer): void; reject(error: Error): void } | null = null
+  const lose = (error: ThreadLost): void => {
+    lost ??= error
+    waiting?.reject(lost)
+  }
+  worker.on('message', (given: Answer) => waiting?.resolve(given))
+  worker.on('error', (error) => lose(new ThreadLost(isOutOfMemory(error) ? 'memory' : 'crash', error)))
+  worker.on('exit', () => lose(new ThreadLost('crash')))
+  // A thread without work must not keep its process alive.
+  worker.unref()
+  return {
+    ask: async (request, limitMs) => {
+      if (lost) throw lost
+      worker.ref()
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+      waiting = { resolve, reject }
+      const late = setTimeout(() => {
+        lose(new ThreadLost('late'))
+        void worker.terminate()
+      }, limitMs)
+      worker.postMessage(request)
+      try {
+        const given = await promise
+        if (given.kind === 'failed') throw new Error(`A page thread failed: ${given.error}`)
+        return given as never
+      } finally {
+        clearTimeout(late)
+        worker.unref()
+        waiting = null
+      }
+    },
+    end: async () => void (await worker.terminate()),
+  }
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY'
+}
