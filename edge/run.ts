@@ -1,7 +1,6 @@
-import { upsertAdmin } from '../sql/accounts.ts'
 import { createLog } from '../tasks/log.ts'
 import { onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
-import type { Edge } from './context.ts'
+import { ensureAdmin } from './admin.ts'
 import { serveEdge } from './edge.ts'
 
 // Below the 10 s that a platform gives a process to stop.
@@ -30,13 +29,4 @@ export async function runEdge(): Promise<void> {
   onParentGone(() => stop('the parent process is gone'))
   log.info({ port: serving.port }, 'The edge listens')
   process.send?.({ ready: true, port: serving.port })
-}
-
-/** Creates or promotes the account that `ADMIN_EMAIL` names. */
-async function ensureAdmin({ settings, passwords, db, log }: Edge): Promise<void> {
-  if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
-  const admin = await db.maybeOne(
-    upsertAdmin(settings.adminEmail, await passwords.hash(settings.adminPassword)),
-  )
-  if (admin !== null) log.info({ account: admin.id, created: admin.created }, 'The admin account is in place')
 }
