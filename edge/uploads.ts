@@ -23,7 +23,8 @@ export interface UploadOptions {
   readonly maxBytes: number
   /**
    * Called when the file begins, so maybe before all fields are known. Chunks may share memory with each other.
-   * They throw when the upload fails, and the failure is reported after this has settled.
+   * One is good until the next is asked for: its memory is freed then. They throw when the upload fails, and the
+   * failure is reported after this has settled.
    */
   readonly file: (info: UploadedFile, chunks: AsyncIterable<Uint8Array>) => Promise<void>
 }
@@ -72,6 +73,7 @@ class Form {
   /** Parts that have not ended. The splitter's own count misses those that end where a chunk ends. */
   private openParts = 0
   private lastSeen = false
+  private partCount = 0
   /** Ends the pending feed() or end(), with the failure if there is one. */
   private release: (() => void) | undefined = undefined
 
@@ -83,14 +85,17 @@ class Form {
     this.dicer.on('error', () => this.fail(malformed('the form ends before its last boundary')))
   }
 
-  /** Resolves when the reader of the file has taken all there was in the chunk. */
+  /** Resolves when the reader of the file is done with all there was in the chunk. */
   async feed(chunk: Uint8Array): Promise<void> {
     // What follows the last boundary is of no interest (RFC 2046 5.1.1).
     if (this.isWhole) return
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const [wasOpen, partsBefore] = [this.file?.isOpen === true, this.partCount]
     await this.waiting(() => this.dicer.write(bytes, () => this.release?.()))
     const { file } = this
-    if (file?.isWaiting === true) await this.waiting(() => file.onTaken(() => this.release?.()))
+    if (file?.isBusy === true) await this.waiting(() => file.onTaken(() => this.release?.()))
+    // No other part began in it: all of it was the file's, whose reader has asked for more.
+    if (wasOpen && file?.isOpen === true && this.partCount === partsBefore) freeMemory(chunk)
   }
 
   /** Resolves when every part has ended. */
@@ -121,6 +126,7 @@ class Form {
   }
 
   private begin(part: Readable): void {
+    this.partCount++
     // The splitter reports a part cut short on the part too; without a listener that ends the process.
     part.on('error', () => {})
     this.checkHeaders()
@@ -203,6 +209,11 @@ class Form {
     }
     file.stop()
   }
+}
+
+/** Frees what nobody needs any more now: the garbage collector would let tens of megabytes of an upload pile up first. */
+function freeMemory({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
 function malformed(reason: string): Failure {

@@ -6,9 +6,14 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
   private wake: (() => void) | undefined = undefined
   private taken: (() => void) | undefined = undefined
 
-  /** Chunks wait for the reader. */
-  get isWaiting(): boolean {
-    return this.queue.length > 0
+  /** Chunks wait for the reader, or it works on one. */
+  get isBusy(): boolean {
+    return this.queue.length > 0 || (this.state === 'open' && this.wake === undefined)
+  }
+
+  /** More may come. */
+  get isOpen(): boolean {
+    return this.state === 'open'
   }
 
   /** Called once, when the reader asks for more than there is or has stopped. */
@@ -19,17 +24,17 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
   push(chunk: Uint8Array): void {
     if (this.state !== 'open') return
     this.queue.push(chunk)
-    this.wake?.()
+    this.wakeReader()
   }
 
   end(): void {
     if (this.state === 'open') this.state = 'ended'
-    this.wake?.()
+    this.wakeReader()
   }
 
   fail(error: unknown): void {
     this.failure ??= { error }
-    this.wake?.()
+    this.wakeReader()
   }
 
   /** The reader wants no more: the rest is dropped, so that the parts behind the file are read. */
@@ -54,6 +59,12 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
       this.wake = resolve
       this.tellTaken()
     })
+  }
+
+  private wakeReader(): void {
+    const { wake } = this
+    this.wake = undefined
+    wake?.()
   }
 
   private tellTaken(): void {

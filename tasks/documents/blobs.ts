@@ -19,7 +19,7 @@ export interface UploadedBlob {
 
 /** Stored bytes, in whichever store their row names; new ones go where `BLOB_STORE` says. */
 export interface Blobs {
-  /** Stores a stream in constant memory. Of what can't be finished nothing is left. */
+  /** Stores a stream in constant memory, and is done with a chunk when it asks for the next. Of what can't be finished nothing is left. */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
   /** Removes an upload, unless a document has been made of it meanwhile. */
   discard(at: BlobAt): Promise<void>
@@ -144,8 +144,9 @@ class Digest implements AsyncIterable<Uint8Array> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for await (const chunk of this.chunks) {
       this.hash.update(chunk)
-      // A copy, since chunks may share memory with each other.
-      if (this.byteSize < HEAD_BYTES) this.head.push(chunk.slice(0, HEAD_BYTES - this.byteSize))
+      // A copy, since a chunk is good until the next is asked for only.
+      if (this.byteSize < HEAD_BYTES)
+        this.head.push(Uint8Array.from(chunk.subarray(0, HEAD_BYTES - this.byteSize)))
       this.byteSize += chunk.length
       yield chunk
     }

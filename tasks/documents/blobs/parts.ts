@@ -1,6 +1,6 @@
 /** One part of a stream; its bytes are good until the part after the next is asked for. */
 export interface Part {
-  readonly bytes: Uint8Array
+  readonly bytes: Buffer
   /** The stream ended within it. */
   readonly isLast: boolean
 }

@@ -1,6 +1,7 @@
 import { appendChunk, blobChunk, chunkedBytes, deleteChunks } from '../../../sql/blobs.ts'
 import type { Database } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
+import { inParts } from './parts.ts'
 import type { BlobStore } from './store.ts'
 
 // One row each; large enough that a 100 MiB file is a few hundred statements, small enough to be held often.
@@ -11,7 +12,8 @@ export function createPostgresStore(db: Database): BlobStore {
   return {
     write: async ({ blob_id }, chunks) => {
       let ordinal = 0
-      for await (const block of blocksOf(chunks)) await db.run(appendChunk(blob_id, ordinal++, block))
+      for await (const { bytes } of inParts(chunks, CHUNK_BYTES))
+        if (bytes.length > 0) await db.run(appendChunk(blob_id, ordinal++, bytes))
     },
     read: async function* ({ blob_id }, from, length) {
       let skip = from % CHUNK_BYTES
@@ -27,22 +29,4 @@ export function createPostgresStore(db: Database): BlobStore {
     remove: async ({ blob_id }) => void (await db.run(deleteChunks(blob_id))),
     close: () => {},
   }
-}
-
-/** Regroups chunks of any size into blocks of one size; the last may be shorter. */
-async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let held: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of chunks) {
-    held.push(chunk)
-    size += chunk.length
-    while (size >= CHUNK_BYTES) {
-      const all = Buffer.concat(held)
-      yield all.subarray(0, CHUNK_BYTES)
-      const rest = all.subarray(CHUNK_BYTES)
-      held = rest.length === 0 ? [] : [rest]
-      size = rest.length
-    }
-  }
-  if (size > 0) yield Buffer.concat(held)
 }
