@@ -10,11 +10,15 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   latency: async () => (await import('./latency.ts')).latency,
   sse: async () => (await import('./sse.ts')).sse,
   extract: async () => (await import('./extract.ts')).extract,
+  corpus: async () => (await import('./corpus.ts')).corpus,
+  upload: async () => (await import('./upload.ts')).upload,
   auth: async () => (await import('./auth.ts')).auth,
 }
 
-const given = process.argv.slice(2)
-const names = given.includes('all') ? Object.keys(BENCHMARKS) : given
+const all = process.argv.slice(2)
+// The folder of `corpus DIR` is no name.
+const given = all[0] === 'corpus' ? ['corpus'] : all
+const names = given.includes('all') ? Object.keys(BENCHMARKS).filter((name) => name !== 'corpus') : given
 if (names.length === 0 || names.some((name) => BENCHMARKS[name] === undefined)) {
   process.stderr.write(`Usage: npm run bench -- NAME…; one of ${Object.keys(BENCHMARKS).join(', ')} or all\n`)
   process.exit(2)

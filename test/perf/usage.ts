@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
 // USER_HZ: fixed at 100 in Linux's interface to user space.
@@ -42,8 +42,18 @@ export function family(pid: number): number[] {
 }
 
 /** Resident memory in bytes. */
-export function residentBytes(pid: number): number {
-  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+export const residentBytes = (pid: number): number => statusBytes(pid, 'VmRSS')
+
+/** The most resident memory since the start or since `resetPeak`, in bytes. */
+export const peakBytes = (pid: number): number => statusBytes(pid, 'VmHWM')
+
+/** Begins the peak anew (proc_pid_clear_refs(5)). */
+export function resetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5')
+}
+
+function statusBytes(pid: number, name: string): number {
+  const line = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   return Number(line?.[1] ?? 0) * 1024
 }
 

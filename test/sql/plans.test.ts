@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens, readAccount, readStanding, refreshSession } from '../../sql/accounts.ts'
+import { abandonedBlobs, documentContent, sealedBlob, unneededBlobs } from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import {
   deleteDocument,
-  documentContent,
   insertDocument,
   readDocument,
   readDocuments,
@@ -32,6 +32,7 @@ import {
   renewLease,
   storeProgress,
 } from '../../sql/jobs.ts'
+import { countPages, extractedPages, readPage, readPages } from '../../sql/pages.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { spec } from './ledger-help.ts'
@@ -186,6 +187,9 @@ describe('writes by index', () => {
     ],
     ['delete a document', async () => deleteDocument(7, 7)],
     ['the bytes of a document', async () => documentContent(8, 8)],
+    ['the bytes of a digest', async () => sealedBlob(binary(await sha(8)))],
+    ['blobs to be collected', async () => unneededBlobs(5000, 60, 100)],
+    ['uploads to be collected', async () => abandonedBlobs(0, 60, 100)],
     ['the pages of an extraction', async () => extractedPages(8, uuidv7())],
     ['count pages', async () => countPages(8, uuidv7())],
     [

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startChild } from './children.ts'
+import type { Finding, Measured } from './report.ts'
+import { type Stack, signUp } from './stack.ts'
+import { peakBytes, resetPeak, residentBytes, untilQuiet } from './usage.ts'
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
+const MB = 1024 * 1024
+const LARGE = 100 * MB
+const SMALL = MB
+const MOST_RISE_MB = 32
+// Enough to compile what uploads run through, and to have the pools of the database open.
+const WARM = 20
+
+interface Uploaded {
+  /** Resident memory of the edge: the most during the upload, over what it was before. */
+  readonly riseMb: number
+  readonly mbPerSecond: number
+}
+
+interface Caller {
+  readonly pid: number
+  readonly port: number
+  readonly token: string
+}
+
+/** What a 100 MiB upload costs the edge in memory, and how fast it is, in each store; a 1 MiB upload is the reference. */
+export async function upload(stack: Stack): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-blobs-'))
+  const s3 = await startChild(new URL('./servers/s3.ts', import.meta.url), {}, ['--import', 'tsx'])
+  const { env } = s3.ready as { env: Readonly<Record<string, string>> }
+  const findings: Finding[] = []
+  const details: Record<string, unknown> = {}
+  try {
+    for (const [name, settings] of [
+      ['postgres', {}],
+      ['file', { BLOB_STORE: `file:${folder}` }],
+      ['s3', env],
+    ] as const) {
+      const { large, small } = await measure(stack, settings)
+      findings.push(...judge(name, large, small))
+      details[name] = { large, small }
+    }
+  } finally {
+    await s3.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const notes = [
+    'Resident memory of the edge process, its peak as the kernel keeps it. Every upload is of random bytes and ends with 201.',
+    'The s3 server (s3rver, Node) writes parts to disk and copies them when an upload is completed: its speed is the floor here.',
+  ]
+  return { rounds: ROUNDS, findings, notes, details }
+}
+
+async function measure(stack: Stack, settings: Readonly<Record<string, string>>) {
+  const url = await stack.database()
+  const [large, small]: [Uploaded[], Uploaded[]] = [[], []]
+  for (let round = 0; round < ROUNDS; round++) {
+    // Another edge each time: one that has had a large upload keeps memory for the next.
+    const edge = await stack.edge(url, settings)
+    const { token } = await signUp(edge.port, `round-${round}@example.com`)
+    const caller: Caller = { pid: edge.pid, port: edge.port, token }
+    for (let i = 0; i < WARM; i++) await send(caller, SMALL)
+    await untilQuiet()
+    small.push(await send(caller, SMALL))
+    await untilQuiet()
+    large.push(await send(caller, LARGE))
+    await edge.stop()
+  }
+  return { large, small }
+}
+
+function judge(name: string, large: readonly Uploaded[], small: readonly Uploaded[]): Finding[] {
+  return [
+    {
+      name: `${name}: rise of memory`,
+      unit: 'MiB',
+      values: large.map(({ riseMb }) => riseMb),
+      reference: { name: '1 MiB upload', values: small.map(({ riseMb }) => riseMb) },
+      target: { of: 'value', atMost: MOST_RISE_MB },
+    },
+    {
+      name: `${name}: speed`,
+      unit: 'MiB/s',
+      values: large.map(({ mbPerSecond }) => mbPerSecond),
+      reference: { name: '1 MiB upload', values: small.map(({ mbPerSecond }) => mbPerSecond) },
+    },
+  ]
+}
+
+/** One upload over a connection of its own, by a client that is never the slower side. */
+async function send({ pid, port, token }: Caller, size: number): Promise<Uploaded> {
+  const bytes = randomBytes(size)
+  const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="bench.bin"\r\n\r\n'
+  const tail = '\r\n--b--\r\n'
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true })
+  await new Promise((resolve) => socket.once('connect', resolve))
+  const before = residentBytes(pid)
+  resetPeak(pid)
+  const startedAt = performance.now()
+  socket.write(
+    `POST /api/v1/documents HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${token}\r\nconnection: close\r\n` +
+      `content-type: multipart/form-data; boundary=b\r\ncontent-length: ${head.length + size + tail.length}\r\n\r\n${head}`,
+  )
+  socket.write(bytes)
+  socket.write(tail)
+  const status = await statusOf(socket)
+  const seconds = (performance.now() - startedAt) / 1000
+  socket.destroy()
+  if (status !== 201) throw new Error(`upload: ${status}`)
+  return { riseMb: (peakBytes(pid) - before) / MB, mbPerSecond: size / MB / seconds }
+}
+
+function statusOf(socket: Socket): Promise<number> {
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('The edge closed the connection without an answer')))
+    socket.once('data', (data) => resolve(Number(data.toString('latin1').split(' ')[1])))
+  })
+}
