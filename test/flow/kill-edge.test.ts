@@ -21,7 +21,7 @@ test('who was reading from a killed edge gets the rest from another, and waiting
     () => 'broken',
   )
   const jobId = await until('the job is there', async () => {
-    const [row] = await query('select id from job')
+    const [row] = await query(`select id from job where name = 'documents.extract'`)
     return row?.id as string | undefined
   })
   const [stream, all] = await Promise.all([
