@@ -10,6 +10,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   latency: async () => (await import('./latency.ts')).latency,
   sse: async () => (await import('./sse.ts')).sse,
   extract: async () => (await import('./extract.ts')).extract,
+  kills: async () => (await import('./kills.ts')).kills,
   corpus: async () => (await import('./corpus.ts')).corpus,
   upload: async () => (await import('./upload.ts')).upload,
   auth: async () => (await import('./auth.ts')).auth,

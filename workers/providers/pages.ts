@@ -15,7 +15,8 @@ import {
 } from './images.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer } from './pdfium.ts'
-import { decodeTiff, recognize, VISION_MODEL } from './vision.ts'
+import { recognizeUpright } from './upright.ts'
+import { decodeTiff, VISION_MODEL } from './vision.ts'
 
 export { closeVision } from './vision.ts'
 
@@ -258,7 +259,7 @@ async function look(
       throw new Unreadable('The content of the page is damaged or too large to be drawn')
     return { status: 'read', method: 'vision', model: null, detail: null, text: '' }
   }
-  const { text, confidence } = await recognize(grey, { signal: options.signal })
+  const { text, confidence } = await recognizeUpright(grey, { signal: options.signal })
   if (!/[\p{L}\p{N}]/u.test(text) || confidence < LEAST_CONFIDENCE) {
     throw new Unreadable('No words were found in the image of the page')
   }

@@ -14,7 +14,7 @@ export interface Sight {
   readonly confidence: number
 }
 
-/** Limits of one call; `timeoutMs` defaults to two minutes, a dense page takes ten seconds. */
+/** Limits of one call; `timeoutMs` defaults to 22 s, a dense page takes ten. */
 export interface VisionOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number | undefined
@@ -29,7 +29,8 @@ interface Engine {
 
 // Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages.
 const PAGES_PER_ENGINE = 100
-const PAGE_MS = 120_000
+// Within the 28 s that a page has, so that the picture of a page that is too much is kept.
+const PAGE_MS = 22_000
 const START_MS = 60_000
 
 let engine: Promise<Engine> | null = null

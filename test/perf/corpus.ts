@@ -1,0 +1,180 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { installed, run } from './native.ts'
+import type { Measured } from './report.ts'
+import { ask, type Stack, signUp } from './stack.ts'
+import { residentBytes } from './usage.ts'
+import { sharedWords } from './words.ts'
+
+/**
+ * `npm run bench -- corpus DIR`: every file of a folder through the real edge and worker, two at a time. Each page must
+ * have its row, no page may take over 30 s, and the worker must live through all of it on less than 2 GB.
+ */
+
+interface FileReport {
+  readonly file: string
+  /** What the service answered; null when it did not. */
+  readonly status: number | null
+  readonly pages: number
+  readonly rows: number
+  readonly read: number
+  readonly unread: Readonly<Record<string, number>>
+  readonly seconds: number
+  /** Longest time between two pages. */
+  readonly slowest: number
+  /** The worker's resident memory at its highest while the file was read, in MB. */
+  readonly peakMb: number
+  /** The share of pdftotext's words that are in ours; null when there are fewer than a hundred. */
+  readonly words: number | null
+}
+
+interface Service {
+  readonly url: string
+  readonly base: string
+  readonly token: string
+  readonly peak: () => number
+}
+
+const AT_ONCE = 2
+const LEAST_WORDS = 100
+const PAGE_SECONDS = 30
+const WORKER_MB = 2048
+const LOOK_MS = 50
+
+export async function corpus(stack: Stack): Promise<Measured> {
+  const folder = process.argv[3]
+  if (folder === undefined) throw new Error('Usage: npm run bench -- corpus DIR')
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+  const url = await stack.database()
+  const edge = await stack.edge(url, { REQUEST_WAIT_SECONDS: '3600', MAX_UPLOAD_BYTES: String(2 ** 30) })
+  const worker = await stack.worker(url, { WORKER_QUEUES: 'documents' })
+  let highest = 0
+  const watch = setInterval(() => {
+    if (worker.process.exitCode === null) highest = Math.max(highest, residentBytes(worker.pid) / 2 ** 20)
+  }, LOOK_MS)
+  const peak = (): number => {
+    const value = Math.round(highest)
+    highest = 0
+    return value
+  }
+  const { token } = await signUp(edge.port)
+  const service = { url, base: `http://127.0.0.1:${edge.port}/api/v1/documents`, token, peak }
+  const reports: FileReport[] = []
+  const queue = files.values()
+  const readSome = async (): Promise<void> => {
+    for (const file of queue) {
+      reports.push(await readFile(service, file, relative(folder, file)))
+      if (reports.length % 100 === 0) process.stdout.write(`${reports.length} of ${files.length} files\n`)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, readSome))
+  clearInterval(watch)
+  const crashes = worker.process.exitCode !== null || worker.process.signalCode !== null ? 1 : 0
+  return summary(reports, crashes)
+}
+
+async function readFile(service: Service, file: string, name: string): Promise<FileReport> {
+  const bytes = readFileSync(file)
+  const headers = { authorization: `Bearer ${service.token}` }
+  const form = new FormData()
+  form.set('file', new File([bytes], 'document.pdf'))
+  const startedAt = performance.now()
+  const uploaded = await fetch(service.base, { method: 'POST', body: form, headers })
+  const { id } = (await uploaded.json()) as { id: number }
+  const response = await fetch(`${service.base}/${id}/extract`, { method: 'POST', headers }).catch(() => null)
+  const seconds = (performance.now() - startedAt) / 1000
+  await response?.arrayBuffer()
+  const rows = await ask(
+    service.url,
+    `select page_number, status, detail, text, extract(epoch from updated_at - lag(updated_at) over (order by page_number))::float8 as took
+    from document_page where document_id = $1 order by page_number`,
+    [id],
+  )
+  const [document] = await ask(service.url, 'select page_count from document where id = $1', [id])
+  const unread: Record<string, number> = {}
+  for (const { status, detail } of rows)
+    if (status === 'unread') unread[String(detail)] = (unread[String(detail)] ?? 0) + 1
+  return {
+    file: name,
+    status: response?.status ?? null,
+    pages: Number(document?.page_count ?? 0),
+    rows: rows.length,
+    read: rows.filter(({ status }) => status === 'read').length,
+    unread,
+    seconds,
+    slowest: Math.max(rows.length > 1 ? 0 : seconds, ...rows.map(({ took }) => Number(took ?? 0))),
+    peakMb: service.peak(),
+    words: wordsOf(file, rows.map(({ text }) => text).join('\n')),
+  }
+}
+
+function wordsOf(file: string, text: string): number | null {
+  if (!installed('pdftotext')) return null
+  const theirs = run('pdftotext', [file, '-'])?.output ?? ''
+  const { shared, all } = sharedWords(theirs, text)
+  return all < LEAST_WORDS ? null : shared / all
+}
+
+function summary(reports: readonly FileReport[], crashes: number): Measured {
+  const sum = (pick: (report: FileReport) => number): number => reports.reduce((n, one) => n + pick(one), 0)
+  const most = (pick: (report: FileReport) => number): number => Math.max(0, ...reports.map(pick))
+  const words = reports.flatMap(({ words }) => words ?? [])
+  const value = (name: string, unit: string, given: number, atMost?: number) => ({
+    name,
+    unit,
+    values: [given],
+    ...(atMost === undefined ? {} : { target: { of: 'value', atMost } as const }),
+  })
+  mkdirSync('bench-results', { recursive: true })
+  writeFileSync(join('bench-results', 'corpus-files.json'), `${JSON.stringify(reports, null, 1)}\n`)
+  return {
+    rounds: 1,
+    findings: [
+      value('files', '', reports.length),
+      value(
+        'pages',
+        '',
+        sum(({ pages }) => pages),
+      ),
+      value(
+        'pages read',
+        '',
+        sum(({ read }) => read),
+      ),
+      value(
+        'pages without a row',
+        '',
+        sum(({ pages, rows }) => Math.abs(pages - rows)),
+        0,
+      ),
+      value('files without an answer 200', '', reports.filter(({ status }) => status !== 200).length, 0),
+      value('crashes of the worker', '', crashes, 0),
+      value(
+        'slowest page',
+        's',
+        most(({ slowest }) => slowest),
+        PAGE_SECONDS,
+      ),
+      value(
+        'worker memory',
+        'MB',
+        most(({ peakMb }) => peakMb),
+        WORKER_MB,
+      ),
+      value('files of 100 words or more', '', words.length),
+      value('of them with 99 % of the words', '', words.filter((share) => share >= 0.99).length),
+    ],
+    notes: ['One line per file: bench-results/corpus-files.json', ...reasons(reports)],
+  }
+}
+
+/** How many pages are unread for which reason. */
+function reasons(reports: readonly FileReport[]): string[] {
+  const counts = new Map<string, number>()
+  for (const { unread } of reports)
+    for (const [reason, n] of Object.entries(unread)) counts.set(reason, (counts.get(reason) ?? 0) + n)
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([reason, n]) => `${n} unread: ${reason}`)
+}

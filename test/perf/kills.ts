@@ -1,0 +1,197 @@
+import { subscribe } from 'node:diagnostics_channel'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Worker as Thread } from 'node:worker_threads'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker, type Worker } from '../../workers/worker.ts'
+import { pageLines, textPdf } from '../pdfs.ts'
+import type { Child } from './children.ts'
+import type { Measured } from './report.ts'
+import { ask, SECRET, type Stack, signUp } from './stack.ts'
+
+/**
+ * `npm run bench -- kills`: SIGKILL of the worker, of the thread that runs the job or of PostgreSQL at a random moment
+ * of a 200-page extraction, again and again. The rows must be those of an extraction that nobody disturbs, and each
+ * page written once.
+ */
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 50)
+const PAGES = 200
+// An undisturbed extraction takes about this long: the moment of the kill is anywhere in it.
+const SPAN_MS = 900
+const PATIENCE_MS = 90_000
+const KINDS = ['worker', 'thread', 'postgres'] as const
+type Kind = (typeof KINDS)[number]
+
+const WITNESS = `
+  create table witnessed (document_id integer, page_number integer);
+  create function witness() returns trigger language plpgsql as $$ begin
+    insert into witnessed values (new.document_id, new.page_number);
+    return new;
+  end $$;
+  create trigger witness after insert or update on document_page for each row execute function witness()`
+
+interface Scene {
+  readonly url: string
+  readonly base: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly victims: Victims
+}
+
+interface Victims {
+  /** Sees to it that the one worker there is can be killed in this way. */
+  prepare(kind: Kind): Promise<void>
+  kill(kind: Kind): Promise<void>
+  end(): Promise<void>
+}
+
+interface Round {
+  readonly kind: Kind
+  readonly attempts: number
+  readonly wrong: number
+  readonly doubled: number
+  readonly ms: number
+}
+
+export async function kills(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  await ask(url, WITNESS)
+  const edge = await stack.edge(url, { LOG_LEVEL: 'fatal' })
+  const { token } = await signUp(edge.port)
+  const base = `http://127.0.0.1:${edge.port}/api/v1/documents`
+  const headers = { authorization: `Bearer ${token}` }
+  const victims = await prepareVictims(stack, url)
+  const rounds: Round[] = []
+  for (let n = 0; n < ROUNDS; n++) {
+    rounds.push(await round({ url, base, headers, victims }, KINDS[n % KINDS.length]!, n))
+  }
+  await victims.end()
+  return report(rounds)
+}
+
+/** Threads are killed in a worker that runs in this process, where they can be reached; others are a process each. */
+async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
+  const threads: Thread[] = []
+  subscribe('worker_threads', (message) => threads.push((message as { worker: Thread }).worker))
+  const settings = parse({
+    DATABASE_URL: url,
+    SECRET_KEY: SECRET,
+    WORKER_QUEUES: 'documents',
+    NODE_ENV: 'production',
+  })
+  const log = await createLog('silent', 'kills')
+  let child: Child | null = await stack.worker(url, { WORKER_QUEUES: 'documents', LOG_LEVEL: 'fatal' })
+  let own: Worker | null = null
+  const prepare = async (kind: Kind): Promise<void> => {
+    if (kind === 'thread' && own === null) {
+      await child?.stop()
+      child = null
+      own = await startWorker({ settings, databaseUrl: url, directUrl: url, log })
+    } else if (kind !== 'thread' && child === null) {
+      await own?.stop()
+      own = null
+      child = await stack.worker(url, { WORKER_QUEUES: 'documents', LOG_LEVEL: 'fatal' })
+    }
+  }
+  return {
+    kill: async (kind) => {
+      if (kind === 'postgres') process.kill(await postmaster(url), 'SIGKILL')
+      else if (kind === 'thread') for (const thread of threads.splice(0)) await thread.terminate()
+      else {
+        child!.process.kill('SIGKILL')
+        child = await stack.worker(url, { WORKER_QUEUES: 'documents', LOG_LEVEL: 'fatal' })
+      }
+    },
+    prepare,
+    end: async () => void (await own?.stop()),
+  }
+}
+
+async function postmaster(url: string): Promise<number> {
+  const [row] = await ask(url, `select pg_read_file('postmaster.pid', 0, 20) as pid`)
+  return Number.parseInt(String(row!.pid), 10)
+}
+
+async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
+  await scene.victims.prepare(kind)
+  const line = (page: number): string => `Round ${n} page ${page}`
+  const form = new FormData()
+  form.set('file', new File([(await textPdf(PAGES, { line })) as Uint8Array<ArrayBuffer>], 'kills.pdf'))
+  const uploaded = await fetch(scene.base, { method: 'POST', body: form, headers: scene.headers })
+  const { id } = (await uploaded.json()) as { id: number }
+  const startedAt = performance.now()
+  const started = await fetch(`${scene.base}/${id}/extract?background=true`, {
+    method: 'POST',
+    headers: scene.headers,
+  })
+  const { job_id } = (await started.json()) as { job_id: string }
+  // A thread that dies while it loads its modules is a broken installation, and not what is looked at here.
+  if (kind === 'thread') await firstPage(scene.url, id)
+  await delay(Math.random() * (kind === 'thread' ? SPAN_MS / 2 : SPAN_MS))
+  await scene.victims.kill(kind)
+  const attempts = await ended(scene.url, job_id)
+  const ms = performance.now() - startedAt
+  const rows = await ask(
+    scene.url,
+    'select page_number, text from document_page where document_id = $1 order by 1',
+    [id],
+  )
+  const right = rows.filter(
+    ({ page_number, text }, i) =>
+      page_number === i + 1 && text === pageLines(i + 1, PAGES, { line }).join('\n'),
+  )
+  const [written] = await ask(
+    scene.url,
+    'select count(*)::int - count(distinct page_number)::int as doubled from witnessed where document_id = $1',
+    [id],
+  )
+  return { kind, attempts, wrong: PAGES - right.length, doubled: Number(written!.doubled), ms }
+}
+
+async function firstPage(url: string, id: number): Promise<void> {
+  const found = 'select from document_page where document_id = $1 limit 1'
+  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await delay(5))
+    if ((await ask(url, found, [id])).length > 0) return
+  throw new Error('No page was stored')
+}
+
+/** Waits for the end of the job, through outages; answers how many attempts it took. */
+async function ended(url: string, jobId: string): Promise<number> {
+  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await delay(50)) {
+    const rows = await ask(url, 'select status, attempt from job where id = $1', [jobId]).catch(() => [])
+    if (rows[0]?.status === 'done') return Number(rows[0].attempt)
+    if (rows[0]?.status === 'failed') throw new Error(`The job failed in attempt ${rows[0].attempt}`)
+  }
+  throw new Error('The job did not end')
+}
+
+function report(rounds: readonly Round[]): Measured {
+  const of = (kind: Kind): readonly Round[] => rounds.filter((one) => one.kind === kind)
+  const sum = (pick: (one: Round) => number): number => rounds.reduce((n, one) => n + pick(one), 0)
+  return {
+    rounds: rounds.length,
+    findings: [
+      {
+        name: 'pages lost or wrong',
+        unit: '',
+        values: [sum((one) => one.wrong)],
+        target: { of: 'value', atMost: 0 },
+      },
+      {
+        name: 'pages written twice',
+        unit: '',
+        values: [sum((one) => one.doubled)],
+        target: { of: 'value', atMost: 0 },
+      },
+      ...KINDS.map((kind) => ({
+        name: `until the end, ${kind} killed`,
+        unit: 'ms',
+        values: of(kind).map((one) => one.ms),
+      })),
+    ],
+    notes: KINDS.map(
+      (kind) =>
+        `${kind}: ${of(kind).length} kills, ${of(kind).filter((one) => one.attempts > 1).length} of them in the middle of an attempt`,
+    ),
+  }
+}

@@ -1,0 +1,18 @@
+/** How many of the reference's words are in a text, each as often as it is there. A hyphen at a line's end joins. */
+export function sharedWords(reference: string, text: string): { shared: number; all: number } {
+  const ours = bag(text)
+  let shared = 0
+  let all = 0
+  for (const [word, count] of bag(reference)) {
+    all += count
+    shared += Math.min(count, ours.get(word) ?? 0)
+  }
+  return { shared, all }
+}
+
+function bag(text: string): Map<string, number> {
+  const words = new Map<string, number>()
+  const joined = text.normalize('NFKC').replace(/[-\u00ad\u2010]\n/g, '')
+  for (const word of joined.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []) words.set(word, (words.get(word) ?? 0) + 1)
+  return words
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { closeVision, openPages } from '../../workers/providers/pages.ts'
+import { pageLines, rawPdf, scanImage, stream } from '../pdfs.ts'
+
+after(closeVision)
+
+const lines = pageLines(1, 1, { sentences: 12 })
+const truth = lines.join(' ')
+
+/** The share of characters that are right: one less the edit distance for each character of the truth. */
+function accuracy(text: string): number {
+  const read = text.replace(/\s+/g, ' ').trim()
+  let row = Array.from({ length: read.length + 1 }, (_, i) => i)
+  for (const [i, letter] of [...truth].entries()) {
+    const next = [i + 1]
+    for (let j = 1; j <= read.length; j++)
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (letter === read[j - 1] ? 0 : 1)))
+    row = next
+  }
+  return 1 - row[read.length]! / truth.length
+}
+
+/** A scan at 300 dpi, turned about its middle. */
+async function scan(degrees: number): Promise<{ bytes: Uint8Array; width: number; height: number }> {
+  const image = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
+  const aside = degrees % 180 === 90
+  const canvas = createCanvas(aside ? image.height : image.width, aside ? image.width : image.height)
+  const context = canvas.getContext('2d')
+  context.fillStyle = '#fff'
+  context.fillRect(0, 0, canvas.width, canvas.height)
+  context.translate(canvas.width / 2, canvas.height / 2)
+  context.rotate((degrees * Math.PI) / 180)
+  context.drawImage(image, -image.width / 2, -image.height / 2)
+  return { bytes: canvas.toBuffer('image/jpeg', 80), width: canvas.width, height: canvas.height }
+}
+
+async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
+  const reader = await openPages(bytes, mediaType, { vision: 'tesseract' })
+  const page = await reader.read(1)
+  await reader.close()
+  assert.equal(page.method, 'vision')
+  return page.text
+}
+
+for (const degrees of [0, 90, 180, 270, 1, -2]) {
+  test(`97 % of the characters of a clean scan are right, turned by ${degrees} degrees`, async (t) => {
+    const share = accuracy(await read((await scan(degrees)).bytes, 'image/jpeg'))
+    t.diagnostic(`${(100 * share).toFixed(2)} % of the characters`)
+    assert.ok(share >= 0.97, `${share}`)
+  })
+}
+
+test('a scan on a page that is turned back by the PDF, or not at all', async () => {
+  for (const [degrees, rotate] of [
+    [90, 270],
+    [270, 0],
+  ] as const) {
+    const { bytes, width, height } = await scan(degrees)
+    const [w, h] = [(width * 72) / 300, (height * 72) / 300]
+    const pdf = rawPdf([
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${w} ${h}] /Rotate ${rotate} /Contents 4 0 R` +
+        ' /Resources << /XObject << /Im 5 0 R >> >> >>',
+      stream(`${w} 0 0 ${h} 0 0 cm /Im Do`),
+      stream(
+        bytes,
+        `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode`,
+      ),
+    ])
+    assert.ok(accuracy(await read(pdf, 'application/pdf')) >= 0.97)
+  }
+})
