@@ -103,6 +103,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   session: [
     ['session_pkey', { id: session, account_id: owner }],
     ['session_account_id_fkey', { id: randomUUID(), account_id: 999_999 }],
+    ['session_ended_check', { id: randomUUID(), account_id: owner, ended_at: new Date() }],
   ],
   refresh_token: [
     ['refresh_token_digest_check', token({ digest: bytes(31) }), token({ digest: bytes(33) })],
@@ -142,7 +143,8 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   blob_chunk: [['blob_chunk_blob_id_fkey', { blob_id: 999_999, ordinal: 0, bytes: bytes(1) }]],
   document: [
     ['document_owner_id_fkey', document({ owner_id: 999_999 })],
-    ['document_supersedes_id_fkey', document({ supersedes_id: 999_999 })],
+    ['document_supersedes_missing', document({ supersedes_id: 999_999 })],
+    ['document_tags_check', document({ tags: Array.from({ length: 101 }, (_, i) => `t${i}`) })],
     ['document_title_check', document({ title: '' }), document({ title: 't'.repeat(301) })],
     ['document_kind_check', document({ kind: '' }), document({ kind: 'k'.repeat(33) })],
     ['document_sha256_check', document({ sha256: bytes(31) })],
@@ -154,12 +156,9 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['document_page_method_check', page({ method: 'guess' })],
     ['document_page_reason_check', page({ status: 'unread', method: 'none' })],
     ['document_page_model_check', page({ model: 'm' }), page({ method: 'none', model: 'm' })],
-    [
-      'document_page_image_check',
-      page({ image: bytes(1) }),
-      page({ width: 1 }),
-      page({ image: bytes(1), width: 1 }),
-    ],
+    ['document_page_image_check', page({ image: bytes(1) })],
+    ['document_page_size_check', page({ width: 1 }), page({ image: bytes(1), width: 1 })],
+    ['document_page_given_up_check', page({ given_up: true })],
   ],
   document_page_try: [
     ['document_page_try_document_id_fkey', { document_id: 999_999, page_number: 0, job_id: randomUUID() }],
@@ -264,6 +263,11 @@ describe('constraints', () => {
     await assertBroken(
       'document_supersedes_id_key',
       insert('document', document({ supersedes_id: replaced })),
+    )
+    await assertBroken('document_supersedes_id_fkey', query('delete from document where id = $1', [replaced]))
+    await assertBroken(
+      'document_supersedes_id_check',
+      query('update document set supersedes_id = id where id = $1', [replaced]),
     )
   })
 
