@@ -52,6 +52,49 @@ const isSmtpUrl = (text: string): boolean => {
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
+
+export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
+export type AiProvider = (typeof AI_PROVIDERS)[number]
+
+// Each provider's OpenAI-compatible endpoint, and a small model of its that sees.
+const AI_DEFAULTS: Readonly<Record<AiProvider, { readonly baseUrl: string; readonly model: string }>> = {
+  openai: { baseUrl: 'https://api.openai.com/v1', model: 'gpt-4o-mini' },
+  anthropic: { baseUrl: 'https://api.anthropic.com/v1', model: 'claude-haiku-4-5' },
+  google: {
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    model: 'gemini-2.5-flash',
+  },
+  groq: {
+    baseUrl: 'https://api.groq.com/openai/v1',
+    model: 'meta-llama/llama-4-scout-17b-16e-instruct',
+  },
+  mistral: { baseUrl: 'https://api.mistral.ai/v1', model: 'mistral-small-latest' },
+  cohere: { baseUrl: 'https://api.cohere.ai/compatibility/v1', model: 'command-a-vision-07-2025' },
+}
+
+/** One pair per provider, such as `OPENAI_API_KEY` and `OPENAI_BASE_URL`. */
+function providerVariables() {
+  const key = z.string().min(1).optional()
+  const url = z
+    .url({ protocol: /^https?$/ })
+    .transform((given) => given.replace(/\/+$/, ''))
+    .optional()
+  return {
+    OPENAI_API_KEY: key,
+    OPENAI_BASE_URL: url,
+    ANTHROPIC_API_KEY: key,
+    ANTHROPIC_BASE_URL: url,
+    GOOGLE_API_KEY: key,
+    GOOGLE_BASE_URL: url,
+    GROQ_API_KEY: key,
+    GROQ_BASE_URL: url,
+    MISTRAL_API_KEY: key,
+    MISTRAL_BASE_URL: url,
+    COHERE_API_KEY: key,
+    COHERE_BASE_URL: url,
+  }
+}
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 const Environment = z.object({
@@ -117,7 +160,10 @@ const Environment = z.object({
   ...blobShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
-  VISION_PROVIDER: z.enum(['tesseract', 'none']).default('tesseract'),
+  VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
+  AI_MODEL: z.string().min(1).max(200).optional(),
+  AI_TIMEOUT_SECONDS: count(120, 1, 3600),
+  ...providerVariables(),
   LOG_LEVEL: z.enum(LEVELS).default('info'),
 })
 
@@ -173,10 +219,20 @@ export interface Settings {
   readonly blobs: BlobSettings
   readonly maxUploadBytes: number
   readonly maxJsonBytes: number
-  readonly visionProvider: 'tesseract' | 'none'
+  /** What reads pages without a text layer. */
+  readonly visionProvider: 'tesseract' | 'none' | AiModel
   readonly logLevel: (typeof LEVELS)[number]
   /** Checks rows and responses against their schemas. */
   readonly checked: boolean
+}
+
+/** A model of a provider, and how to reach it. */
+export interface AiModel {
+  readonly provider: AiProvider
+  readonly name: string
+  readonly apiKey: string
+  readonly baseUrl: string
+  readonly timeoutSeconds: number
 }
 
 /** What is wrong with an environment, one line per problem. */
@@ -247,7 +303,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     blobs: blobSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
-    visionProvider: env.VISION_PROVIDER,
+    visionProvider: visionProvider(env),
     logLevel: env.LOG_LEVEL,
     checked: !production,
   })
@@ -261,6 +317,19 @@ function smtpUrl(env: z.output<typeof Environment>, production: boolean): string
   return production ? null : 'outbox:'
 }
 
+function visionProvider(env: z.output<typeof Environment>): Settings['visionProvider'] {
+  const provider = env.VISION_PROVIDER
+  if (provider === 'tesseract' || provider === 'none') return provider
+  const prefix = provider.toUpperCase() as Uppercase<AiProvider>
+  return {
+    provider,
+    name: env.AI_MODEL ?? AI_DEFAULTS[provider].model,
+    apiKey: env[`${prefix}_API_KEY`]!,
+    baseUrl: env[`${prefix}_BASE_URL`] ?? AI_DEFAULTS[provider].baseUrl,
+    timeoutSeconds: env.AI_TIMEOUT_SECONDS,
+  }
+}
+
 /** What is missing together with what is there; of the values as given, so that it is told along with what is wrong with them. */
 function crossChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   const production = env.NODE_ENV === 'production'
@@ -268,6 +337,9 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   if (production && env.SECRET_KEY === undefined)
     problems.push('SECRET_KEY: required in production (32 characters or more)')
   if (production && env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
+  const vision = env.VISION_PROVIDER
+  if (AI_PROVIDERS.some((name) => name === vision) && env[`${vision!.toUpperCase()}_API_KEY`] === undefined)
+    problems.push(`VISION_PROVIDER: needs ${vision!.toUpperCase()}_API_KEY`)
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')
   }

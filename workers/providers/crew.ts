@@ -1,10 +1,11 @@
 /** Reads a document's pages on several threads at once. */
 import type { PageReader, PageResult } from '../../tasks/context.ts'
+import type { Settings } from '../../tasks/settings.ts'
 import type { PageImage } from './images.ts'
 import { type PageThread, returnThread, ThreadLost, takeThread } from './page-threads.ts'
 
 export interface CrewOptions {
-  readonly vision: 'tesseract' | 'none'
+  readonly vision: Settings['visionProvider']
   readonly signal?: AbortSignal
   /** How many threads the document may have at present; default 1. */
   readonly share?: () => number
@@ -18,8 +19,9 @@ interface Job {
   reject(error: unknown): void
 }
 
-// No page over 30 s, with what it takes to end a thread and to store the page.
+// No page over 30 s, with what it takes to end a thread and to store the page; a model elsewhere has its time on top.
 const LIMIT_MS = 28_000
+const MODEL_MS = 45_000
 // Every thread has its own copy of the document, or two: of large ones there are fewer.
 const COPIES_BYTES = 256 * 2 ** 20
 
@@ -77,7 +79,8 @@ function shared(bytes: Uint8Array): SharedArrayBuffer {
 }
 
 function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOptions) {
-  const { signal, vision, limitMs = LIMIT_MS, share = () => 1 } = options
+  const { signal, vision, share = () => 1 } = options
+  const limitMs = options.limitMs ?? LIMIT_MS + (typeof vision === 'string' ? 0 : MODEL_MS)
   const waiting: Job[] = []
   const free: PageThread[] = []
   const members = new Set<PageThread>()

@@ -1,28 +1,27 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling thread. */
 import type { PageReader, PageResult } from '../../tasks/context.ts'
+import type { Settings } from '../../tasks/settings.ts'
 import {
-  type Canvas,
   decodeImage,
-  isBlank,
   type PageImage,
   type Picture,
   release,
   scaled,
   tiffPages,
-  toGrey,
   toPng,
   Unreadable,
 } from './images.ts'
+import { readPixels, unread } from './looking.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer } from './pdfium.ts'
-import { recognizeUpright } from './upright.ts'
-import { decodeTiff, VISION_MODEL } from './vision.ts'
+import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
+import { decodeTiff } from './vision.ts'
 
 export { closeVision } from './vision.ts'
 
 /** How to read; an aborted `signal` makes `openPages` and `read` throw its reason. */
 export interface OpenOptions {
-  readonly vision: 'tesseract' | 'none'
+  readonly vision: Settings['visionProvider']
   readonly signal?: AbortSignal
   /** Does without PDFium, which a page of the document has crashed. */
   readonly careful?: boolean
@@ -45,9 +44,6 @@ const VISION_DPI = 250
 // sees is brought near an A4 page at 300 dpi, at most doubled (ten-pixel type: 81 % of the words, doubled 100 %).
 const STORED_PIXELS = 4_350_000
 const VISION_PIXELS = 8_700_000
-const MOST_CHARACTERS = 2_000_000
-// A model that is less sure than this of its words has looked at a photograph.
-const LEAST_CONFIDENCE = 30
 
 /**
  * Opens a document of the given (sniffed) media type. Takes the bytes over: they may be transferred or read later.
@@ -113,27 +109,8 @@ function pageReader(
   }
 }
 
-/** Only what is the document's own fault becomes a page; anything else is thrown on. */
-function unread(error: unknown): PageResult {
-  if (!(error instanceof Unreadable)) throw error
-  return { status: 'unread', method: 'none', model: null, detail: error.message, text: '', image: null }
-}
-
 function layer(text: string, image: PageResult['image']): PageResult {
   return { status: 'read', method: 'text_layer', model: null, ...tidy(text), image }
-}
-
-// Ligatures, and the forms in which Hebrew and Arabic letters are set: nobody types them who searches for a word.
-const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
-
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
-function tidy(text: string): { text: string; detail: string | null } {
-  const tooLong = text.length > MOST_CHARACTERS
-  const head = text.slice(0, MOST_CHARACTERS).replaceAll('\0', '')
-  const whole = head.isWellFormed() ? head : head.replace(/\p{Surrogate}/gu, '')
-  const kept = whole.replace(WRITTEN_FORMS, (form) => form.normalize('NFKC'))
-  const detail = tooLong ? `Only the first ${MOST_CHARACTERS} characters were kept` : null
-  return { text: kept, detail }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
@@ -204,14 +181,6 @@ async function drawPage(page: PdfPage): Promise<PageImage | null> {
   return toPng(canvas).finally(() => release(canvas))
 }
 
-/** Words, and not only the private, unassigned or replacement characters of a font without a mapping. */
-function hasWords(text: string): boolean {
-  const sample = text.trimStart().slice(0, 2000)
-  const all = sample.match(/\S/gu)?.length ?? 0
-  const good = sample.match(/[\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Sc}\p{Sk}]/gu)?.length ?? 0
-  return good > all / 2
-}
-
 async function openTiffPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const pages = tiffPages(bytes)
   return pageReader(pages.length, options, async (pageNumber) => {
@@ -227,63 +196,4 @@ async function readImage(picture: Picture, options: OpenOptions): Promise<PageRe
   const large =
     options.vision === 'none' ? small : await scaled(picture, Math.min(2, Math.sqrt(VISION_PIXELS / pixels)))
   return readPixels(large, small, options)
-}
-
-/** Reads `large`, keeps `small`; the two may be one. Encoding and reading run side by side, on other threads. */
-async function readPixels(
-  large: Canvas,
-  small: Canvas,
-  options: OpenOptions,
-  isIncomplete = async () => false,
-): Promise<PageResult> {
-  const looking = look(large, options, isIncomplete).catch((error) => unread(error))
-  const [seen, encoded] = await Promise.allSettled([looking, toPng(small)])
-  release(large)
-  release(small)
-  if (seen.status === 'rejected') throw seen.reason
-  if (encoded.status === 'rejected') throw encoded.reason
-  return { ...seen.value, image: encoded.value }
-}
-
-async function look(
-  canvas: Canvas,
-  options: OpenOptions,
-  isIncomplete: () => Promise<boolean>,
-): Promise<Omit<PageResult, 'image'>> {
-  if (options.vision === 'none') {
-    throw new Unreadable('There is no text layer, and no vision provider is set up to read the image')
-  }
-  const grey = toGrey(canvas)
-  if (isBlank(grey)) {
-    if (await isIncomplete())
-      throw new Unreadable('The content of the page is damaged or too large to be drawn')
-    return { status: 'read', method: 'vision', model: null, detail: null, text: '' }
-  }
-  const { text, confidence } = await recognizeUpright(grey, { signal: options.signal })
-  if (!/[\p{L}\p{N}]/u.test(text) || confidence < LEAST_CONFIDENCE) {
-    throw new Unreadable('No words were found in the image of the page')
-  }
-  return { status: 'read', method: 'vision', model: VISION_MODEL, ...tidy(text.trimEnd()) }
-}
-
-/** UTF-8, UTF-16 by its byte order mark, else windows-1252; every kind of line end becomes a line feed. */
-function decodeText(bytes: Uint8Array): string {
-  // No coding needs more than four bytes a character; the rest would be cut off anyhow.
-  const head = bytes.subarray(0, 4 * (MOST_CHARACTERS + 2))
-  const text = decode(head, encodingOf(head)) ?? decode(head, 'windows-1252') ?? ''
-  return text.replace(/\r\n?/g, '\n')
-}
-
-function encodingOf(bytes: Uint8Array): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
-  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8'
-}
-
-function decode(bytes: Uint8Array, encoding: string): string | null {
-  try {
-    // As a stream: a character cut in half at the end is no error.
-    return new TextDecoder(encoding, { fatal: encoding === 'utf-8' }).decode(bytes, { stream: true })
-  } catch {
-    return null
-  }
 }

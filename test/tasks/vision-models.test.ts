@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { AI_PROVIDERS, parse } from '../../tasks/settings.ts'
+import { closeVision, openPages } from '../../workers/providers/pages.ts'
+import { pageLines, scanPdf } from '../pdfs.ts'
+
+/** A provider that speaks OpenAI's protocol, and does what the test says. */
+interface Asked {
+  readonly path: string
+  readonly authorization: string
+  readonly body: { model: string; messages: { content: { type: string; image_url?: { url: string } }[] }[] }
+}
+const asked: Asked[] = []
+let answer: { status: number; text: string | null } | 'silence' = { status: 200, text: '' }
+const server = createServer(async (request, response) => {
+  asked.push({
+    path: request.url ?? '',
+    authorization: request.headers.authorization ?? '',
+    body: JSON.parse(await textOf(request)),
+  })
+  if (answer === 'silence') return
+  const body =
+    answer.status === 200
+      ? {
+          choices: [
+            { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: answer.text } },
+          ],
+        }
+      : { error: { message: 'no' } }
+  response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+})
+await once(server.listen(0, '127.0.0.1'), 'listening')
+const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+
+after(async () => {
+  await closeVision()
+  server.closeAllConnections()
+  server.close()
+})
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request) text += chunk
+  return text
+}
+
+async function read(provider = 'openai', more: Record<string, string> = {}) {
+  const prefix = provider.toUpperCase()
+  const { visionProvider: vision } = parse({
+    VISION_PROVIDER: provider,
+    [`${prefix}_API_KEY`]: `key of ${provider}`,
+    [`${prefix}_BASE_URL`]: baseUrl,
+    ...more,
+  })
+  asked.length = 0
+  const reader = await openPages(await scanPdf(1), 'application/pdf', { vision })
+  const page = await reader.read(1)
+  await reader.close()
+  return page
+}
+
+const words = pageLines(1, 1).join('\n')
+
+for (const provider of AI_PROVIDERS) {
+  test(`a page is read by a model of ${provider}`, async () => {
+    answer = { status: 200, text: 'What the model saw\n' }
+    const page = await read(provider, { AI_MODEL: 'sharp-eyes' })
+    assert.deepEqual(
+      [page.status, page.method, page.model, page.text],
+      ['read', 'vision', `${provider}/sharp-eyes`, 'What the model saw'],
+    )
+    assert.equal(asked.length, 1)
+    const [{ path, authorization, body }] = asked as [Asked]
+    assert.deepEqual(
+      [path, authorization, body.model],
+      ['/v1/chat/completions', `Bearer key of ${provider}`, 'sharp-eyes'],
+    )
+    const picture = body.messages[0]!.content.find(({ type }) => type === 'image_url')!.image_url!.url
+    const png = Buffer.from(picture.replace('data:image/png;base64,', ''), 'base64')
+    assert.deepEqual(png, Buffer.from(page.image!.png!))
+  })
+}
+
+test('whatever goes wrong with the model, tesseract reads the page', async () => {
+  for (const wrong of [
+    { status: 401, text: null },
+    { status: 200, text: null },
+    { status: 200, text: ' ' },
+  ]) {
+    answer = wrong
+    const page = await read()
+    assert.deepEqual(
+      [page.status, page.model, page.text.replace(/\n+/g, '\n')],
+      ['read', 'tesseract/eng', words],
+    )
+  }
+  answer = 'silence'
+  const late = await read('openai', { AI_TIMEOUT_SECONDS: '1' })
+  assert.deepEqual([late.model, late.text.replace(/\n+/g, '\n')], ['tesseract/eng', words])
+})
+
+test('a provider needs its key', () => {
+  assert.throws(() => parse({ VISION_PROVIDER: 'groq' }), /VISION_PROVIDER: needs GROQ_API_KEY/)
+})

@@ -1,0 +1,47 @@
+/** Models of AI providers through their OpenAI-compatible endpoints. The only importer of `openai`. */
+import type { AiModel } from '../../tasks/settings.ts'
+
+/** What a model made of a request. */
+export interface Answered {
+  readonly text: string
+  /** The model as a row shows it, e.g. `openai/gpt-4o-mini`. */
+  readonly model: string
+}
+
+const TRANSCRIBE =
+  'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
+  'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
+
+/** Has a model read the words in a picture. Throws what the client throws: the provider refused, failed or took too long. */
+export async function transcribe(
+  model: AiModel,
+  png: Uint8Array,
+  options: { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number },
+): Promise<Answered> {
+  const client = await clientOf(model, options.timeoutMs)
+  const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
+  const completion = await client.chat.completions.create(
+    {
+      model: model.name,
+      temperature: 0,
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: TRANSCRIBE },
+            { type: 'image_url', image_url: { url } },
+          ],
+        },
+      ],
+    },
+    { signal: options.signal ?? null },
+  )
+  const text = completion.choices[0]?.message.content ?? ''
+  return { text, model: `${model.provider}/${model.name}` }
+}
+
+async function clientOf({ apiKey, baseUrl }: AiModel, timeoutMs: number) {
+  const { default: OpenAI } = await import('openai')
+  // Its own retries would count against the time of the page: one, for a connection that broke.
+  return new OpenAI({ apiKey, baseURL: baseUrl, timeout: timeoutMs, maxRetries: 1 })
+}

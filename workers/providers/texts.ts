@@ -1,0 +1,46 @@
+/** Text as it is stored: from the bytes of text files, and cleaned of what PostgreSQL refuses and nobody searches for. */
+
+export const MOST_CHARACTERS = 2_000_000
+
+// Ligatures, and the forms in which Hebrew and Arabic letters are set: nobody types them who searches for a word.
+const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
+
+/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+export function tidy(text: string): { text: string; detail: string | null } {
+  const tooLong = text.length > MOST_CHARACTERS
+  const head = text.slice(0, MOST_CHARACTERS).replaceAll('\0', '')
+  const whole = head.isWellFormed() ? head : head.replace(/\p{Surrogate}/gu, '')
+  const kept = whole.replace(WRITTEN_FORMS, (form) => form.normalize('NFKC'))
+  const detail = tooLong ? `Only the first ${MOST_CHARACTERS} characters were kept` : null
+  return { text: kept, detail }
+}
+
+/** Words, and not only the private, unassigned or replacement characters of a font without a mapping. */
+export function hasWords(text: string): boolean {
+  const sample = text.trimStart().slice(0, 2000)
+  const all = sample.match(/\S/gu)?.length ?? 0
+  const good = sample.match(/[\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Sc}\p{Sk}]/gu)?.length ?? 0
+  return good > all / 2
+}
+
+/** UTF-8, UTF-16 by its byte order mark, else windows-1252; every kind of line end becomes a line feed. */
+export function decodeText(bytes: Uint8Array): string {
+  // No coding needs more than four bytes a character; the rest would be cut off anyhow.
+  const head = bytes.subarray(0, 4 * (MOST_CHARACTERS + 2))
+  const text = decode(head, encodingOf(head)) ?? decode(head, 'windows-1252') ?? ''
+  return text.replace(/\r\n?/g, '\n')
+}
+
+function encodingOf(bytes: Uint8Array): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
+  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8'
+}
+
+function decode(bytes: Uint8Array, encoding: string): string | null {
+  try {
+    // As a stream: a character cut in half at the end is no error.
+    return new TextDecoder(encoding, { fatal: encoding === 'utf-8' }).decode(bytes, { stream: true })
+  } catch {
+    return null
+  }
+}
