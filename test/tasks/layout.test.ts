@@ -16,6 +16,7 @@ const piece = (text: string, start: number, base: number, more: Partial<Piece> =
   ...more,
 })
 
+const FONT = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>'
 const left = sentences(8).map((line) => line.slice(0, 40).trimEnd())
 const right = sentences(8, 50).map((line) => line.slice(0, 40).trimEnd())
 
@@ -86,4 +87,21 @@ test('lines that run upwards, downwards and askew are lines', async () => {
     assert.equal(text, 'The first of three lines\nthe second one\nand the third', `turned by ${degrees}`)
     await reader.close()
   }
+})
+
+test('what is filled into a form is text of the page', async () => {
+  const pdf = rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R] >> >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Annots [5 0 R] /Resources << ${FONT} >> >>`,
+    stream('BT /F1 12 Tf 20 150 Td (Name:) Tj ET'),
+    '<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ada) /F 4 /Rect [80 140 300 165] /AP << /N 6 0 R >> >>',
+    stream(
+      'BT /F1 12 Tf 2 10 Td (Ada of the harbour) Tj ET',
+      `/Type /XObject /Subtype /Form /BBox [0 0 220 25] /Resources << ${FONT} >>`,
+    ),
+  ])
+  const reader = await openPages(pdf, 'application/pdf', { vision: 'none' })
+  assert.match((await reader.read(1)).text, /^Name:\s+Ada of the harbour$/)
+  await reader.close()
 })

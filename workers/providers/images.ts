@@ -57,11 +57,22 @@ export function release(canvas: Canvas): void {
   canvas.height = 0
 }
 
+// Of one page that is being drawn: 400 MB of RGBA. Groups, masks and patterns have a canvas each, one in the other.
+const PAGE_PIXELS = 100_000_000
+let drawnPixels = 0
+
+/** Begins to count the pixels of another page: of the last one pdfjs may have kept some. */
+export function beginDrawing(): void {
+  drawnPixels = 0
+}
+
 /** The class pdfjs makes its canvases with (its `CanvasFactory` option), kept to the limits of this file. */
 export async function canvasFactory() {
   const { createCanvas } = await library()
   return class {
     create(width: number, height: number) {
+      drawnPixels += Math.ceil(width) * Math.ceil(height)
+      if (drawnPixels > PAGE_PIXELS) throw new Unreadable('The page is too large to be drawn')
       const canvas = newCanvas(createCanvas, Math.ceil(width), Math.ceil(height))
       return { canvas, context: canvas.getContext('2d') }
     }
@@ -71,7 +82,10 @@ export async function canvasFactory() {
       made.canvas.height = height
     }
     destroy(made: { canvas: Canvas | null; context: unknown }) {
-      if (made.canvas) release(made.canvas)
+      if (made.canvas) {
+        drawnPixels -= made.canvas.width * made.canvas.height
+        release(made.canvas)
+      }
       made.canvas = null
       made.context = null
     }

@@ -125,7 +125,10 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     await (await opened?.catch(() => null))?.close()
   }
   const readPage: ReadPage = async (pageNumber) =>
-    readLayer(layers, pageNumber) ?? (await onPage(looks, pageNumber, (page) => readPdfPage(page, options)))
+    readLayer(layers, pageNumber, false) ??
+    (await onPage(looks, pageNumber, (page) =>
+      readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
+    ))
   const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
   return pageReader(layers?.pageCount ?? (await looks()).pageCount, options, readPage, close, draw)
 }
@@ -143,12 +146,12 @@ async function onPage<T>(
   }
 }
 
-/** What PDFium makes of a page; null when pdfjs has to look at it. */
-function readLayer(layers: TextLayer | null, pageNumber: number): PageResult | null {
+/** What PDFium makes of a page; null when pdfjs has to look at it, which is better at lines that are `turned`. */
+function readLayer(layers: TextLayer | null, pageNumber: number, turned: boolean): PageResult | null {
   const page = layers?.page(pageNumber)
   if (!page) return null
   try {
-    const text = page.text(MOST_CHARACTERS)
+    const text = page.text(MOST_CHARACTERS, turned)
     return text !== null && hasWords(text) ? layer(text, undrawn(page.width, page.height)) : null
   } finally {
     page.close()
@@ -161,9 +164,16 @@ function undrawn(width: number, height: number): PageResult['image'] {
   return dpi === null ? null : { png: null, ...pixelsOf(width, height, dpi) }
 }
 
-async function readPdfPage(page: PdfPage, options: OpenOptions): Promise<PageResult> {
+async function readPdfPage(
+  page: PdfPage,
+  options: OpenOptions,
+  again: () => PageResult | null,
+): Promise<PageResult> {
   const text = await page.text(MOST_CHARACTERS)
   if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
+  // Turned forms: what is filled into them only PDFium knows.
+  const turned = again()
+  if (turned !== null) return turned
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   options.signal?.throwIfAborted()

@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import {
+  beginDrawing,
   CANVAS_PIXELS,
   CANVAS_SIDE,
   type Canvas,
@@ -185,6 +186,7 @@ function pageReader(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): P
     width,
     height,
     async draw(dpi) {
+      beginDrawing()
       const pixels = pixelsOf(width, height, dpi)
       const canvas = await whiteCanvas(pixels.width, pixels.height)
       try {

@@ -19,8 +19,11 @@ export interface TextPage {
   /** In points, turned as the page says. */
   readonly width: number
   readonly height: number
-  /** The text in lines and paragraphs, at most about `limit` characters; null when PDFium can't tell its letters. */
-  text(limit: number): string | null
+  /**
+   * The text in lines and paragraphs, at most about `limit` characters; null when PDFium can't tell its letters, or when
+   * much of it is turned and `turned` does not ask for that, too.
+   */
+  text(limit: number, turned: boolean): string | null
   close(): void
 }
 
@@ -40,6 +43,9 @@ interface Native {
   _FPDF_ClosePage(page: number): void
   /** Quarter turns with the clock. */
   _FPDFPage_GetRotation(page: number): number
+  _FPDFPage_GetAnnotCount(page: number): number
+  /** Makes annotations part of the page's content; 1 when it has done so. */
+  _FPDFPage_Flatten(page: number, usage: number): number
   _FPDFText_LoadPage(page: number): number
   _FPDFText_ClosePage(text: number): void
   _FPDFText_CountChars(text: number): number
@@ -91,17 +97,29 @@ async function start(): Promise<Native> {
 }
 
 function openPage(native: Native, document: number, index: number): TextPage | null {
-  const page = native._FPDF_LoadPage(document, index)
+  const page = loadPage(native, document, index)
   if (page === 0) return null
   return {
     width: native._FPDF_GetPageWidthF(page),
     height: native._FPDF_GetPageHeightF(page),
-    text: (limit) => textOf(native, page, limit),
+    text: (limit, turned) => textOf(native, page, limit, turned),
     close: () => native._FPDF_ClosePage(page),
   }
 }
 
-function textOf(native: Native, page: number, limit: number): string | null {
+const FLATTENED = 1
+const AS_SHOWN = 0
+
+/** What is filled into forms and written on top of a page is an annotation, and for PDFium no text of the page. */
+function loadPage(native: Native, document: number, index: number): number {
+  const page = native._FPDF_LoadPage(document, index)
+  if (page === 0 || native._FPDFPage_GetAnnotCount(page) < 1) return page
+  if (native._FPDFPage_Flatten(page, AS_SHOWN) !== FLATTENED) return page
+  native._FPDF_ClosePage(page)
+  return native._FPDF_LoadPage(document, index)
+}
+
+function textOf(native: Native, page: number, limit: number, turned: boolean): string | null {
   const text = native._FPDFText_LoadPage(page)
   if (text === 0) return null
   const places = native.wasmExports.malloc(32)
@@ -109,7 +127,7 @@ function textOf(native: Native, page: number, limit: number): string | null {
     const codes = new Int32Array(Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
     for (let i = 0; i < codes.length; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
-    if (isGuesswork(codes) || isTurned(native, text, places, codes, turn)) return null
+    if (isGuesswork(codes) || (!turned && isTurned(native, text, places, codes, turn))) return null
     return textFromPieces(piecesOf(codes, (from, to) => placeOf(native, text, places, from, to)))
   } finally {
     native.wasmExports.free(places)
