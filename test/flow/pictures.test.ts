@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { textPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+
+const { url, query } = await testDatabase()
+const edge = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '30' })
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+test('a picture is drawn for whoever asks first, once, and kept', async () => {
+  const worker = await startProcess('worker', url)
+  const { id } = (await (await client.upload(await textPdf(2), 'two.pdf')).json()) as { id: number }
+  await client.post(`/api/v1/documents/${id}/extract`)
+  const image = () => client.fetch(`/api/v1/documents/${id}/pages/1/image`)
+  const answers = await Promise.all([image(), image(), image()])
+  const bytes = await Promise.all(answers.map(async (answer) => Buffer.from(await answer.arrayBuffer())))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200],
+  )
+  assert.ok(bytes.every((each) => each.equals(bytes[0]!)))
+  const tag = answers[0]!.headers.get('etag')!
+  const again = await client.fetch(`/api/v1/documents/${id}/pages/1/image`, {
+    headers: { 'if-none-match': tag },
+  })
+  assert.equal(again.status, 304)
+  assert.equal((await query(`select 1 from job where name = 'documents.draw'`)).length, 1)
+  const rows = await query(
+    'select image is not null as drawn from document_page where document_id = $1 order by page_number',
+    [id],
+  )
+  assert.deepEqual(rows, [{ drawn: true }, { drawn: false }])
+  await worker.kill('SIGTERM')
+})
+
+test('a picture that is not drawn in time is asked for again later', async () => {
+  const hasty = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '0' })
+  const reader = new Client(hasty.ready.port!)
+  reader.token = client.token
+  const [page] = await query('select document_id from document_page where image is null')
+  const answer = await reader.fetch(`/api/v1/documents/${page!.document_id}/pages/2/image`)
+  assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
+  assert.deepEqual(await answer.json(), { detail: 'The image is still being drawn; try again shortly' })
+})
