@@ -59,7 +59,7 @@ export async function drawOnThread(
   try {
     await thread.ask({ kind: 'open', bytes: shared(bytes), mediaType, options: { vision: 'none' } }, LIMIT_MS)
     const { image } = await thread.ask({ kind: 'draw', page }, LIMIT_MS)
-    await thread.ask({ kind: 'close' }, LIMIT_MS)
+    await thread.ask({ kind: 'close', wholly: true }, LIMIT_MS)
     returnThread(thread)
     return image
   } catch (error) {
@@ -189,15 +189,18 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
       const busy = [...members].filter((thread) => !free.includes(thread))
       closed = true
       await Promise.all(busy.map((thread) => leave(thread)))
-      await Promise.all(free.splice(0).map(dismiss))
+      await Promise.all(free.splice(0).map((thread, n) => dismiss(thread, n > 0)))
     },
   }
 }
 
-/** Lets a thread forget its document, and keeps it for the next one. */
-async function dismiss(thread: PageThread): Promise<void> {
+/**
+ * Lets a thread forget its document, and keeps it for the next one. Only one of them keeps its vision engine, which
+ * holds 200 to 300 MB.
+ */
+async function dismiss(thread: PageThread, wholly: boolean): Promise<void> {
   try {
-    await thread.ask({ kind: 'close' }, LIMIT_MS)
+    await thread.ask({ kind: 'close', wholly }, LIMIT_MS)
     returnThread(thread)
   } catch {
     await thread.end()

@@ -4,7 +4,7 @@ import { parentPort } from 'node:worker_threads'
 import type { PageResult } from '../../tasks/context.ts'
 import type { PageImage } from './images.ts'
 import { Unreadable } from './images.ts'
-import { type LocalReader, type OpenOptions, openPages } from './pages.ts'
+import { closeVision, type LocalReader, type OpenOptions, openPages } from './pages.ts'
 import { textLayerBytes } from './pdfium.ts'
 
 /** What a thread is asked; every request has one answer, and the next one waits for it. */
@@ -16,7 +16,8 @@ export type Request =
       readonly options: Omit<OpenOptions, 'signal'>
     }
   | { readonly kind: 'read' | 'draw'; readonly page: number }
-  | { readonly kind: 'close' }
+  /** `wholly`: the vision engine ends, too. */
+  | { readonly kind: 'close'; readonly wholly: boolean }
 
 export type Answer =
   | { readonly kind: 'open'; readonly pageCount: number }
@@ -56,6 +57,7 @@ async function answer(request: Request): Promise<Answer> {
     case 'close':
       await reader?.close()
       reader = null
+      if (request.wholly) await closeVision()
       return { kind: 'close' }
   }
 }

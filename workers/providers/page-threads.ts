@@ -27,7 +27,7 @@ export class ThreadLost extends Error {
 
 // Bounds what a bad document can take of the JavaScript heap; PDFium and the vision engine have limits of their own.
 const HEAP_MB = 384
-const IDLE_MS = 60_000
+const IDLE_MS = 20_000
 
 const idle: PageThread[] = []
 let lastUse = 0
@@ -37,7 +37,7 @@ export function takeThread(): PageThread {
   return idle.pop() ?? startThread()
 }
 
-/** Gives a thread back that has closed its document; after a minute without work it ends. */
+/** Gives a thread back that has closed its document; after 20 s without work all that wait end. */
 export function returnThread(thread: PageThread): void {
   idle.push(thread)
   const use = ++lastUse
