@@ -1,4 +1,4 @@
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 import type { PasswordAnswer } from '../passwords.ts'
@@ -12,9 +12,9 @@ export interface PasswordWork {
 }
 
 // On Linux, 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. Who reads meanwhile does
-// not wait for its turn behind a hash, but takes the core from it. At 5 a hash still gets a quarter of a core that
+// not wait for its turn behind a hash, but takes the core from it. Five lower, a hash still gets a quarter of a core that
 // somebody else wants whole.
-if (process.platform === 'linux') setPriority(0, 5)
+if (process.platform === 'linux') setPriority(0, Math.min(getPriority(0) + 5, 19))
 
 const ARGON2ID = 2
 // 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
