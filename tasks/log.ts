@@ -19,6 +19,10 @@ const SECRETS = [
   'SECRET_KEY',
   'smtpUrl',
   '*.email.smtpUrl',
+  'apiKey',
+  '*.email.apiKey',
+  'authToken',
+  '*.telephony.authToken',
   'credentials',
   'blobs.s3.credentials',
 ]

@@ -1,4 +1,11 @@
 import { z } from 'zod'
+import {
+  commsShape,
+  type EmailSettings,
+  emailSettings,
+  type TelephonySettings,
+  telephonySettings,
+} from './comms/settings.ts'
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
 
 /**
@@ -39,16 +46,6 @@ const rate = (most: number, seconds: number) =>
     })
     .default({ most, seconds })
 
-const isSmtpUrl = (text: string): boolean => {
-  try {
-    const { hostname, username, password } = new URL(text)
-    // A lone % in a password is a mistake that is easily made.
-    decodeURIComponent(username + password)
-    return /^smtps?:\/\/\S+$/.test(text) && hostname !== ''
-  } catch {
-    return false
-  }
-}
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
@@ -151,12 +148,7 @@ const Environment = z.object({
   WORKER_MAX_TRIES: count(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
   REQUEST_WAIT_SECONDS: count(120, 0, 3600),
-  EMAIL_PROVIDER_API_KEY: z.string().min(1).optional(),
-  EMAIL_PROVIDER_FROM_EMAIL: z.email().optional(),
-  EMAIL_SMTP_URL: z
-    .string()
-    .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
-    .optional(),
+  ...commsShape,
   ...blobShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
@@ -214,8 +206,8 @@ export interface Settings {
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
-  /** Where mail goes: an SMTP server, .eml files in `DATA_DIR`, or nowhere. */
-  readonly email: { readonly smtpUrl: string | 'outbox:' | null; readonly from: string }
+  readonly email: EmailSettings
+  readonly telephony: TelephonySettings
   readonly blobs: BlobSettings
   readonly maxUploadBytes: number
   readonly maxJsonBytes: number
@@ -296,10 +288,8 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     workerMaxTries: env.WORKER_MAX_TRIES,
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
-    email: {
-      smtpUrl: smtpUrl(env, production),
-      from: env.EMAIL_PROVIDER_FROM_EMAIL ?? (production ? '' : `${env.PROJECT_NAME}@localhost`),
-    },
+    email: emailSettings(env, production),
+    telephony: telephonySettings(env),
     blobs: blobSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
@@ -307,14 +297,6 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     logLevel: env.LOG_LEVEL,
     checked: !production,
   })
-}
-
-/** By itself the provider's relay with the key as its password; in development, without a key, files. */
-function smtpUrl(env: z.output<typeof Environment>, production: boolean): string | null {
-  if (env.EMAIL_SMTP_URL !== undefined) return env.EMAIL_SMTP_URL
-  if (env.EMAIL_PROVIDER_API_KEY !== undefined)
-    return `smtps://resend:${encodeURIComponent(env.EMAIL_PROVIDER_API_KEY)}@smtp.resend.com:465`
-  return production ? null : 'outbox:'
 }
 
 function visionProvider(env: z.output<typeof Environment>): Settings['visionProvider'] {

@@ -57,7 +57,18 @@ test('an empty environment has the documented defaults', () => {
     workerMaxTries: 3,
     keepResultSeconds: 3600,
     requestWaitSeconds: 120,
-    email: { smtpUrl: 'outbox:', from: 'millrace@localhost' },
+    email: {
+      smtpUrl: 'outbox:',
+      from: 'millrace@localhost',
+      apiKey: null,
+      apiBaseUrl: 'https://api.resend.com',
+    },
+    telephony: {
+      accountSid: null,
+      authToken: null,
+      phoneNumber: null,
+      apiBaseUrl: 'https://api.twilio.com',
+    },
     blobs: { store: 'postgres', s3: null },
     maxUploadBytes: 100 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
@@ -131,8 +142,12 @@ test('mail goes where the settings say, else through the provider of the key, el
   const own = 'smtp://u:p@mail.example.com:2525'
   assert.equal(parse({ ...key, EMAIL_SMTP_URL: own }).email.smtpUrl, own)
   assert.equal(parse(key).email.smtpUrl, 'smtps://resend:a%2Fb%20c@smtp.resend.com:465')
-  assert.deepEqual(parse({ ...PRODUCTION, ...from }).email, { smtpUrl: null, from: 'mill@example.com' })
+  const { email } = parse({ ...PRODUCTION, ...from })
+  assert.deepEqual([email.smtpUrl, email.from, email.apiKey], [null, 'mill@example.com', null])
   assert.equal(parse({ ...PRODUCTION, EMAIL_SMTP_URL: 'outbox:' }).email.smtpUrl, 'outbox:')
+  const api = { EMAIL_PROVIDER_API_BASE_URL: 'http://localhost:9/api/', TELEPHONY_API_BASE_URL: 'http://x//' }
+  assert.equal(parse(api).email.apiBaseUrl, 'http://localhost:9/api')
+  assert.equal(parse(api).telephony.apiBaseUrl, 'http://x')
 })
 
 const S3 = { S3_ENDPOINT_URL: 'https://minio.example.com', S3_ACCESS_KEY: 'a', S3_SECRET_KEY: 'b' }
@@ -265,6 +280,10 @@ test('choices and forms are checked', () => {
     RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
     EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],
     EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill@example.com>', 'mill'],
+    EMAIL_PROVIDER_API_BASE_URL: ['api.example.com', 'ftp://x'],
+    TELEPHONY_ACCOUNT_SID: ['AC123', `SK${'0'.repeat(32)}`, `AC${'x'.repeat(32)}`],
+    TELEPHONY_PHONE_NUMBER: ['4155552671', '+0155552671', '+1 415 555 2671', 'Mill'],
+    TELEPHONY_API_BASE_URL: ['api.example.com', 'twilio'],
     VISION_PROVIDER: ['openai'],
     LOG_LEVEL: ['verbose'],
   }
