@@ -133,24 +133,25 @@ function finishEntry(job: Claimed, outcome: Outcome, limit: string): FinishEntry
     case 'done':
       return { id, attempt, outcome: 'done', result: outcome.result }
     case 'failed':
-      return failed(job, outcome.code, outcome.detail, outcome.retryable)
+      return failed(job, outcome)
     case 'crashed':
-      return failed(job, 'job.crashed', 'The thread that ran the job died', true)
+      return failed(job, { code: 'job.crashed', detail: 'The thread that ran the job died', retryable: true })
     case 'aborted':
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
-      return failed(job, 'job.timeout', limit, true)
+      return failed(job, { code: 'job.timeout', detail: limit, retryable: true })
   }
 }
 
-function failed(job: Claimed, code: string, detail: string, retryable: boolean): FinishEntry {
+function failed(job: Claimed, failure: Omit<Outcome & { kind: 'failed' }, 'kind'>): FinishEntry {
   const { id, attempt, tries } = job
+  const { code, detail, retryable, retryAfter = 0 } = failure
   // An outage is not the job's failure: a long job outlives any number of them.
   if (code === 'database.down') return { id, attempt, outcome: 'lost', code, detail, delay_ms: RETRY_BASE_MS }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
-  const delay_ms = Math.round(
-    Math.min(RETRY_BASE_MS * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2),
-  )
+  const backoff = Math.min(RETRY_BASE_MS * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
+  // Whoever asked for a pause is given it, but doesn't hold a job for ever.
+  const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, RETRY_MOST_MS)))
   return { id, attempt, outcome: 'retry', delay_ms }
 }

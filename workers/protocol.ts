@@ -21,7 +21,14 @@ export interface Trip {
 /** How an attempt ended, as its thread saw it. */
 export type Outcome =
   | { readonly kind: 'done'; readonly result: unknown }
-  | { readonly kind: 'failed'; readonly code: string; readonly detail: string; readonly retryable: boolean }
+  | {
+      readonly kind: 'failed'
+      readonly code: string
+      readonly detail: string
+      readonly retryable: boolean
+      /** Seconds before which trying again is of no use. */
+      readonly retryAfter?: number | undefined
+    }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
   /** The thread died, or was killed, with the job in it. */
   | { readonly kind: 'crashed' }

@@ -80,7 +80,8 @@ async function attemptOnce(job: ThreadJob, signal: AbortSignal): Promise<Outcome
 function failureOf(job: ThreadJob, error: unknown): Outcome {
   if (error instanceof Failure) {
     if (error.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
-    return { kind: 'failed', code: error.code, detail: error.detail, retryable: error.retryable }
+    const { code, detail, retryable, retryAfter } = error
+    return { kind: 'failed', code, detail, retryable, retryAfter }
   }
   logOf(job).error({ error: describe(error) }, 'A task failed')
   // A payload or result that is not the task's own shape stays so; anything else unknown may pass.
