@@ -117,6 +117,21 @@ describe('the executor', () => {
     )
   })
 
+  test('a failure that asks for a pause gets it, within reason', async () => {
+    const { start } = await open()
+    for (const [retryAfter, least, most] of [
+      [20, 19_000, 20_100],
+      [0.01, 500, 1300],
+      [1_000_000, 299_000, 300_100],
+    ] as const) {
+      const job = await start({ max_tries: 3 })
+      job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retryable: true, retryAfter })
+      await job.delivered
+      const wait = (await help.row(job.id)).run_at.getTime() - Date.now()
+      assert.ok(wait > least && wait < most, `${retryAfter} s: ${wait} ms`)
+    }
+  })
+
   test('what runs too long or says nothing for too long is cut short, and comes again', async () => {
     const { start } = await open()
     for (const name of ['test.short', 'test.stall']) {
