@@ -89,6 +89,33 @@ const table = {
     detail: 'The email provider could not be reached or failed: {reason}',
     retry: 'later',
   },
+  'email.sender_unverified': {
+    status: 400,
+    detail: 'The email provider does not send for {domain}: it is no verified domain of the account',
+  },
+  'domain.not_configured': {
+    status: 503,
+    detail: 'The REST API of the email provider is not configured. Set EMAIL_PROVIDER_API_KEY.',
+  },
+  'domain.refused': { status: 502, detail: 'The email provider refused the request: {reason}' },
+  'domain.failed': {
+    status: 502,
+    detail: 'The REST API of the email provider could not be reached or failed: {reason}',
+    retry: 'later',
+  },
+  'domain.missing': { status: 404, detail: 'The account of the email provider has no such domain' },
+  'telephony.not_configured': {
+    status: 503,
+    detail:
+      'Telephony is not configured. Set TELEPHONY_ACCOUNT_SID, TELEPHONY_AUTH_TOKEN and TELEPHONY_PHONE_NUMBER.',
+  },
+  'telephony.refused': { status: 502, detail: 'The telephony provider refused the request: {reason}' },
+  'telephony.failed': {
+    status: 502,
+    detail: 'The telephony provider could not be reached or failed: {reason}',
+    retry: 'later',
+  },
+  'send.missing': { status: 404, detail: 'Message not found' },
   'idempotency.running': {
     status: 409,
     detail: 'The first request with this Idempotency-Key is still running',

@@ -94,6 +94,33 @@ create table blob_chunk (
   constraint blob_chunk_blob_id_fkey FOREIGN KEY (blob_id) REFERENCES blob(id) ON DELETE CASCADE
 );
 
+create table comms_send (
+  id uuid not null,
+  channel text not null,
+  owner_id integer,
+  job_id uuid not null,
+  recipients text[] not null,
+  message jsonb,
+  status text not null default 'queued'::text,
+  requests integer not null default 0,
+  provider_id text,
+  provider_status text,
+  error_code text,
+  detail text,
+  created_at timestamp with time zone not null default now(),
+  requested_at timestamp with time zone,
+  settled_at timestamp with time zone,
+  constraint comms_send_pkey PRIMARY KEY (id),
+  constraint comms_send_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
+  constraint comms_send_channel_check CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'call'::text]))),
+  constraint comms_send_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
+  constraint comms_send_message_check CHECK (((status = 'sent'::text) OR (message IS NOT NULL))),
+  constraint comms_send_recipients_check CHECK ((cardinality(recipients) > 0)),
+  constraint comms_send_requested_check CHECK (((status <> ALL (ARRAY['sending'::text, 'sent'::text, 'unknown'::text])) OR (requested_at IS NOT NULL))),
+  constraint comms_send_settled_check CHECK (((status = ANY (ARRAY['sent'::text, 'failed'::text, 'unknown'::text])) = (settled_at IS NOT NULL))),
+  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text])))
+);
+
 create table document (
   id integer not null generated always as identity,
   owner_id integer,
@@ -350,6 +377,18 @@ CREATE INDEX audit_event_kind_idx ON public.audit_event USING btree (kind, id DE
 CREATE INDEX audit_event_organization_id_idx ON public.audit_event USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
+
+CREATE INDEX comms_send_created_at_idx ON public.comms_send USING btree (created_at);
+
+CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['queued'::text, 'sending'::text, 'failed'::text]));
+
+CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
+
+CREATE UNIQUE INDEX comms_send_provider_id_key ON public.comms_send USING btree (channel, provider_id) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel, (recipients[1]), requested_at) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX comms_send_unknown_idx ON public.comms_send USING btree (id) WHERE (status = 'unknown'::text);
 
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
 

@@ -1,0 +1,164 @@
+import { z } from 'zod'
+import { nothing, type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** The ledger of what is sent: see migration 000011 for its states. */
+
+export const CHANNELS = ['email', 'sms', 'call'] as const
+export type Channel = (typeof CHANNELS)[number]
+
+export const SEND_STATUSES = ['queued', 'sending', 'sent', 'failed', 'unknown'] as const
+
+export interface NewSend {
+  readonly id: string
+  readonly channel: Channel
+  readonly ownerId: number | null
+  readonly jobId: string
+  readonly recipients: readonly string[]
+  readonly message: object
+}
+
+export const insertSend = (send: NewSend): Query<unknown> =>
+  sql.type(nothing)`
+    insert into comms_send (id, channel, owner_id, job_id, recipients, message)
+    values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
+      ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb)`
+
+const Send = z.object({
+  id: z.string(),
+  recipients: z.array(z.string()),
+  message: z.unknown(),
+  status: z.enum(SEND_STATUSES),
+  provider_id: z.string().nullable(),
+  provider_status: z.string().nullable(),
+  detail: z.string().nullable(),
+  /** Milliseconds since the epoch, on the database's clock. */
+  created_ms: z.number(),
+  requested_ms: z.number().nullable(),
+})
+export type Send = z.output<typeof Send>
+
+const SEND = sql.fragment`id, recipients, message, status, provider_id, provider_status, detail,
+  extract(epoch from created_at)::float8 * 1000 as created_ms,
+  extract(epoch from requested_at)::float8 * 1000 as requested_ms`
+
+export const sendById = (id: string): Query<Send> =>
+  sql.type(Send)`select ${SEND} from comms_send where id = ${id}::uuid`
+
+/**
+ * Notes that a request is about to go out; no row when it must not: the send is settled, or an earlier request may
+ * have been taken and `repeatable` does not say that one more changes nothing.
+ */
+export const beginRequest = (id: string, repeatable: boolean): Query<Send> =>
+  sql.type(Send)`
+    update comms_send set status = 'sending', requests = requests + 1, requested_at = clock_timestamp(),
+      settled_at = null, error_code = null, detail = null
+    where id = ${id}::uuid and (status in ('queued', 'failed') or (status = 'sending' and ${repeatable}))
+    returning ${SEND}`
+
+/** What the provider has taken; also of a send that had been given up as unknown. No row when it was settled otherwise. */
+export const settleSent = (
+  id: string,
+  taken: { providerId: string | null; status: string; detail: string | null },
+): Query<Send> =>
+  sql.type(Send)`
+    update comms_send set status = 'sent', provider_id = ${taken.providerId}, provider_status = ${taken.status},
+      detail = ${taken.detail}, message = null, settled_at = now()
+    where id = ${id}::uuid and status in ('sending', 'unknown')
+      and not exists (select from comms_send other where other.channel = comms_send.channel
+        and other.provider_id = ${taken.providerId}::text and other.id <> comms_send.id)
+    returning ${SEND}`
+
+/** What was certainly not taken. */
+export const settleFailed = (id: string, code: string, detail: string): Query<unknown> =>
+  sql.type(nothing)`
+    update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
+    where id = ${id}::uuid and status in ('queued', 'sending', 'failed')`
+
+/** What may have been taken. */
+export const settleUnknown = (id: string, detail: string): Query<unknown> =>
+  sql.type(nothing)`
+    update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
+    where id = ${id}::uuid and status = 'sending'`
+
+/** The provider's ids that are the answers to other sends to a recipient, since a time in ms. */
+export const takenIds = (
+  channel: Channel,
+  recipient: string,
+  sinceMs: number,
+): Query<{ provider_id: string }> =>
+  sql.type(z.object({ provider_id: z.string() }))`
+    select provider_id from comms_send
+    where channel = ${channel} and recipients[1] = ${recipient} and provider_id is not null
+      and requested_at >= to_timestamp(${sinceMs / 1000}::float8)`
+
+const Unknown = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
+
+/** Sends of text messages and calls that are unknown since less than a day: providers may yet tell. */
+export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
+  sql.type(Unknown)`
+    select id, channel from comms_send
+    where status = 'unknown' and channel in ('sms', 'call') and requested_at > now() - interval '1 day'
+    order by id desc limit ${limit}`
+
+/**
+ * Settles what no job works on any more, because it was cancelled, given up or deleted: a request that was under way
+ * may have been taken, anything else was not.
+ */
+export const closeOrphans = (limit: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with orphan as (
+      select s.id, s.status from comms_send s
+      where s.status in ('queued', 'sending') and s.created_at < now() - interval '10 seconds'
+        and not exists (select from job where job.id = s.job_id and job.finished_at is null)
+      order by s.id limit ${limit} for update skip locked
+    ), closed as (
+      update comms_send s set settled_at = now(),
+        status = case orphan.status when 'sending' then 'unknown' else 'failed' end,
+        error_code = case orphan.status when 'sending' then null else 'job.cancelled' end,
+        detail = case orphan.status when 'sending' then 'The job ended while a request was under way'
+          else 'The job ended before a request went out' end
+      from orphan where s.id = orphan.id returning s.id
+    )
+    select count(*)::int as count from closed`
+
+export const deleteOldSends = (keepDays: number, batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with old as (
+      delete from comms_send where id in (
+        select id from comms_send where created_at < now() - make_interval(days => ${keepDays}::int)
+          and status not in ('queued', 'sending') order by created_at limit ${batch})
+      returning id
+    )
+    select count(*)::int as count from old`
+
+// Reads of the edge. `who` is the caller's account id; `everything` is true for admins.
+
+const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
+  'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
+  'job_id', s.job_id, 'created_at', iso(s.created_at), 'requested_at', iso(s.requested_at),
+  'settled_at', iso(s.settled_at))`
+
+const VISIBLE = '($2::boolean or s.owner_id = $1::int or s.owner_id is null)'
+
+/** The newest sends: $1 who, $2 everything, $3 channel or null, $4 status or null, $5 limit. */
+export const readSends: ReadStatement = {
+  name: 'comms_sends',
+  text: `
+    select coalesce(json_agg(j order by id desc), '[]')::text from (
+      select s.id, ${SEND_JSON} as j from comms_send s
+      where ${VISIBLE} and ($3::text is null or s.channel = $3) and ($4::text is null or s.status = $4)
+      order by s.id desc limit $5::int) sends`,
+}
+
+/** One send that the caller may see: $1 who, $2 everything, $3 id. */
+export const readSend: ReadStatement = {
+  name: 'comms_send',
+  text: `select ${SEND_JSON}::text from comms_send s where ${VISIBLE} and s.id = $3::uuid`,
+}
+
+/** How many sends nobody knows the end of. */
+export const readUnknownCount: ReadStatement = {
+  name: 'comms_unknown',
+  text: `select count(*)::text from comms_send where status = 'unknown'`,
+}
