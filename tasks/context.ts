@@ -1,4 +1,5 @@
 import type { Database, Queries } from '../sql/db.ts'
+import type { Comms } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { Settings } from './settings.ts'
 
@@ -54,6 +55,8 @@ export interface Providers {
    * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
    */
   sendEmail(message: EmailMessage, signal: AbortSignal): Promise<void>
+  /** What is sent on behalf of callers, once each. */
+  readonly comms: Comms
 }
 
 /** A mail on its way out. */
@@ -61,9 +64,16 @@ export interface EmailMessage {
   /** Unique and the same for every attempt: the Message-ID is made from it. */
   readonly id: string
   readonly to: readonly string[]
+  readonly cc?: readonly string[]
+  readonly bcc?: readonly string[]
+  readonly replyTo?: string
+  /** Default: the sender of the settings. */
+  readonly from?: string
   readonly subject: string
   readonly text?: string
   readonly html?: string
+  /** When it was written, in ms since the epoch; default now. */
+  readonly dateMs?: number
 }
 
 /** One page as it was read. */

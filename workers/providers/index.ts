@@ -1,5 +1,6 @@
 import type { Providers } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { createComms } from './comms.ts'
 import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
 
@@ -8,6 +9,7 @@ export function createProviders(settings: Settings, share: () => number = () => 
   const mailer = createMailer(settings)
   return {
     sendEmail: (message, signal) => mailer.send(message, signal),
+    comms: createComms(settings, mailer),
     openPages: (bytes, mediaType, signal) =>
       openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share }),
     drawPage: drawOnThread,

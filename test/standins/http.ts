@@ -1,0 +1,90 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+
+/** What the stand-ins of HTTP providers share: a server on a free port, and the ways in which it can fail. */
+
+/**
+ * What a stand-in does with a request: take it, refuse it with a status, or fail before or after it took it. `hang`
+ * never answers, `cut` closes the connection, `error` answers 500, `twice` answers two times, `garbage` answers what is
+ * no JSON.
+ */
+export type Mode =
+  | 'take'
+  | `${'hang' | 'cut' | 'error'} ${'before' | 'after'}`
+  | 'twice'
+  | 'garbage'
+  | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+
+export interface HttpStandIn {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+export interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+/** What a request leads to: run when it is taken. */
+export type Take = () => { readonly status: number; readonly body: unknown }
+
+/** Serves requests: `decide` says what to do with one, and how. */
+export async function httpStandIn(
+  decide: (asked: Asked) => { mode: Mode; take: Take },
+): Promise<HttpStandIn> {
+  const sockets = new Set<Socket>()
+  const server = createServer((request, response) => {
+    void readWhole(request).then(
+      (asked) => answer(request, response, decide(asked)),
+      () => response.destroy(),
+    )
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function readWhole(request: IncomingMessage): Promise<Asked> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  const { pathname, searchParams } = new URL(request.url!, 'http://stand-in')
+  return {
+    method: request.method!,
+    path: pathname,
+    query: searchParams,
+    headers: request.headers,
+    body: Buffer.concat(chunks).toString(),
+  }
+}
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { mode, take }: { mode: Mode; take: Take },
+): void {
+  const send = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
+  }
+  const taken = typeof mode === 'object' || mode.endsWith('before') ? null : take()
+  if (typeof mode === 'object') send(mode.status, mode.body ?? {}, mode.headers)
+  else if (mode.startsWith('cut')) request.socket.destroy()
+  else if (mode.startsWith('error')) send(500, { code: 20500, message: 'Internal Server Error', status: 500 })
+  else if (mode === 'garbage') send(taken!.status, '<html>')
+  else if (!mode.startsWith('hang')) send(taken!.status, taken!.body)
+  if (mode === 'twice') request.socket.write('HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}')
+}

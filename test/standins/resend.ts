@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
+
+/** A server that speaks as much of Resend's REST API as domains need. */
+export interface ResendStandIn extends HttpStandIn {
+  readonly domains: ResendDomain[]
+  /** Requests so far, as `METHOD /path`. */
+  readonly asked: string[]
+  mode: (asked: Asked) => Mode
+  /** Domains on one page of the list. */
+  pageSize: number
+}
+
+export interface ResendDomain {
+  readonly id: string
+  readonly name: string
+  status: string
+  readonly region: string
+  readonly created_at: string
+}
+
+export const KEY = 're_hunter2_key'
+
+export async function resendServer(): Promise<ResendStandIn> {
+  const domains: ResendDomain[] = []
+  const server = await httpStandIn((asked) => {
+    standIn.asked.push(`${asked.method} ${asked.path}`)
+    if (asked.headers.authorization !== `Bearer ${KEY}`)
+      return refusal(401, 'invalid_api_key', 'API key is invalid')
+    return { mode: standIn.mode(asked), take: () => answerOf(domains, standIn.pageSize, asked) }
+  })
+  const standIn: ResendStandIn = { ...server, domains, asked: [], mode: () => 'take', pageSize: 100 }
+  return standIn
+}
+
+/** How a key that may only send is refused. */
+export const SEND_ONLY: Mode = {
+  status: 401,
+  body: {
+    statusCode: 401,
+    message: 'This API key is restricted to only send emails',
+    name: 'restricted_api_key',
+  },
+}
+
+export const resendDomain = (name: string, status = 'verified'): ResendDomain => ({
+  id: randomUUID(),
+  name,
+  status,
+  region: 'us-east-1',
+  created_at: '2026-01-02T03:04:05.678Z',
+})
+
+function refusal(statusCode: number, name: string, message: string): { mode: Mode; take: Take } {
+  return {
+    mode: { status: statusCode, body: { statusCode, name, message } },
+    take: () => ({ status: statusCode, body: {} }),
+  }
+}
+
+function answerOf(
+  domains: ResendDomain[],
+  pageSize: number,
+  { method, path, query, body }: Asked,
+): ReturnType<Take> {
+  const [, , id, action] = path.split('/')
+  const found = domains.find((domain) => domain.id === id)
+  if (id === undefined && method === 'GET') return { status: 200, body: listOf(domains, pageSize, query) }
+  if (id === undefined && method === 'POST') return created(domains, JSON.parse(body) as { name: string })
+  if (found === undefined)
+    return { status: 404, body: { statusCode: 404, name: 'not_found', message: 'Domain not found' } }
+  if (action === 'verify') {
+    found.status = 'pending'
+    return { status: 200, body: { object: 'domain', id } }
+  }
+  return { status: 200, body: { object: 'domain', ...found, records: RECORDS } }
+}
+
+function listOf(domains: readonly ResendDomain[], pageSize: number, query: URLSearchParams): object {
+  const start = query.has('after') ? domains.findIndex(({ id }) => id === query.get('after')) + 1 : 0
+  const data = domains.slice(start, start + pageSize)
+  return { object: 'list', has_more: start + pageSize < domains.length, data }
+}
+
+function created(
+  domains: ResendDomain[],
+  { name, region }: { name: string; region?: string },
+): ReturnType<Take> {
+  if (domains.some((domain) => domain.name === name))
+    return {
+      status: 403,
+      body: {
+        statusCode: 403,
+        name: 'validation_error',
+        message: `The ${name} domain has been registered already.`,
+      },
+    }
+  const domain = { ...resendDomain(name, 'not_started'), ...(region === undefined ? {} : { region }) }
+  domains.push(domain)
+  return { status: 201, body: { ...domain, records: RECORDS, dns_provider: 'Unidentified' } }
+}
+
+const RECORDS = [
+  {
+    record: 'SPF',
+    name: 'send',
+    type: 'MX',
+    ttl: 'Auto',
+    status: 'not_started',
+    value: 'feedback-smtp.us-east-1.amazonses.com',
+    priority: 10,
+  },
+  { record: 'DKIM', name: 'resend._domainkey', type: 'TXT', ttl: 60, status: 'not_started', value: 'p=MIGf' },
+]

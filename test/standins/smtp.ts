@@ -1,0 +1,101 @@
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { SMTPServer, type SMTPServerSession } from 'smtp-server'
+
+/**
+ * What a mail server does with a message: take it, refuse it with a status at RCPT or after its content, or fail before
+ * or after it took it. `hang` never answers, `cut` closes the connection, `half` closes it amid the content, `twice`
+ * answers two times.
+ */
+export type MailMode =
+  | 'take'
+  | `${'hang' | 'cut'} ${'before' | 'after'}`
+  | 'half'
+  | 'twice'
+  | { readonly status: number; readonly at: 'rcpt' | 'data' }
+
+export interface MailStandIn {
+  readonly url: string
+  /** Message-IDs of what it took, in order. */
+  readonly taken: string[]
+  /** The same messages as they came. */
+  readonly raw: string[]
+  /** Messages whose recipients it was told, taken or not. */
+  requests: number
+  /** Recipients that it never takes anything for. */
+  readonly unknownRecipients: Set<string>
+  /** What is done with the next message; asked once per message, at its first recipient. */
+  mode: (recipient: string) => MailMode
+  stop(): Promise<void>
+}
+
+export async function mailServer(): Promise<MailStandIn> {
+  const sockets = new Set<Socket>()
+  const modes = new Map<string, MailMode>()
+  const socketOf = ({ remotePort }: SMTPServerSession): Socket | undefined =>
+    [...sockets].find((socket) => socket.remotePort === remotePort)
+  const server = new SMTPServer({
+    authOptional: true,
+    allowInsecureAuth: true,
+    disabledCommands: ['STARTTLS'],
+    disableReverseLookup: true,
+    closeTimeout: 50,
+    onMailFrom: (_address, session, done) => {
+      modes.delete(session.id)
+      done()
+    },
+    onRcptTo: ({ address }, session, done) => {
+      const mode = modes.get(session.id) ?? standIn.mode(address)
+      if (!modes.has(session.id)) standIn.requests++
+      modes.set(session.id, mode)
+      if (standIn.unknownRecipients.has(address)) done(reply(550))
+      else if (typeof mode === 'object' && mode.at === 'rcpt') done(reply(mode.status))
+      else done()
+    },
+    onData: (stream, session, done) => {
+      const mode = modes.get(session.id) ?? 'take'
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => {
+        chunks.push(chunk)
+        if (mode === 'half') socketOf(session)?.destroy()
+      })
+      stream.on('end', () => {
+        if (mode !== 'half') end(mode, Buffer.concat(chunks).toString(), done, socketOf(session))
+      })
+    },
+  })
+  const end = (mode: MailMode, raw: string, done: (error?: Error | null) => void, socket?: Socket): void => {
+    if (typeof mode !== 'object' && !mode.endsWith('before')) {
+      standIn.raw.push(raw)
+      standIn.taken.push(/^message-id: *(\S+)/im.exec(raw)?.[1] ?? '')
+    }
+    if (typeof mode === 'object') done(reply(mode.status))
+    else if (mode.startsWith('cut')) socket?.destroy()
+    else if (!mode.startsWith('hang')) done()
+    if (mode === 'twice') socket?.write('250 OK, once more\r\n')
+  }
+  server.on('error', () => {})
+  server.server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  const standIn: MailStandIn = {
+    url: `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`,
+    taken: [],
+    raw: [],
+    requests: 0,
+    unknownRecipients: new Set(),
+    mode: () => 'take',
+    stop: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+  return standIn
+}
+
+function reply(responseCode: number): Error {
+  return Object.assign(new Error('the words of the server'), { responseCode })
+}

@@ -1,0 +1,126 @@
+import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
+
+/** A server that speaks as much of Twilio's REST API as text messages and calls need. */
+export interface TwilioStandIn extends HttpStandIn {
+  /** What it took, in order. */
+  readonly taken: Taken[]
+  /** Requests that would send something, taken or not. */
+  requests: number
+  /** Look-ups. */
+  lists: number
+  /** What is done with the next request that sends something; the default takes it. */
+  mode: (asked: Asked) => Mode
+  /** What is done with look-ups. */
+  listMode: (asked: Asked) => Mode
+}
+
+export interface Taken {
+  readonly sid: string
+  readonly kind: 'Messages' | 'Calls'
+  readonly to: string
+  readonly from: string
+  /** The text of a message; the script's URL of a call. */
+  readonly content: string
+  readonly parameters: URLSearchParams
+  readonly at: number
+}
+
+export const ACCOUNT = `AC${'0123456789abcdef'.repeat(2)}`
+export const TOKEN = 'hunter2-token'
+export const SENDER = '+14155550100'
+
+/** Settings that lead to it. */
+export const twilioEnv = (url: string): Record<string, string> => ({
+  TELEPHONY_ACCOUNT_SID: ACCOUNT,
+  TELEPHONY_AUTH_TOKEN: TOKEN,
+  TELEPHONY_PHONE_NUMBER: SENDER,
+  TELEPHONY_API_BASE_URL: url,
+})
+
+export async function twilioServer(): Promise<TwilioStandIn> {
+  const taken: Taken[] = []
+  const server = await httpStandIn((asked) => {
+    const kind = /^\/2010-04-01\/Accounts\/(AC\w{32})\/(Messages|Calls)\.json$/.exec(asked.path)
+    const authorization = `Basic ${Buffer.from(`${ACCOUNT}:${TOKEN}`).toString('base64')}`
+    if (kind === null || kind[1] !== ACCOUNT) return refusal(404, 20404, 'Not found')
+    if (asked.headers.authorization !== authorization) return refusal(401, 20003, 'Authenticate')
+    const resource = kind[2] as Taken['kind']
+    if (asked.method === 'GET') {
+      standIn.lists++
+      return {
+        mode: standIn.listMode(asked),
+        take: () => ({ status: 200, body: list(taken, resource, asked) }),
+      }
+    }
+    standIn.requests++
+    return { mode: standIn.mode(asked), take: () => ({ status: 201, body: take(taken, resource, asked) }) }
+  })
+  const standIn: TwilioStandIn = {
+    ...server,
+    taken,
+    requests: 0,
+    lists: 0,
+    mode: () => 'take',
+    listMode: () => 'take',
+  }
+  return standIn
+}
+
+function refusal(status: number, code: number, message: string): { mode: Mode; take: Take } {
+  return {
+    mode: {
+      status,
+      body: { code, message, status, more_info: `https://www.twilio.com/docs/errors/${code}` },
+    },
+    take: () => ({ status, body: {} }),
+  }
+}
+
+function take(taken: Taken[], kind: Taken['kind'], { body }: Asked): object {
+  const parameters = new URLSearchParams(body)
+  const content = parameters.get(kind === 'Messages' ? 'Body' : 'Url') ?? ''
+  const prefix = kind === 'Messages' ? 'SM' : 'CA'
+  const one: Taken = {
+    sid: `${prefix}${String(taken.length + 1).padStart(32, '0')}`,
+    kind,
+    to: parameters.get('To')!,
+    from: parameters.get('From')!,
+    content,
+    parameters,
+    at: Date.now(),
+  }
+  taken.push(one)
+  return resourceOf(one)
+}
+
+function list(taken: readonly Taken[], kind: Taken['kind'], { query, path }: Asked): object {
+  const matches = taken.filter(
+    (one) =>
+      one.kind === kind &&
+      (!query.has('To') || one.to === query.get('To')) &&
+      (!query.has('From') || one.from === query.get('From')),
+  )
+  const size = Number(query.get('PageSize') ?? 50)
+  const page = { page: 0, page_size: size, start: 0, end: matches.length, uri: path, first_page_uri: path }
+  return {
+    ...page,
+    next_page_uri: null,
+    previous_page_uri: null,
+    [kind.toLowerCase()]: matches.reverse().slice(0, size).map(resourceOf),
+  }
+}
+
+function resourceOf({ sid, kind, to, from, content, at }: Taken): object {
+  const date = new Date(at).toUTCString().replace('GMT', '+0000')
+  const common = {
+    sid,
+    to,
+    from,
+    status: 'queued',
+    account_sid: ACCOUNT,
+    date_created: date,
+    date_updated: date,
+  }
+  if (kind === 'Calls') return { ...common, direction: 'outbound-api', uri: `/Calls/${sid}.json` }
+  return { ...common, body: content, date_sent: null, num_segments: '1', direction: 'outbound-api' }
+}

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { Failure } from '../../sql/errors.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createDomains } from '../../workers/providers/domains.ts'
+import type { Mode } from '../standins/http.ts'
+import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
+
+const LIMITS = { answerMs: 300, freshMs: 300_000, staleMs: 5000, silentMs: 30_000 }
+const servers: ResendStandIn[] = []
+after(async () => {
+  for (const server of servers) await server.stop()
+})
+const signal = new AbortController().signal
+
+async function account(env: Record<string, string> = {}) {
+  const server = await resendServer()
+  servers.push(server)
+  const settings = parse({
+    EMAIL_PROVIDER_API_KEY: KEY,
+    EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+    EMAIL_PROVIDER_API_BASE_URL: `${server.url}/`,
+    ...env,
+  })
+  return { server, ...createDomains(settings.email, LIMITS) }
+}
+
+async function failure(asking: Promise<unknown>): Promise<Failure> {
+  const error = await asking.then(
+    (value) => assert.fail(`It did not fail: ${inspect(value)}`),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof Failure, inspect(error))
+  assert.ok(!inspect(error, { depth: 10 }).includes(KEY))
+  return error
+}
+
+describe('the domains of an account', () => {
+  test('are listed, over all pages', async () => {
+    const { server, domains } = await account()
+    server.domains.push(
+      resendDomain('a.example'),
+      resendDomain('b.example', 'pending'),
+      resendDomain('c.example'),
+    )
+    server.pageSize = 2
+    const names = (await domains.list(signal)).map(({ name, status }) => [name, status])
+    assert.deepEqual(names, [
+      ['a.example', 'verified'],
+      ['b.example', 'pending'],
+      ['c.example', 'verified'],
+    ])
+    assert.equal(server.asked.length, 2)
+    const [first] = await domains.list(signal)
+    const { id, name, status, region, created_at } = server.domains[0]!
+    assert.deepEqual(first, { id, name, status, region, created_at })
+  })
+
+  test('grow by one that is added, once', async () => {
+    const { server, domains } = await account()
+    const added = await domains.add('mail.example', 'eu-west-1', signal)
+    assert.deepEqual([added.name, added.status, added.region], ['mail.example', 'not_started', 'eu-west-1'])
+    assert.deepEqual(added.records[0], {
+      purpose: 'SPF',
+      type: 'MX',
+      name: 'send',
+      value: 'feedback-smtp.us-east-1.amazonses.com',
+      ttl: 'Auto',
+      priority: 10,
+      status: 'not_started',
+    })
+    assert.deepEqual([added.records[1]!.ttl, added.records[1]!.priority], ['60', null])
+    const again = await domains.add('mail.example', undefined, signal)
+    assert.deepEqual([again.id, again.records.length, server.domains.length], [added.id, 2, 1])
+  })
+
+  test('are checked by their names', async () => {
+    const { server, domains } = await account()
+    server.domains.push(resendDomain('mail.example', 'failed'))
+    const checked = await domains.check('mail.example', signal)
+    assert.deepEqual([checked?.status, checked?.records.length], ['pending', 2])
+    assert.equal(await domains.check('other.example', signal), null)
+    assert.ok(server.asked.includes(`POST /domains/${server.domains[0]!.id}/verify`))
+  })
+
+  test('need a key', async () => {
+    const { domains } = createDomains(parse({}).email)
+    for (const asking of [
+      domains.list(signal),
+      domains.add('x.example', undefined, signal),
+      domains.check('x.example', signal),
+    ])
+      assert.equal((await failure(asking)).code, 'domain.not_configured')
+  })
+})
+
+describe('what the provider may say instead', () => {
+  const cases: readonly [string, Mode, string, boolean, RegExp][] = [
+    ['a key that may only send', SEND_ONLY, 'domain.refused', false, /may send only/],
+    ['a bad key', { status: 401, body: { name: 'missing_api_key' } }, 'domain.refused', false, /the key$/],
+    [
+      'a refusal',
+      { status: 403, body: { name: 'validation_error', message: `Upgrade\n${KEY} to add more` } },
+      'domain.refused',
+      false,
+      /: Upgrade \*\*\* to add more$/,
+    ],
+    ['no words', { status: 422, body: '<html>' }, 'domain.refused', false, /HTTP status 422$/],
+    [
+      'a redirect',
+      { status: 302, headers: { location: 'https://evil.example' } },
+      'domain.failed',
+      true,
+      /./,
+    ],
+    ['500', 'error before', 'domain.failed', true, /HTTP status 500$/],
+    ['a cut', 'cut before', 'domain.failed', true, /./],
+    ['a hang', 'hang before', 'domain.failed', true, /no answer in time$/],
+    ['garbage', 'garbage', 'domain.failed', true, /could not be read$/],
+  ]
+  for (const [name, mode, code, again, detail] of cases) {
+    test(name, async () => {
+      const { server, domains } = await account()
+      server.mode = () => mode
+      const error = await failure(domains.list(signal))
+      assert.deepEqual([error.code, error.retryable], [code, again])
+      assert.match(error.detail, detail)
+    })
+  }
+
+  test('429: nothing is asked before its time', async () => {
+    const { server, domains } = await account()
+    server.mode = () => ({ status: 429, headers: { 'retry-after': '3' } })
+    assert.equal((await failure(domains.list(signal))).retryAfter, 3)
+    assert.ok((await failure(domains.list(signal))).retryAfter! >= 2)
+    assert.equal(server.asked.length, 1)
+  })
+
+  test('nothing, five times: it is left alone', async () => {
+    const { server, domains } = await account()
+    server.mode = () => 'cut before'
+    for (let n = 0; n < 5; n++) await failure(domains.list(signal))
+    assert.match((await failure(domains.list(signal))).detail, /next request is made in 5 s$/)
+    assert.equal(server.asked.length, 5)
+  })
+
+  test('an abort is an abort', async () => {
+    const { server, domains } = await account()
+    server.mode = () => 'hang before'
+    await assert.rejects(domains.list(AbortSignal.abort('cancelled')), (error) => error === 'cancelled')
+  })
+})
+
+describe('a sender', () => {
+  test('must be of a verified domain, whatever the case, and not of one below it', async () => {
+    const { server, checkSender } = await account()
+    server.domains.push(resendDomain('Example.com'), resendDomain('new.example', 'pending'))
+    for (const good of ['a@example.com', 'A@EXAMPLE.COM', 'try@resend.dev']) await checkSender(good, signal)
+    for (const bad of ['a@new.example', 'a@mail.example.com', 'a@other.example']) {
+      const error = await failure(checkSender(bad, signal))
+      assert.deepEqual([error.code, error.status, error.retryable], ['email.sender_unverified', 400, false])
+      assert.match(error.detail, new RegExp(bad.slice(2)))
+    }
+    assert.equal(server.asked.length, 1, 'the list is kept')
+  })
+
+  test('is asked for once by many, and again when the domain may have been verified since', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+    const { server, checkSender } = await account()
+    server.domains.push(resendDomain('example.com', 'pending'))
+    const all = await Promise.allSettled(
+      Array.from({ length: 20 }, () => checkSender('a@example.com', signal)),
+    )
+    assert.ok(all.every(({ status }) => status === 'rejected'))
+    assert.equal(server.asked.length, 1)
+    server.domains[0]!.status = 'verified'
+    await failure(checkSender('a@example.com', signal))
+    t.mock.timers.tick(5001)
+    await checkSender('a@example.com', signal)
+    assert.equal(server.asked.length, 2)
+  })
+
+  for (const [name, mode] of [
+    ['of a key that may only send', SEND_ONLY],
+    ['while the list can not be had', 'error before'],
+    ['while the provider is silent', 'hang before'],
+  ] as const) {
+    test(`${name} is not checked, and not asked for again at once`, async () => {
+      const { server, checkSender } = await account()
+      server.mode = () => mode
+      await checkSender('a@anything.example', signal)
+      await checkSender('a@anything.example', signal)
+      assert.equal(server.asked.length, 1)
+    })
+  }
+
+  test('is nobody’s business where there is no key, or mail goes to files', async () => {
+    await createDomains(parse({}).email).checkSender('a@x.example', signal)
+    const { server, checkSender } = await account({ EMAIL_SMTP_URL: 'outbox:' })
+    await checkSender('a@x.example', signal)
+    assert.equal(server.asked.length, 0)
+  })
+
+  test('that is waited for ends with an abort', async () => {
+    const { server, checkSender } = await account()
+    server.mode = () => 'hang before'
+    const abort = new AbortController()
+    const checking = checkSender('a@x.example', abort.signal)
+    abort.abort('cancelled')
+    await assert.rejects(checking, (error) => error === 'cancelled')
+  })
+})

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import PostalMime, { type Email } from 'postal-mime'
+import { Failure } from '../../sql/errors.ts'
+import type { Request } from '../../tasks/comms/outside.ts'
+import type { EmailMessage } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createMailer, type Mailer } from '../../workers/providers/email.ts'
+import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
+import { until } from '../until.ts'
+
+/** What becomes of a mail that is handed over: taken, certainly not taken, or nobody knows. */
+
+const LIMITS = { connectMs: 300, silentMs: 300 }
+const servers: MailStandIn[] = []
+after(async () => {
+  for (const server of servers) await server.stop()
+})
+
+async function line(mode: MailMode = 'take'): Promise<{ server: MailStandIn; mailer: Mailer }> {
+  const server = await mailServer()
+  servers.push(server)
+  server.mode = () => mode
+  const env = { EMAIL_SMTP_URL: server.url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }
+  return { server, mailer: createMailer(parse(env), LIMITS) }
+}
+
+const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
+  id: randomUUID(),
+  to: ['reader@example.com'],
+  subject: 'A subject',
+  text: 'The text.\n',
+  ...more,
+})
+
+function request(signal = new AbortController().signal): Request & { begun: number } {
+  const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
+  return made
+}
+
+async function failure(mailer: Mailer, on: Request = request()): Promise<Failure> {
+  const error = await mailer.hand(message(), on).then(
+    (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof Failure, inspect(error))
+  return error
+}
+
+describe('a mail that is handed over', () => {
+  test('has copies, a reply address and another sender, and hides the blind ones', async () => {
+    const { server, mailer } = await line()
+    const seen: string[] = []
+    server.mode = (recipient) => {
+      seen.push(recipient)
+      return 'take'
+    }
+    const one = message({
+      to: ['a@example.com', 'b@example.com'],
+      cc: ['c@example.com'],
+      bcc: ['hidden@example.com'],
+      replyTo: 'answers@example.com',
+      from: 'other@mail.example.org',
+      html: '<p>The text.</p>',
+      dateMs: Date.parse('2026-01-02T03:04:05Z'),
+    })
+    const handed = await mailer.hand(one, request())
+    assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail: null })
+    const mail = await PostalMime.parse(server.raw[0]!)
+    const addresses = (list: Email['to']) => list?.map(({ address }) => address)
+    assert.deepEqual(addresses(mail.to), ['a@example.com', 'b@example.com'])
+    assert.deepEqual(addresses(mail.cc), ['c@example.com'])
+    assert.deepEqual(addresses(mail.replyTo), ['answers@example.com'])
+    assert.deepEqual([mail.from?.address, mail.date], ['other@mail.example.org', '2026-01-02T03:04:05.000Z'])
+    assert.equal(mail.messageId, `<${one.id}@mail.example.org>`)
+    assert.ok(!server.raw[0]!.includes('hidden@'))
+    assert.equal(server.requests, 1)
+  })
+
+  test('is the same to the last byte at each attempt', async () => {
+    const { server, mailer } = await line()
+    const one = message({ html: '<p>x</p>', dateMs: 1_767_323_045_000 })
+    for (let n = 0; n < 3; n++) await mailer.hand(one, request())
+    assert.equal(new Set(server.raw).size, 1)
+    assert.deepEqual([server.taken.length, new Set(server.taken).size], [3, 1])
+  })
+
+  test('for some of its recipients says for whom it was not taken', async () => {
+    const { server, mailer } = await line()
+    server.unknownRecipients.add('nobody@example.com')
+    const one = message({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
+    const handed = await mailer.hand(one, request())
+    const detail = 'The mail server has taken the message, but not for nobody@example.com'
+    assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail })
+  })
+
+  test('begins at the last moment, when all of it but its end is there', async () => {
+    const { server, mailer } = await line()
+    let seenAtBegin = -1
+    const on: Request = {
+      signal: new AbortController().signal,
+      begin: () => {
+        seenAtBegin = server.requests
+        assert.equal(server.taken.length, 0)
+        return Promise.resolve()
+      },
+    }
+    await mailer.hand(message({ text: 'x'.repeat(300_000) }), on)
+    assert.deepEqual([seenAtBegin, server.taken.length], [1, 1])
+  })
+
+  test('that must not begin is not taken, and the next one is', async () => {
+    const { server, mailer } = await line()
+    const refusal = new Error('superseded')
+    const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
+    await assert.rejects(mailer.hand(message(), on), (error) => error === refusal)
+    assert.equal((await mailer.hand(message(), request())).kind, 'taken')
+    assert.equal(server.taken.length, 1)
+  })
+})
+
+describe('a mail that was certainly not taken', () => {
+  for (const [mode, code] of [
+    [{ status: 550, at: 'rcpt' }, 'email.refused'],
+    [{ status: 554, at: 'data' }, 'email.refused'],
+    [{ status: 451, at: 'rcpt' }, 'email.failed'],
+    [{ status: 452, at: 'data' }, 'email.failed'],
+    [{ status: 421, at: 'data' }, 'email.failed'],
+  ] as const) {
+    test(`${JSON.stringify(mode)}: ${code}`, async () => {
+      const { server, mailer } = await line(mode)
+      const error = await failure(mailer)
+      assert.deepEqual([error.code, server.taken.length], [code, 0])
+      assert.doesNotMatch(error.detail, /words of the server|reader@/)
+    })
+  }
+
+  test('cut amid its content it is never taken, whatever of it was on its way', async () => {
+    const { server, mailer } = await line('half')
+    const one = message({ text: 'x'.repeat(500_000) })
+    const handed = await mailer.hand(one, request()).catch((error: Failure) => error)
+    if (handed instanceof Failure) assert.equal(handed.code, 'email.failed')
+    else assert.equal(handed.kind, 'unknown')
+    assert.equal(server.taken.length, 0)
+  })
+
+  test('without a server', async () => {
+    const { server, mailer } = await line()
+    await server.stop()
+    const on = request()
+    assert.equal((await failure(mailer, on)).code, 'email.failed')
+    assert.equal(on.begun, 0)
+  })
+})
+
+describe('a mail that may have been taken', () => {
+  for (const mode of ['cut after', 'cut before', 'hang after', 'hang before'] as const) {
+    test(`${mode} the server took it`, async () => {
+      const { server, mailer } = await line(mode)
+      const on = request()
+      const handed = await mailer.hand(message(), on)
+      assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
+      assert.deepEqual([on.begun, server.requests], [1, 1], 'nothing repeats it')
+      assert.equal(server.taken.length, mode.endsWith('after') ? 1 : 0)
+    })
+  }
+
+  test('an answer that comes twice is one, and spoils no other mail', async () => {
+    const { server, mailer } = await line('twice')
+    for (let n = 1; n <= 6; n++) {
+      const one = message()
+      const handed = await mailer.hand(one, request()).catch((error: Failure) => error)
+      const taken = server.taken.filter((id) => id.includes(one.id)).length
+      if (handed instanceof Failure) assert.deepEqual([handed.code, taken], ['email.failed', 0])
+      else assert.ok(handed.kind === 'unknown' || taken === 1, inspect(handed))
+    }
+    assert.equal(new Set(server.taken).size, server.taken.length)
+  })
+
+  test('an abort leaves it a moment once it is out, and none before', async () => {
+    const { server, mailer } = await line('hang after')
+    const abort = new AbortController()
+    const sending = mailer.hand(message(), request(abort.signal))
+    await until('it is there', () => server.taken.length === 1)
+    abort.abort('cancelled')
+    assert.equal((await sending).kind, 'unknown')
+    const aborted = request(AbortSignal.abort('stopping'))
+    await assert.rejects(mailer.hand(message(), aborted), (error) => error === 'stopping')
+    assert.equal(aborted.begun, 0)
+  })
+})
+
+describe('what is repeatable', () => {
+  const mailerOf = (env: Record<string, string>) => createMailer(parse(env), LIMITS)
+  test('Resend’s relay, which keeps keys, and files; no other server', () => {
+    const from = { EMAIL_PROVIDER_FROM_EMAIL: 'a@example.com' }
+    assert.equal(mailerOf({ ...from, EMAIL_PROVIDER_API_KEY: 're_x' }).repeatable, true)
+    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://smtp.resend.com:587' }).repeatable, true)
+    assert.equal(mailerOf({ EMAIL_SMTP_URL: 'outbox:' }).repeatable, true)
+    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://mail.example.com' }).repeatable, false)
+    assert.equal(mailerOf({ ...from, EMAIL_SMTP_URL: 'smtp://notresend.com' }).repeatable, false)
+  })
+
+  test('a server that does not answer is left alone after five failures', async () => {
+    const { server, mailer } = await line()
+    await server.stop()
+    for (let n = 0; n < 5; n++) assert.equal((await failure(mailer)).retryAfter, undefined)
+    const error = await failure(mailer)
+    assert.deepEqual([error.code, error.retryable, error.retryAfter], ['email.failed', true, 5])
+  })
+})

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { Failure } from '../../sql/errors.ts'
+import type { Handed, Request } from '../../tasks/comms/outside.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createTelephony, type Telephony } from '../../workers/providers/telephony.ts'
+import type { Mode } from '../standins/http.ts'
+import { ACCOUNT, SENDER, TOKEN, type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { until } from '../until.ts'
+
+const TO = '+491711234567'
+const LIMITS = { answerMs: 300, atOnce: 4 }
+
+const servers: TwilioStandIn[] = []
+after(async () => {
+  for (const server of servers) await server.stop()
+})
+
+async function line(mode: Mode = 'take', env: Record<string, string> = {}, limits = LIMITS) {
+  const server = await twilioServer()
+  servers.push(server)
+  server.mode = () => mode
+  const telephony = createTelephony(parse({ ...twilioEnv(server.url), ...env }).telephony, limits)
+  return { server, telephony }
+}
+
+function request(signal = new AbortController().signal): Request & { begun: number } {
+  const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
+  return made
+}
+
+const kinds = {
+  sms: (via: Telephony, to = TO, on: Request = request()) => via.sms({ to, body: 'Grüße' }, on),
+  call: (via: Telephony, to = TO, on: Request = request()) =>
+    via.call({ to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
+}
+
+/** How a request fails; nothing that a client or a log sees of it is secret. */
+async function failure(sending: Promise<Handed>): Promise<Failure> {
+  const error = await sending.then(
+    (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof Failure, inspect(error))
+  const basic = Buffer.from(`${ACCOUNT}:${TOKEN}`).toString('base64')
+  for (const secret of [TOKEN, basic]) assert.ok(!inspect(error, { depth: 10 }).includes(secret))
+  assert.ok(!error.detail.includes(ACCOUNT), error.detail)
+  return error
+}
+
+for (const [kind, send] of Object.entries(kinds)) {
+  describe(`${kind} through the SDK`, () => {
+    test('is taken, with what the provider was told', async () => {
+      const { server, telephony } = await line()
+      const on = request()
+      const handed = await send(telephony, TO, on)
+      const [one] = server.taken
+      assert.deepEqual(handed, { kind: 'taken', providerId: one!.sid, status: 'queued', detail: null })
+      assert.deepEqual([one!.to, one!.from, server.requests, on.begun], [TO, SENDER, 1, 1])
+      const told = Object.fromEntries(one!.parameters)
+      assert.deepEqual(
+        told,
+        kind === 'sms'
+          ? { To: TO, From: SENDER, Body: 'Grüße' }
+          : { To: TO, From: SENDER, Url: 'https://example.com/script', Timeout: '30' },
+      )
+    })
+
+    for (const [status, code, detail] of [
+      [400, 21211, 'the number is not valid (error 21211)'],
+      [400, 21610, 'the number has unsubscribed from the sender (error 21610)'],
+      [400, 99999, 'HTTP status 400 (error 99999)'],
+      [401, 20003, 'it does not accept the credentials (error 20003)'],
+      [403, 20404, 'it does not know the account or what was asked for (error 20404)'],
+    ] as const) {
+      test(`a refusal (${status}, ${code}) is final, and said in our words`, async () => {
+        const body = { code, message: `words with ${TOKEN} and ${ACCOUNT}`, status }
+        const { server, telephony } = await line({ status, body })
+        const error = await failure(send(telephony))
+        assert.deepEqual([error.code, error.retryable], ['telephony.refused', false])
+        assert.equal(error.detail, `The telephony provider refused the request: ${detail}`)
+        assert.equal(server.requests, 1)
+      })
+    }
+
+    test('wrong credentials are final', async () => {
+      const { telephony } = await line('take', { TELEPHONY_AUTH_TOKEN: 'another' })
+      const error = await failure(send(telephony))
+      assert.match(error.detail, /does not accept the credentials/)
+    })
+
+    test('429 is not taken, and is tried again no sooner than Retry-After says, by nobody', async () => {
+      const { server, telephony } = await line({ status: 429, headers: { 'retry-after': '7' } })
+      const error = await failure(send(telephony))
+      assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 7])
+      const on = request()
+      const another = await failure(send(telephony, '+491711234568', on))
+      assert.ok(another.retryAfter! >= 6 && another.retryAfter! <= 7)
+      assert.deepEqual([server.requests, on.begun], [1, 0])
+    })
+
+    for (const mode of ['error before', 'error after'] as const) {
+      test(`500 (${mode} it took the request) is unknown, but answered`, async () => {
+        const { server, telephony } = await line(mode)
+        const handed = await send(telephony)
+        assert.deepEqual(handed, { kind: 'unknown', reason: 'HTTP status 500', answered: true })
+        assert.equal(server.requests, 1, 'the SDK does not repeat it')
+      })
+    }
+
+    for (const mode of ['cut before', 'cut after', 'hang before', 'hang after', 'garbage'] as const) {
+      test(`${mode}: unknown`, async () => {
+        const { server, telephony } = await line(mode)
+        const handed = await send(telephony)
+        assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
+        assert.ok(handed.reason.length > 5)
+        assert.equal(server.requests, 1)
+      })
+    }
+
+    test('an answer that comes twice is one, or unknown where it spoils the first', async () => {
+      const { server, telephony } = await line('twice')
+      for (let n = 1; n <= 5; n++) {
+        const handed = await send(telephony)
+        assert.ok(handed.kind === 'taken' || !handed.answered, inspect(handed))
+        assert.equal(server.taken.length, n)
+      }
+    })
+
+    test('without a server nothing was sent', async () => {
+      const { server, telephony } = await line()
+      await server.stop()
+      const error = await failure(send(telephony))
+      assert.deepEqual([error.code, error.retryable], ['telephony.failed', true])
+      assert.match(error.detail, /ECONNREFUSED$/)
+    })
+
+    test('what must not begin is not sent', async () => {
+      const { server, telephony } = await line()
+      const refusal = new Error('superseded')
+      const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
+      await assert.rejects(send(telephony, TO, on), (error) => error === refusal)
+      const aborted = request(AbortSignal.abort('cancelled'))
+      await assert.rejects(send(telephony, TO, aborted), (error) => error === 'cancelled')
+      assert.deepEqual([server.requests, aborted.begun], [0, 0])
+    })
+
+    test('an abort leaves a request that is out a moment, and then it is unknown', async () => {
+      const { server, telephony } = await line('hang after', {}, { answerMs: 60_000, atOnce: 4 })
+      const abort = new AbortController()
+      const sending = send(telephony, TO, request(abort.signal))
+      await until('it was asked', () => server.requests === 1)
+      abort.abort('cancelled')
+      const handed = await sending
+      assert.equal(handed.kind === 'unknown' && handed.reason, 'the attempt was cut short')
+    })
+
+    test('without its settings it is not configured', async () => {
+      for (const name of ['TELEPHONY_ACCOUNT_SID', 'TELEPHONY_AUTH_TOKEN', 'TELEPHONY_PHONE_NUMBER']) {
+        const { telephony } = await line('take', { [name]: '' })
+        const error = await failure(send(telephony))
+        assert.equal(error.code, 'telephony.not_configured')
+        assert.match(error.detail, new RegExp(name))
+      }
+    })
+  })
+}
+
+describe('the provider’s list', () => {
+  const find = (via: Telephony, sinceMs: number, signal = new AbortController().signal) =>
+    via.findSms({ to: TO, body: 'Grüße' }, sinceMs, signal)
+
+  test('has what was taken since then with this text, oldest first', async () => {
+    const { server, telephony } = await line()
+    const startedAt = Date.now() - 1000
+    await kinds.sms(telephony)
+    await telephony.sms({ to: TO, body: 'another' }, request())
+    await kinds.sms(telephony, '+491711234568')
+    await kinds.sms(telephony)
+    await kinds.call(telephony)
+    const [first, , , second, call] = server.taken
+    assert.deepEqual(
+      (await find(telephony, startedAt)).map(({ providerId }) => providerId).sort(),
+      [first!.sid, second!.sid].sort(),
+    )
+    assert.deepEqual(await find(telephony, Date.now() + 60_000), [])
+    const message = { to: TO, scriptUrl: 'https://example.com/script' }
+    const calls = await telephony.findCall(message, startedAt, new AbortController().signal)
+    assert.deepEqual(calls, [{ providerId: call!.sid, status: 'queued' }])
+  })
+
+  test('is read over the prefix of a trial account', async () => {
+    const { server, telephony } = await line()
+    await telephony.sms({ to: TO, body: 'Sent from your Twilio trial account - Grüße ' }, request())
+    assert.equal((await find(telephony, Date.now() - 5000))[0]!.providerId, server.taken[0]!.sid)
+  })
+
+  for (const mode of ['error before', 'cut before', 'hang before', 'garbage', { status: 429 }] as const) {
+    test(`${typeof mode === 'string' ? mode : mode.status}: a failure`, async () => {
+      const { server, telephony } = await line()
+      server.listMode = () => mode
+      await assert.rejects(find(telephony, 0), (error) => error instanceof Failure || error instanceof Error)
+    })
+  }
+})
+
+describe('a provider that is down', () => {
+  test('is left alone after five failures, and then asked by one', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+    const { server, telephony } = await line('error before')
+    for (let n = 0; n < 5; n++) assert.equal((await kinds.sms(telephony)).kind, 'unknown')
+    const error = await failure(kinds.sms(telephony))
+    assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 5])
+    assert.equal(server.requests, 5)
+
+    t.mock.timers.tick(5001)
+    server.mode = () => 'take'
+    const [probe, others] = [kinds.sms(telephony), failure(kinds.call(telephony))]
+    assert.equal((await others).code, 'telephony.failed')
+    assert.equal((await probe).kind, 'taken')
+    assert.equal((await kinds.call(telephony)).kind, 'taken', 'and it is back')
+  })
+
+  test('so many requests are out at once, and the others have not begun', async () => {
+    const { server, telephony } = await line('hang after', {}, { answerMs: 60_000, atOnce: 2 })
+    const abort = new AbortController()
+    const requests = Array.from({ length: 5 }, () => request(abort.signal))
+    const sending = requests.map((on) => kinds.sms(telephony, TO, on))
+    await until('two are out', () => server.requests === 2)
+    assert.deepEqual(
+      requests.map(({ begun }) => begun),
+      [1, 1, 0, 0, 0],
+    )
+    abort.abort('stopping')
+    const ends = await Promise.allSettled(sending)
+    assert.deepEqual(
+      ends.map(({ status }) => status),
+      ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'rejected'],
+    )
+  })
+})

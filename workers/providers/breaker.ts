@@ -1,0 +1,85 @@
+import type { Failure } from '../../sql/errors.ts'
+
+/**
+ * Keeps requests from a provider that does not answer, or that asked for a pause: each would take its whole time limit
+ * to fail. One per provider and thread.
+ */
+export interface Breaker {
+  /** @throws the refusal, which says when to come back, while no request may be made. */
+  enter(): void
+  /** The provider has answered, whatever it said. */
+  succeeded(): void
+  /** It did not, or said that it had failed. */
+  failed(): void
+  /** It asked for no requests for so long. */
+  pause(seconds: number): void
+}
+
+export interface BreakerOptions {
+  /** Failures in a row that open it. */
+  readonly failures: number
+  /** How long it stays open the first time, in ms; twice as long each time after that. */
+  readonly openMs: number
+  readonly mostMs: number
+  readonly now: () => number
+}
+
+const DEFAULTS: BreakerOptions = { failures: 5, openMs: 5000, mostMs: 60_000, now: () => Date.now() }
+
+// Of a pause that a provider asks for: what is longer than this is a mistake.
+const LONGEST_PAUSE_SECONDS = 300
+
+/** Makes a closed one; `refuse` makes the failure, which is given the seconds to wait. */
+export function createBreaker(
+  refuse: (seconds: number) => Failure,
+  options: Partial<BreakerOptions> = {},
+): Breaker {
+  const { failures, openMs, mostMs, now } = { ...DEFAULTS, ...options }
+  let failed = 0
+  let closedAt = 0
+  let pausedUntil = 0
+  return {
+    enter: () => {
+      const wait = Math.max(closedAt, pausedUntil) - now()
+      if (wait > 0) throw refuse(Math.ceil(wait / 1000))
+      // One goes ahead and finds out; the others wait for what comes of it, or for its time to be over.
+      if (failed >= failures) closedAt = now() + openMs
+    },
+    succeeded: () => {
+      failed = 0
+      closedAt = 0
+    },
+    failed: () => {
+      failed++
+      if (failed >= failures) closedAt = now() + Math.min(openMs * 2 ** (failed - failures), mostMs)
+    },
+    pause: (seconds) => {
+      pausedUntil = Math.max(pausedUntil, now() + Math.min(seconds, LONGEST_PAUSE_SECONDS) * 1000)
+    },
+  }
+}
+
+/** Lets so many in at a time; the others wait in order. */
+export function createLanes(places: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = []
+  let free = places
+  return async (work) => {
+    if (free > 0) free--
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free++
+      else next()
+    }
+  }
+}
+
+/** Seconds of a Retry-After header: a number, or a date (RFC 9110, section 10.2.3); null when there is none. */
+export function retryAfterOf(header: unknown, now = Date.now()): number | null {
+  if (typeof header !== 'string' || header === '') return null
+  if (/^\d{1,9}$/.test(header)) return Number(header)
+  const at = Date.parse(header)
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000))
+}

@@ -1,0 +1,56 @@
+/** What came of waiting for an answer. */
+export type Waited<T> =
+  | { readonly kind: 'answer'; readonly value: T }
+  | { readonly kind: 'error'; readonly error: unknown }
+  | { readonly kind: 'late' }
+  | { readonly kind: 'aborted' }
+
+// What a request that is under way has left when it is to stop: below the 2 s after which its thread is killed.
+const GRACE_MS = 1000
+
+/**
+ * Waits for an answer for so long, and a moment only once the signal is aborted, or not even that while `isOut` says
+ * that nothing has gone out: who does not wait for the rest never knows what became of it. Never rejects.
+ */
+export async function waitFor<T>(
+  answer: Promise<T>,
+  limitMs: number,
+  signal: AbortSignal,
+  isOut: () => boolean = () => true,
+): Promise<Waited<T>> {
+  const done = new AbortController()
+  const after = (ms: number, kind: 'late' | 'aborted') =>
+    new Promise<Waited<T>>((resolve) => {
+      const timer = setTimeout(() => resolve({ kind }), ms)
+      done.signal.addEventListener('abort', () => clearTimeout(timer))
+    })
+  const aborted = new Promise<Waited<T>>((resolve) => {
+    const begin = (): void => void after(isOut() ? GRACE_MS : 0, 'aborted').then(resolve)
+    if (signal.aborted) begin()
+    else signal.addEventListener('abort', begin, { signal: done.signal, once: true })
+  })
+  const answered = answer.then(
+    (value): Waited<T> => ({ kind: 'answer', value }),
+    (error: unknown): Waited<T> => ({ kind: 'error', error }),
+  )
+  try {
+    return await Promise.race([answered, after(limitMs, 'late'), aborted])
+  } finally {
+    done.abort()
+  }
+}
+
+// Errors of Node that are there before a byte of a request has gone out: names, routes, connections, certificates.
+const BEFORE_SENDING =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_\w+)$/
+
+/** The code of a network error, and whether it proves that the request never went out. */
+export function networkError(error: unknown): { code: string; sent: boolean } {
+  for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
+    const { code } = e as { code?: unknown }
+    if (typeof code === 'string') return { code, sent: !BEFORE_SENDING.test(code) }
+    // Node tries every address of a host: all of them failed.
+    if (e instanceof AggregateError && e.errors.length > 0) return networkError(e.errors[0])
+  }
+  return { code: 'no answer', sent: true }
+}
