@@ -1,6 +1,11 @@
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { verification } from './accounts/verification.ts'
+import { call } from './comms/call.ts'
+import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
+import { email } from './comms/email.ts'
+import { settle } from './comms/settle.ts'
+import { sms } from './comms/sms.ts'
 import { collect } from './documents/collect.ts'
 import { draw } from './documents/draw.ts'
 import { extract } from './documents/extract.ts'
@@ -10,13 +15,20 @@ import type { AnyTask } from './task.ts'
 
 /** Every task, one line each. */
 export const tasks: readonly AnyTask[] = [
+  addDomain,
+  call,
+  checkDomain,
   collect,
   draw,
+  email,
   extract,
   housekeeping,
   invite,
+  listDomains,
   noop,
   passwordReset,
+  settle,
+  sms,
   verification,
 ] as unknown as readonly AnyTask[]
 

@@ -1,3 +1,4 @@
+import { settle } from './comms/settle.ts'
 import { collect } from './documents/collect.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import type { AnyTask } from './task.ts'
@@ -14,4 +15,5 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'housekeeping', match: '* * * * *', task: housekeeping as unknown as AnyTask },
   // Away from the full hour, at which everybody's begin.
   { identifier: 'collect', match: '17 * * * *', task: collect as unknown as AnyTask },
+  { identifier: 'comms-settle', match: '*/5 * * * *', task: settle as unknown as AnyTask },
 ]

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import { defineTask } from '../task.ts'
+import type { Domain as DomainShape } from './outside.ts'
+
+export const Domain = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  status: z.string(),
+  region: z.string().nullable(),
+  created_at: z.string().nullable(),
+})
+
+export const DomainWithRecords = Domain.extend({
+  records: z.array(
+    z.strictObject({
+      purpose: z.string().nullable(),
+      type: z.string(),
+      name: z.string(),
+      value: z.string(),
+      ttl: z.string().nullable(),
+      priority: z.int().nullable(),
+      status: z.string().nullable(),
+    }),
+  ),
+})
+
+const common = { queue: 'comms', pool: 'io', timeoutSeconds: 60 } as const
+
+/** Asks the email provider which domains the account has. */
+export const listDomains = defineTask({
+  ...common,
+  name: 'comms.domains',
+  payload: z.strictObject({}),
+  result: z.array(Domain),
+  run: async ({ providers, signal }) => (await providers.comms.domains.list(signal)).map(plain),
+})
+
+/** Adds a domain to the account. Once there, it is answered as it is, so trying again is safe. */
+export const addDomain = defineTask({
+  ...common,
+  name: 'comms.add-domain',
+  actor: ({ name }) => `domain:${name}`,
+  payload: z.strictObject({ name: z.string(), region: z.string().optional() }),
+  result: DomainWithRecords,
+  run: async ({ providers, signal }, { name, region }) => {
+    const { records, ...domain } = await providers.comms.domains.add(name, region, signal)
+    return { ...plain(domain), records: [...records] }
+  },
+})
+
+/** Has the provider look at a domain's DNS again. */
+export const checkDomain = defineTask({
+  ...common,
+  name: 'comms.check-domain',
+  actor: ({ name }) => `domain:${name}`,
+  payload: z.strictObject({ name: z.string() }),
+  result: DomainWithRecords,
+  run: async ({ providers, signal }, { name }) => {
+    const found = await providers.comms.domains.check(name, signal)
+    if (found === null) throw fail('domain.missing')
+    const { records, ...domain } = found
+    return { ...plain(domain), records: [...records] }
+  },
+})
+
+function plain({ id, name, status, region, created_at }: DomainShape) {
+  return { id, name, status, region, created_at }
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { type Channel, insertSend, type Send, sendById } from '../../sql/comms.ts'
+import { Failure, fail } from '../../sql/errors.ts'
+import type { Comms, Found, Handed, Request } from '../../tasks/comms/outside.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** A send with a provider whose every answer a test gives, and attempts at it. */
+
+/** What the provider does with a request: answers, or throws. `dies` stands for a worker that is killed meanwhile. */
+export type Does = Handed | Failure | 'dies' | 'dies before'
+
+export class Died extends Error {}
+
+export interface Bench {
+  readonly id: string
+  /** Requests that reached the provider. */
+  requests: number
+  /** Look-ups that reached it. */
+  looks: number
+  does: Does
+  /** What the provider's list has, or how it fails. */
+  list: readonly Found[] | Failure | ((look: number) => readonly Found[])
+  repeatable: boolean
+  /** Whether the attempt is no longer the running one. */
+  superseded: boolean
+  readonly abort: AbortController
+  readonly context: TaskContext
+  row(): Promise<Send & { requests: number; error_code: string | null }>
+}
+
+export const taken = (providerId: string | null = `SM${randomUUID().replaceAll('-', '')}`): Handed => ({
+  kind: 'taken',
+  providerId,
+  status: 'queued',
+  detail: null,
+})
+export const unknown = (answered = false): Handed => ({ kind: 'unknown', reason: 'no answer', answered })
+
+const MESSAGES = {
+  email: { to: ['a@example.com'], subject: 's', text: 't' },
+  sms: { to: '+14155552671', body: 'text' },
+  call: { to: '+14155552671', script_url: 'https://example.com/' },
+}
+
+export async function benchOf(
+  { db, query }: TestDatabase,
+  channel: Channel,
+  recipients: readonly string[] = channel === 'email' ? ['a@example.com'] : ['+14155552671'],
+): Promise<Bench> {
+  const id = randomUUID()
+  const message = channel === 'email' ? MESSAGES.email : { ...MESSAGES[channel], to: recipients[0] }
+  await db.run(insertSend({ id, channel, ownerId: null, jobId: randomUUID(), recipients, message }))
+  const hand = async (request: Request): Promise<Handed> => {
+    if (bench.does === 'dies before') throw new Died()
+    await request.begin()
+    bench.requests++
+    if (bench.does === 'dies') throw new Died()
+    if (bench.does instanceof Failure) throw bench.does
+    return bench.does
+  }
+  const find = async (): Promise<readonly Found[]> => {
+    bench.looks++
+    if (bench.list instanceof Failure) throw bench.list
+    return typeof bench.list === 'function' ? bench.list(bench.looks) : bench.list
+  }
+  const comms: Comms = {
+    get emailRepeatable() {
+      return bench.repeatable
+    },
+    email: (_message, request) => hand(request),
+    sms: (_message, request) => hand(request),
+    call: (_message, request) => hand(request),
+    findSms: find,
+    findCall: find,
+    looksMs: [0, 5, 10],
+    checkSender: () => Promise.resolve(),
+    domains: {} as never,
+  }
+  const abort = new AbortController()
+  const context = {
+    db,
+    settings: parse({}),
+    job: { id: randomUUID(), attempt: 1, ownerId: null, requestId: null },
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    signal: abort.signal,
+    progress: () => {},
+    providers: { comms },
+    fenced: (work: Parameters<TaskContext['fenced']>[0]) =>
+      bench.superseded ? Promise.reject(fail('job.superseded')) : db.transaction(work),
+  } as unknown as TaskContext
+  const bench: Bench = {
+    id,
+    requests: 0,
+    looks: 0,
+    does: taken(),
+    list: [],
+    repeatable: false,
+    superseded: false,
+    abort,
+    context,
+    row: async () => {
+      const [more] = await query('select requests, error_code from comms_send where id = $1', [id])
+      return { ...(await db.one(sendById(id))), ...(more as { requests: number; error_code: string | null }) }
+    },
+  }
+  return bench
+}

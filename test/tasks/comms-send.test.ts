@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { Failure, fail } from '../../sql/errors.ts'
+import { call } from '../../tasks/comms/call.ts'
+import { email } from '../../tasks/comms/email.ts'
+import { sms } from '../../tasks/comms/sms.ts'
+import { testDatabase } from '../database.ts'
+import { type Bench, benchOf, Died, taken, unknown } from './comms-help.ts'
+
+/** One message is sent once, whatever becomes of the attempts to send it. */
+
+const database = await testDatabase()
+const TO = '+14155552671'
+let numbers = 0
+const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
+
+const CHANNELS = {
+  email: {
+    make: () => benchOf(database, 'email'),
+    run: ({ context, id }: Bench) => email.run(context, { send_id: id }),
+    failed: () => fail('email.failed', { reason: 'x' }),
+    refused: () => fail('email.refused', { reason: 'x' }),
+    looks: false,
+  },
+  sms: {
+    make: () => benchOf(database, 'sms', [newNumber()]),
+    run: ({ context, id }: Bench) => sms.run(context, { send_id: id, to: TO, segments: 2 }),
+    failed: () => fail('telephony.failed', { reason: 'x' }),
+    refused: () => fail('telephony.refused', { reason: 'x' }),
+    looks: true,
+  },
+  call: {
+    make: () => benchOf(database, 'call', [newNumber()]),
+    run: ({ context, id }: Bench) => call.run(context, { send_id: id, to: TO }),
+    failed: () => fail('telephony.failed', { reason: 'x' }),
+    refused: () => fail('telephony.refused', { reason: 'x' }),
+    looks: true,
+  },
+}
+
+for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANNELS)) {
+  const fails = async (one: Bench): Promise<unknown> =>
+    run(one).then(
+      (result) => assert.fail(`It did not fail: ${inspect(result)}`),
+      (error: unknown) => error,
+    )
+
+  describe(name, () => {
+    test('is sent once, and answered as often as it is asked', async () => {
+      const one = await make()
+      const first = await run(one)
+      assert.deepEqual([one.requests, (await one.row()).status], [1, 'sent'])
+      assert.deepEqual(await run(one), first)
+      assert.deepEqual([one.requests, (await one.row()).requests], [1, 1])
+      assert.equal((await one.row()).message, null, 'what was sent is not kept')
+    })
+
+    test('that was certainly not taken is tried again', async () => {
+      const one = await make()
+      one.does = failed()
+      assert.equal(await fails(one), one.does)
+      const row = await one.row()
+      assert.deepEqual([row.status, row.error_code], ['failed', (one.does as Failure).code])
+      one.does = taken()
+      await run(one)
+      assert.deepEqual(
+        [one.requests, (await one.row()).status, (await one.row()).error_code],
+        [2, 'sent', null],
+      )
+    })
+
+    test('that was refused says so in the ledger', async () => {
+      const one = await make()
+      one.does = refused()
+      assert.equal(await fails(one), one.does)
+      assert.deepEqual([(await one.row()).status, one.looks], ['failed', 0])
+    })
+
+    test('whose worker dies before a request goes out is sent by the next', async () => {
+      const one = await make()
+      one.does = 'dies before'
+      assert.ok((await fails(one)) instanceof Died)
+      assert.deepEqual([(await one.row()).status, (await one.row()).requests], ['queued', 0])
+      one.does = taken()
+      await run(one)
+      assert.equal(one.requests, 1)
+    })
+
+    test('whose worker dies with a request under way is not sent again', async () => {
+      const one = await make()
+      one.does = 'dies'
+      assert.ok((await fails(one)) instanceof Died)
+      assert.equal((await one.row()).status, 'sending')
+      one.does = taken()
+      const result = await run(one)
+      assert.deepEqual([one.requests, result.status], [1, 'unknown'])
+      assert.match(result.message, /unknown: .* not sent again/)
+      assert.equal((await one.row()).status, 'unknown')
+      assert.deepEqual(await run(one), result, 'and stays so')
+      assert.equal(one.requests, 1)
+      if ('sid' in result) assert.equal(result.sid, null)
+    })
+
+    test('that may have been taken is unknown, and not sent again', async () => {
+      const one = await make()
+      one.does = unknown()
+      assert.equal((await run(one)).status, 'unknown')
+      assert.deepEqual([one.requests, one.looks], [1, looks ? 3 : 0])
+      assert.notEqual((await one.row()).message, null, 'a look-up later needs it')
+    })
+
+    test('that another worker has taken over is not sent', async () => {
+      const one = await make()
+      one.superseded = true
+      const error = await fails(one)
+      assert.ok(error instanceof Failure && error.code === 'job.superseded')
+      assert.deepEqual([one.requests, (await one.row()).status], [0, 'queued'])
+    })
+
+    test('that is cancelled with a request under way is unknown; that is stopped is for the next attempt', async () => {
+      const cancelled = await make()
+      cancelled.does = unknown()
+      cancelled.abort.abort('cancelled')
+      assert.equal((await run(cancelled)).status, 'unknown')
+      const stopped = await make()
+      stopped.does = unknown()
+      stopped.abort.abort('stopping')
+      assert.equal(await fails(stopped), 'stopping')
+      assert.equal((await stopped.row()).status, 'sending')
+    })
+
+    test('that came to its end behind the back of an attempt is left as it is', async () => {
+      const one = await make()
+      one.does = unknown()
+      await run(one)
+      // The answer came after all, to an attempt that had been given up.
+      await database.query(
+        `update comms_send set status = 'sent', provider_id = null, provider_status = 'queued', message = null where id = $1`,
+        [one.id],
+      )
+      assert.notEqual((await run(one)).status, 'unknown')
+      assert.equal(one.requests, 1)
+    })
+  })
+
+  if (!looks) continue
+  const made = (providerId: string) => ({ providerId, status: 'delivered' })
+  describe(`${name}, looked up`, () => {
+    test('is found after a crash', async () => {
+      const one = await make()
+      one.does = 'dies'
+      await fails(one)
+      one.list = [made(`X${one.id}`)]
+      const result = await run(one)
+      assert.deepEqual([result.status, 'sid' in result && result.sid], ['delivered', `X${one.id}`])
+      assert.deepEqual([one.requests, one.looks, (await one.row()).status], [1, 1, 'sent'])
+    })
+
+    test('is found after a time-out, also late', async () => {
+      const one = await make()
+      one.does = unknown()
+      one.list = (look) => (look < 2 ? [] : [made(`X${one.id}`)])
+      assert.equal((await run(one)).status, 'delivered')
+      assert.equal(one.looks, 2)
+    })
+
+    test('is not what another send has been answered with', async () => {
+      const first = await make()
+      first.does = taken(`X${first.id}`)
+      await run(first)
+      const [{ recipients }] = (await database.query('select recipients from comms_send where id = $1', [
+        first.id,
+      ])) as [{ recipients: string[] }]
+      const second = await benchOf(database, name as 'sms' | 'call', recipients)
+      second.does = unknown()
+      second.list = [made(`X${first.id}`)]
+      assert.equal((await run(second)).status, 'unknown')
+      second.does = taken()
+      const third = await benchOf(database, name as 'sms' | 'call', recipients)
+      third.does = unknown()
+      third.list = [made(`X${first.id}`), made(`X${third.id}`), made('later')]
+      const result = await run(third)
+      assert.equal('sid' in result && result.sid, `X${third.id}`)
+    })
+
+    test('after an answered failure is sent again if the provider does not have it', async () => {
+      const one = await make()
+      one.does = unknown(true)
+      const error = await fails(one)
+      assert.ok(error instanceof Failure && error.code === 'telephony.failed' && error.retryable)
+      assert.deepEqual([one.looks, (await one.row()).status], [3, 'failed'])
+      one.does = taken()
+      await run(one)
+      assert.equal(one.requests, 2)
+    })
+
+    test('after an answered failure is sent if the provider does have it', async () => {
+      const one = await make()
+      one.does = unknown(true)
+      one.list = [made(`X${one.id}`)]
+      assert.equal((await run(one)).status, 'delivered')
+      assert.equal(one.requests, 1)
+    })
+
+    test('where the provider can not be asked is unknown', async () => {
+      const one = await make()
+      one.does = unknown()
+      one.list = fail('telephony.failed', { reason: 'x' })
+      assert.equal((await run(one)).status, 'unknown')
+      assert.deepEqual([one.requests, one.looks], [1, 3])
+    })
+  })
+}
+
+describe('a mail server that knows a mail again', () => {
+  const { make, run } = CHANNELS.email
+  const repeatable = async (): Promise<Bench> => Object.assign(await make(), { repeatable: true })
+
+  test('is given it again after a crash and after a time-out', async () => {
+    const one = await repeatable()
+    one.does = 'dies'
+    await assert.rejects(run(one), Died)
+    one.does = unknown()
+    await assert.rejects(run(one), (error) => error instanceof Failure && error.retryable)
+    assert.equal((await one.row()).status, 'sending')
+    one.does = taken(null)
+    assert.equal((await run(one)).status, 'sent')
+    assert.deepEqual([one.requests, (await one.row()).requests], [3, 3])
+  })
+
+  test('and does not answer any more leaves open what it took before', async () => {
+    const one = await repeatable()
+    one.does = unknown()
+    await assert.rejects(run(one), Failure)
+    one.does = fail('email.failed', { reason: 'ECONNREFUSED' })
+    await assert.rejects(run(one), Failure)
+    assert.equal((await one.row()).status, 'sending', 'not failed: the first request may have been taken')
+  })
+})

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { insertSend } from '../../sql/comms.ts'
+import { fail } from '../../sql/errors.ts'
+import { email } from '../../tasks/comms/email.ts'
+import { settle } from '../../tasks/comms/settle.ts'
+import { sms } from '../../tasks/comms/sms.ts'
+import { testDatabase } from '../database.ts'
+import { type Bench, benchOf, unknown } from './comms-help.ts'
+
+/** The ledger comes to tell the truth about what no job works on any more. */
+
+const database = await testDatabase()
+const { db, query } = database
+
+const run = (one: Bench) => settle.run(one.context, {})
+const statusOf = async (id: string) =>
+  (await query('select status, error_code, detail from comms_send where id = $1', [id]))[0]!
+
+async function unknownSms(to: string): Promise<Bench> {
+  const one = await benchOf(database, 'sms', [to])
+  one.does = unknown()
+  await sms.run(one.context, { send_id: one.id, to, segments: 1 })
+  return one
+}
+
+test('what was unknown is found at the provider later, and each message is the answer to one send', async () => {
+  const to = '+14155550001'
+  const [first, second] = [await unknownSms(to), await unknownSms(to)]
+  const found = { providerId: `SM${first.id}`, status: 'delivered' }
+  first.list = [found]
+  assert.equal((await run(first)).found, 1)
+  const rows = await query('select status, provider_id from comms_send where id = any($1) order by status', [
+    [first.id, second.id],
+  ])
+  assert.deepEqual(rows, [
+    { status: 'sent', provider_id: found.providerId },
+    { status: 'unknown', provider_id: null },
+  ])
+  assert.equal((await run(first)).found, 0)
+})
+
+test('what can not be asked, or is a mail, or is old, stays unknown', async () => {
+  await query(`delete from comms_send`)
+  const one = await unknownSms('+14155550002')
+  one.list = fail('telephony.failed', { reason: 'x' })
+  assert.equal((await run(one)).found, 0)
+  const mail = await benchOf(database, 'email')
+  mail.does = unknown()
+  await email.run(mail.context, { send_id: mail.id })
+  one.list = [{ providerId: 'SM1', status: 'sent' }]
+  await query(`update comms_send set requested_at = now() - interval '25 hours' where id = $1`, [one.id])
+  assert.equal((await run(one)).found, 0)
+  assert.equal((await statusOf(one.id)).status, 'unknown')
+})
+
+test('a send without a job that works on it is closed', async () => {
+  await query(`delete from comms_send`)
+  const job = async (status: string, age = '1 minute'): Promise<{ id: string; send: string }> => {
+    const [id, send] = [randomUUID(), randomUUID()]
+    const end = ['done', 'failed', 'cancelled'].includes(status) ? 'now()' : 'null'
+    await query(
+      `insert into job (id, name, queue, payload, status, max_tries, finished_at, lease_id, error_code)
+      values ($1, 'comms.sms', 'comms', '{}', $2, 3, ${end}, case when $2 = 'running' then $1::uuid end,
+        case when $2 = 'failed' then 'job.timeout' end)`,
+      [id, status],
+    )
+    const fields = {
+      id: send,
+      channel: 'sms',
+      ownerId: null,
+      jobId: id,
+      recipients: ['+1'],
+      message: {},
+    } as const
+    await db.run(insertSend(fields))
+    await query(`update comms_send set created_at = now() - $2::interval where id = $1`, [send, age])
+    return { id, send }
+  }
+  const begin = (send: string) =>
+    query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [send])
+  const [running, waiting, cancelled, timedOut, fresh, gone] = [
+    await job('running'),
+    await job('sent'),
+    await job('cancelled'),
+    await job('failed'),
+    await job('cancelled', '0 s'),
+    await job('sent'),
+  ]
+  await begin(running.send)
+  await begin(timedOut.send)
+  await query('delete from job where id = $1', [gone.id])
+  const one = await benchOf(database, 'sms')
+  assert.equal((await run(one)).closed, 3)
+  const untouched = [running.send, waiting.send, fresh.send].map(
+    async (send) => (await statusOf(send)).status,
+  )
+  assert.deepEqual(await Promise.all(untouched), ['sending', 'queued', 'queued'])
+  const detail = 'The job ended before a request went out'
+  for (const { send } of [cancelled, gone])
+    assert.deepEqual(await statusOf(send), { status: 'failed', error_code: 'job.cancelled', detail })
+  assert.deepEqual(await statusOf(timedOut.send), {
+    status: 'unknown',
+    error_code: null,
+    detail: 'The job ended while a request was under way',
+  })
+})
+
+test('what is older than 90 days goes, but for what is under way', async () => {
+  await query(`delete from comms_send`)
+  const one = await unknownSms('+14155550003')
+  const open = await benchOf(database, 'sms')
+  const young = await unknownSms('+14155550004')
+  await query(`update comms_send set created_at = now() - interval '91 days' where id = any($1)`, [
+    [one.id, open.id],
+  ])
+  await query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [open.id])
+  await query(
+    `insert into job (id, name, queue, payload, status, max_tries) select job_id, 'comms.sms', 'comms', '{}', 'sent', 3
+    from comms_send where id = $1`,
+    [open.id],
+  )
+  assert.equal((await run(one)).deleted, 1)
+  const left = await query('select id from comms_send')
+  assert.deepEqual(left.map(({ id }) => id).sort(), [open.id, young.id].sort())
+})
