@@ -85,16 +85,24 @@ function admit(
     throw fail('request.cross_site')
   if (auth === 'public') return authenticateAnyway(edge, request, route)
   const permit = (caller: Caller | null): Caller => {
+    const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
     if (caller === null) {
-      if (auth !== 'open' || !edge.settings.openAreas.has(area.name)) throw fail('auth.required')
+      if (!isOpen) throw fail('auth.required')
       return ANONYMOUS
     }
-    const refused = auth === 'admin' || auth === 'moderator' ? requireRole(caller, auth) : null
+    const role = isOpen ? null : roleOf(auth, edge)
+    const refused = role === null ? null : requireRole(caller, role)
     if (refused !== null) throw refused
     return caller
   }
   const caller = edge.accounts.authenticate(request)
   return caller instanceof Promise ? caller.then(permit) : permit(caller)
+}
+
+/** The role that a caller needs; null: any. */
+function roleOf(auth: Auth, edge: Edge): 'admin' | 'moderator' | null {
+  if (auth === 'operator') return edge.settings.authLevel === 'basic' ? null : 'admin'
+  return auth === 'admin' || auth === 'moderator' ? auth : null
 }
 
 /** Whether a page of another site could use a browser's cookies, or give it some: then it must not. */

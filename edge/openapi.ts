@@ -103,7 +103,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]
   if (auth !== 'public') codes.add('auth.required')
   if ((auth !== 'public' || route.signsIn) && route.method !== 'get') codes.add('request.cross_site')
   if (route.limit !== undefined) codes.add('request.limited')
-  if (auth === 'moderator' || auth === 'admin') codes.add('auth.forbidden')
+  if (auth === 'moderator' || auth === 'admin' || auth === 'operator') codes.add('auth.forbidden')
   if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
     codes.add('request.invalid')
   if (route.body !== undefined)
@@ -125,7 +125,9 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]
 function securityOf(auth: Auth, area: Area, settings: Settings): Json[] {
   if (auth === 'public' || settings.authLevel === 'none') return []
   const credentials: Json[] = [{ bearer: [] }, { session: [] }]
-  return auth === 'open' && settings.openAreas.has(area.name) ? [...credentials, {}] : credentials
+  return (auth === 'open' || auth === 'operator') && settings.openAreas.has(area.name)
+    ? [...credentials, {}]
+    : credentials
 }
 
 function bodyMediaType(route: AnyRoute): string {

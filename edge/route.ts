@@ -20,9 +20,10 @@ export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
 /**
  * Who may call: `public` anyone (the caller is there when they sent a valid credential), `user` any active account,
- * a role that role and those above it, `open` like `user` unless `OPEN_AREAS` or `AUTH_LEVEL=none` open the area.
+ * a role that role and those above it, `open` like `user` unless `OPEN_AREAS` or `AUTH_LEVEL=none` open the area,
+ * `operator` like `admin` under `AUTH_LEVEL=rbac` and like `user` under `basic` unless the area is open.
  */
-export type Auth = 'public' | 'user' | 'moderator' | 'admin' | 'open'
+export type Auth = 'public' | 'user' | 'moderator' | 'admin' | 'open' | 'operator'
 
 /** JSON that is already text, such as PostgreSQL built it, or a whole answer with its own status and headers. */
 export class Answer<T> {

@@ -1,5 +1,6 @@
 import type { Area } from '../route.ts'
 import { accounts } from './accounts.ts'
+import { comms } from './comms.ts'
 import { documents } from './documents.ts'
 import { jobs } from './jobs.ts'
 import { operations } from './operations.ts'
@@ -11,6 +12,7 @@ export const areas: readonly Area[] = [
   accounts,
   organizations,
   documents,
+  comms,
   jobs,
   pages,
   operations(() => areas),

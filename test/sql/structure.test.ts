@@ -26,6 +26,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'graphile-worker': ['workers/runner.ts', 'sql/migrate.ts'],
   'ipaddr.js': ['edge/limits.ts'],
   jose: ['edge/auth.ts'],
+  'libphonenumber-js': ['edge/phones.ts'],
   nodemailer: ['workers/providers/email.ts'],
   openai: ['workers/providers/*.ts'],
   'pdfjs-dist': ['workers/providers/*.ts'],
@@ -37,6 +38,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   slonik: ['sql/db.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
   'tesseract.js': ['workers/providers/*.ts'],
+  twilio: ['workers/providers/telephony.ts'],
   'uWebSockets.js': ['edge/server.ts'],
 }
 const SEVERAL = new Map([['graphile-worker', 2]])

@@ -1,0 +1,10 @@
+import { area } from '../route.ts'
+import { domainRoutes } from './comms/domains.ts'
+import { ledgerRoutes } from './comms/ledger.ts'
+import { sendRoutes } from './comms/sends.ts'
+
+export const comms = area('comms', '/api/v1/comms', { auth: 'operator' }, [
+  ...sendRoutes,
+  ...ledgerRoutes,
+  ...domainRoutes,
+])

@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { CHANNELS, readSend, readSends, readUnknownCount, SEND_STATUSES } from '../../../sql/comms.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid } from '../../../sql/ids.ts'
+import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { json, route } from '../../route.ts'
+import { count } from '../../schemas.ts'
+import { CommsStatus, Send } from './shapes.ts'
+
+/** What is configured, and what became of what was sent. */
+export const ledgerRoutes = [
+  route({
+    method: 'get',
+    path: '/status',
+    summary: 'What is configured, and how many sends nobody knows the end of',
+    description: 'The providers themselves are not asked.',
+    response: CommsStatus,
+    handle: async ({ edge }) => {
+      const unknown = await edge.reader.text(readUnknownCount, [])
+      return { ...configured(edge.settings), unknown_sends: Number(unknown) }
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/sends',
+    summary: 'What was sent on behalf of the caller, newest first; admins see all',
+    description: 'Kept for 90 days.',
+    query: z.object({
+      channel: z.enum(CHANNELS).optional(),
+      status: z.enum(SEND_STATUSES).optional(),
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+    }),
+    response: z.array(Send),
+    handle: async ({ query, caller, edge }) => {
+      const { channel = null, status = null, limit } = query
+      const values = [caller.ownerId, caller.role === 'admin', channel, status, limit]
+      return json((await edge.reader.text(readSends, values)) ?? '[]')
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/sends/:id',
+    summary: 'What became of one send',
+    params: z.object({ id: z.string() }),
+    response: Send,
+    errors: ['send.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const text = isUuid(params.id)
+        ? await edge.reader.text(readSend, [caller.ownerId, caller.role === 'admin', params.id])
+        : null
+      if (text === null) throw fail('send.missing')
+      return json(text)
+    },
+  }),
+]
+
+function configured({ email, telephony }: Settings): Omit<z.input<typeof CommsStatus>, 'unknown_sends'> {
+  const missing = { email: [...missingForEmail(email)], phone: [...missingForTelephony(telephony)] }
+  const phone = of('twilio', telephony.phoneNumber, missing.phone)
+  const domains = email.apiKey === null ? ['EMAIL_PROVIDER_API_KEY'] : []
+  return {
+    email: of(mailProvider(email.smtpUrl), email.from === '' ? null : email.from, missing.email),
+    sms: phone,
+    call: phone,
+    domains: of('resend', null, domains),
+  }
+}
+
+function of(provider: string, from: string | null, missing: string[]) {
+  const isConfigured = missing.length === 0
+  return { configured: isConfigured, provider: isConfigured ? provider : null, from, missing }
+}
+
+function mailProvider(smtpUrl: string | null): string {
+  if (smtpUrl === 'outbox:') return 'outbox'
+  return smtpUrl !== null && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname) ? 'resend' : 'smtp'
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { castOf } from './accounts-help.ts'
+import { startOutside, startSender } from './comms-help.ts'
+import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
+
+/** Who may send: each route at each level of authentication, with the area open and closed. */
+
+const outside = await startOutside()
+const closed = { ...outside.env, OPEN_AREAS: 'ai' }
+const open = { ...outside.env, OPEN_AREAS: 'comms' }
+const { api: rbac, url, query } = await edgeAndDatabase({ env: { ...closed, AUTH_LEVEL: 'rbac' } })
+await startSender(url, closed)
+const { admin, moderator, user } = await castOf(rbac)
+const levels = {
+  rbac,
+  basic: await startEdge(url, { env: { ...closed, AUTH_LEVEL: 'basic' } }),
+  none: await startEdge(url, { env: { ...closed, AUTH_LEVEL: 'none' } }),
+  'rbac, open': await startEdge(url, { env: { ...open, AUTH_LEVEL: 'rbac' } }),
+  'basic, open': await startEdge(url, { env: { ...open, AUTH_LEVEL: 'basic' } }),
+  'none, open': await startEdge(url, { env: { ...open, AUTH_LEVEL: 'none' } }),
+}
+type Who = 'nobody' | 'user' | 'moderator' | 'admin' | 'bad token'
+const tokens: Readonly<Record<Who, string | undefined>> = {
+  nobody: undefined,
+  user: user.token,
+  moderator: moderator.token,
+  admin: admin.token,
+  'bad token': 'nonsense',
+}
+
+let numbers = 0
+const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
+const routes: readonly [string, string, () => object | undefined][] = [
+  ['POST', '/email/send', () => ({ to: ['a@example.com'], subject: 's', text: 't' })],
+  ['POST', '/sms/send', () => ({ to: newNumber(), body: 't' })],
+  ['POST', '/call', () => ({ to: newNumber(), script_url: 'https://example.com/' })],
+  ['GET', '/status', () => undefined],
+  ['GET', '/sends', () => undefined],
+  ['GET', '/domains', () => undefined],
+  ['POST', '/domains', () => ({ name: 'added.example' })],
+  ['POST', '/domains/example.com/check', () => undefined],
+]
+
+function ask(
+  api: Api,
+  who: Who,
+  method: string,
+  path: string,
+  json?: object,
+  headers = {},
+): Promise<Answered> {
+  const token = tokens[who]
+  const body = json === undefined ? {} : { json }
+  return api.call(method, `/api/v1/comms${path}`, {
+    ...body,
+    headers,
+    ...(token === undefined ? {} : { token }),
+  })
+}
+
+const expected: Readonly<Record<keyof typeof levels, Readonly<Record<Who, number>>>> = {
+  rbac: { nobody: 401, user: 403, moderator: 403, admin: 200, 'bad token': 401 },
+  basic: { nobody: 401, user: 200, moderator: 200, admin: 200, 'bad token': 401 },
+  none: { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 200 },
+  'rbac, open': { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 },
+  'basic, open': { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 },
+  'none, open': { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 200 },
+}
+
+for (const [level, api] of Object.entries(levels)) {
+  describe(level, () => {
+    for (const [method, path, body] of routes) {
+      test(`${method} ${path}`, async () => {
+        for (const [who, status] of Object.entries(expected[level as keyof typeof levels]) as [
+          Who,
+          number,
+        ][]) {
+          const before = await query('select count(*)::int as n from job')
+          const answer = await ask(api, who, method, path, body())
+          assert.equal(answer.status, status, `${who}: ${answer.text}`)
+          if (status === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer')
+          if (status === 403) assert.deepEqual(answer.json, { detail: 'This needs the role admin' })
+          if (status !== 200) assert.deepEqual(await query('select count(*)::int as n from job'), before)
+        }
+      })
+    }
+  })
+}
+
+test('what is sent belongs to whom it was sent for', async () => {
+  const owners: readonly [keyof typeof levels, Who, number | null][] = [
+    ['basic', 'user', user.id],
+    ['rbac', 'admin', admin.id],
+    ['none', 'user', null],
+    ['rbac, open', 'nobody', null],
+    ['rbac, open', 'user', user.id],
+  ]
+  for (const [level, who, owner] of owners) {
+    const answer = await ask(levels[level], who, 'POST', '/email/send', routes[0]![2]())
+    const [row] = await query(
+      'select s.owner_id, j.owner_id as job_owner from comms_send s join job j on j.id = s.job_id where s.id = $1',
+      [answer.json.id],
+    )
+    assert.deepEqual(row, { owner_id: owner, job_owner: owner }, `${level}, ${who}`)
+  }
+})
+
+test('a page of another site can not send with the cookie of an admin', async () => {
+  for (const [method, path, body] of routes.filter(([method]) => method === 'POST')) {
+    const headers = { cookie: `millrace_session=${admin.token}`, origin: 'https://evil.example' }
+    assert.equal((await ask(rbac, 'nobody', method, path, body(), headers)).status, 403)
+  }
+})
+
+describe('without its settings', () => {
+  const cases: readonly [string, Record<string, string>, readonly string[], RegExp][] = [
+    ['telephony', { TELEPHONY_AUTH_TOKEN: '' }, ['/sms/send', '/call'], /TELEPHONY_AUTH_TOKEN/],
+    ['telephony', { TELEPHONY_ACCOUNT_SID: '' }, ['/sms/send', '/call'], /TELEPHONY_ACCOUNT_SID/],
+    ['telephony', { TELEPHONY_PHONE_NUMBER: '' }, ['/sms/send', '/call'], /TELEPHONY_PHONE_NUMBER/],
+    [
+      'domains',
+      { EMAIL_PROVIDER_API_KEY: '' },
+      ['/domains', '/domains/example.com/check'],
+      /EMAIL_PROVIDER_API_KEY/,
+    ],
+  ]
+  for (const [what, env, paths, name] of cases) {
+    test(`${what}: 503 that names ${name.source}, and no job`, async () => {
+      const api = await startEdge(url, { env: { ...open, ...env } })
+      const before = await query(
+        'select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends',
+      )
+      for (const path of paths) {
+        const body = routes.find((route) => route[0] === 'POST' && route[1] === path)![2]()
+        const answer = await ask(api, 'nobody', 'POST', path, body)
+        assert.deepEqual([answer.status, name.test(answer.json.detail)], [503, true], answer.text)
+      }
+      if (what === 'domains') assert.equal((await ask(api, 'nobody', 'GET', '/domains')).status, 503)
+      assert.deepEqual(
+        await query('select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends'),
+        before,
+      )
+    })
+  }
+
+  test('mail: 503 in production', async () => {
+    const env = { NODE_ENV: 'production', DATABASE_URL: url, OPEN_AREAS: 'comms' }
+    const api = await startEdge(url, { env })
+    const answer = await ask(api, 'nobody', 'POST', '/email/send', routes[0]![2]())
+    assert.equal(answer.status, 503)
+    assert.match(answer.json.detail, /EMAIL_PROVIDER_API_KEY.*EMAIL_SMTP_URL.*EMAIL_PROVIDER_FROM_EMAIL/)
+    assert.equal(
+      (await ask(api, 'nobody', 'POST', '/email/send', { to: [] })).status,
+      422,
+      'input comes first',
+    )
+  })
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { startOutside, startSender } from './comms-help.ts'
+import { type Answered, edgeAndDatabase } from './harness.ts'
+
+/** What all ways of sending have in common: through the edge, a worker, the real SDKs and servers that speak for the providers. */
+
+const outside = await startOutside()
+const { twilio, mail } = outside
+const env = { ...outside.env, OPEN_AREAS: 'comms,jobs' }
+const { api, url, query } = await edgeAndDatabase({ env })
+await startSender(url, env)
+
+let numbers = 0
+const newNumber = (): string => `+4917112${String(++numbers).padStart(5, '0')}`
+const post = (path: string, json: unknown, headers = {}): Promise<Answered> =>
+  api.post(`/api/v1/comms${path}`, { json, headers })
+const lastSend = async () =>
+  (await query('select * from comms_send order by created_at desc, id desc limit 1'))[0]!
+
+describe('any of them', () => {
+  const routes: Readonly<Record<string, () => object>> = {
+    '/email/send': () => ({ to: ['a@example.com'], subject: 's', text: 't' }),
+    '/sms/send': () => ({ to: newNumber(), body: 't' }),
+    '/call': () => ({ to: newNumber(), script_url: 'https://example.com/' }),
+  }
+  const sent = (): number => mail.taken.length + twilio.taken.length
+
+  for (const [path, body] of Object.entries(routes)) {
+    test(`${path} in the background answers 202, and the result is on the job`, async () => {
+      const answer = await post(`${path}?background=true`, body())
+      assert.equal(answer.status, 202)
+      const job = await until('the job ends', async () => {
+        const { json } = await api.get(answer.headers.location as string)
+        return json.status === 'done' && json
+      })
+      assert.match(job.result.status, /^(sent|queued)$/)
+      assert.equal((await lastSend()).job_id, answer.json.job_id)
+    })
+
+    test(`${path} under an Idempotency-Key is sent once`, async () => {
+      const [before, one] = [sent(), body()]
+      const headers = { 'idempotency-key': `key of ${path}` }
+      const first = await post(path, one, headers)
+      const second = await post(path, one, headers)
+      assert.deepEqual([second.status, second.json], [first.status, first.json])
+      assert.equal(sent(), before + 1)
+      const other = { ...body(), ...('subject' in one ? { subject: 'another' } : {}) }
+      const mismatch = await post(path, other, headers)
+      assert.deepEqual([mismatch.status, mismatch.json.errors[0].loc], [422, ['header', 'idempotency-key']])
+    })
+
+    test(`${path} takes JSON only`, async () => {
+      const form = await api.post(`/api/v1/comms${path}`, { form: { to: 'x' } })
+      assert.equal(form.status, 415)
+      const broken = await api.post(`/api/v1/comms${path}`, {
+        body: '{',
+        headers: { 'content-type': 'application/json' },
+      })
+      assert.equal(broken.status, 400)
+      assert.equal((await api.get(`/api/v1/comms${path}`)).status, 405)
+      assert.equal((await post(`${path}?background=perhaps`, body())).status, 422)
+    })
+  }
+})

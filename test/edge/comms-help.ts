@@ -1,0 +1,41 @@
+import { after } from 'node:test'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker } from '../../workers/worker.ts'
+import { KEY, type ResendStandIn, resendDomain, resendServer } from '../standins/resend.ts'
+import { type MailStandIn, mailServer } from '../standins/smtp.ts'
+import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { SECRET } from './harness.ts'
+
+/** The three providers, and a worker in this process that sends through them. */
+export interface Outside {
+  readonly twilio: TwilioStandIn
+  readonly resend: ResendStandIn
+  readonly mail: MailStandIn
+  /** The settings that lead to them. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** Starts the stand-ins; stopped after the file. `example.com` is a verified domain. */
+export async function startOutside(): Promise<Outside> {
+  const [twilio, resend, mail] = await Promise.all([twilioServer(), resendServer(), mailServer()])
+  resend.domains.push(resendDomain('example.com'), resendDomain('new.example', 'pending'))
+  after(() => Promise.all([twilio.stop(), resend.stop(), mail.stop()]))
+  const env = {
+    ...twilioEnv(twilio.url),
+    EMAIL_SMTP_URL: mail.url,
+    EMAIL_PROVIDER_API_KEY: KEY,
+    EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+    EMAIL_PROVIDER_API_BASE_URL: resend.url,
+  }
+  return { twilio, resend, mail, env }
+}
+
+const silent = await createLog('silent', 'worker')
+
+/** Starts a worker for sends on a database; stopped after the file. */
+export async function startSender(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'comms', ...env })
+  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
+  after(() => worker.stop())
+}
