@@ -14,6 +14,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   corpus: async () => (await import('./corpus.ts')).corpus,
   upload: async () => (await import('./upload.ts')).upload,
   auth: async () => (await import('./auth.ts')).auth,
+  sends: async () => (await import('./sends.ts')).sends,
 }
 
 const all = process.argv.slice(2)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** What the stand-ins of HTTP providers share: a server on a free port, and the ways in which it can fail. */
 
@@ -18,6 +19,8 @@ export type Mode =
 
 export interface HttpStandIn {
   readonly url: string
+  /** How long a request takes, in ms: half of it before it is taken, and half after that. */
+  pace: () => number
   stop(): Promise<void>
 }
 
@@ -39,7 +42,7 @@ export async function httpStandIn(
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     void readWhole(request).then(
-      (asked) => answer(request, response, decide(asked)),
+      (asked) => answer(request, response, standIn.pace() / 2, () => decide(asked)),
       () => response.destroy(),
     )
   })
@@ -49,13 +52,15 @@ export async function httpStandIn(
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return {
+  const standIn: HttpStandIn = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    pace: () => 0,
     stop: async () => {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
     },
   }
+  return standIn
 }
 
 async function readWhole(request: IncomingMessage): Promise<Asked> {
@@ -71,16 +76,20 @@ async function readWhole(request: IncomingMessage): Promise<Asked> {
   }
 }
 
-function answer(
+async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { mode, take }: { mode: Mode; take: Take },
-): void {
+  paceMs: number,
+  decide: () => { mode: Mode; take: Take },
+): Promise<void> {
+  if (paceMs > 0) await delay(paceMs)
+  const { mode, take } = decide()
   const send = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void => {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
   }
   const taken = typeof mode === 'object' || mode.endsWith('before') ? null : take()
+  if (paceMs > 0) await delay(paceMs)
   if (typeof mode === 'object') send(mode.status, mode.body ?? {}, mode.headers)
   else if (mode.startsWith('cut')) request.socket.destroy()
   else if (mode.startsWith('error')) send(500, { code: 20500, message: 'Internal Server Error', status: 500 })

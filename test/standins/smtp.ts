@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { SMTPServer, type SMTPServerSession } from 'smtp-server'
 
 /**
@@ -24,6 +25,8 @@ export interface MailStandIn {
   requests: number
   /** Recipients that it never takes anything for. */
   readonly unknownRecipients: Set<string>
+  /** How long a message takes, in ms: half of it before it is taken, and half after that. */
+  pace: () => number
   /** What is done with the next message; asked once per message, at its first recipient. */
   mode: (recipient: string) => MailMode
   stop(): Promise<void>
@@ -60,15 +63,23 @@ export async function mailServer(): Promise<MailStandIn> {
         if (mode === 'half') socketOf(session)?.destroy()
       })
       stream.on('end', () => {
-        if (mode !== 'half') end(mode, Buffer.concat(chunks).toString(), done, socketOf(session))
+        if (mode !== 'half') void end(mode, Buffer.concat(chunks).toString(), done, socketOf(session))
       })
     },
   })
-  const end = (mode: MailMode, raw: string, done: (error?: Error | null) => void, socket?: Socket): void => {
+  const end = async (
+    mode: MailMode,
+    raw: string,
+    done: (error?: Error | null) => void,
+    socket?: Socket,
+  ): Promise<void> => {
+    const paceMs = standIn.pace() / 2
+    if (paceMs > 0) await delay(paceMs)
     if (typeof mode !== 'object' && !mode.endsWith('before')) {
       standIn.raw.push(raw)
       standIn.taken.push(/^message-id: *(\S+)/im.exec(raw)?.[1] ?? '')
     }
+    if (paceMs > 0) await delay(paceMs)
     if (typeof mode === 'object') done(reply(mode.status))
     else if (mode.startsWith('cut')) socket?.destroy()
     else if (!mode.startsWith('hang')) done()
@@ -87,6 +98,7 @@ export async function mailServer(): Promise<MailStandIn> {
     raw: [],
     requests: 0,
     unknownRecipients: new Set(),
+    pace: () => 0,
     mode: () => 'take',
     stop: async () => {
       for (const socket of sockets) socket.destroy()

@@ -55,14 +55,13 @@ export async function twilioServer(): Promise<TwilioStandIn> {
     standIn.requests++
     return { mode: standIn.mode(asked), take: () => ({ status: 201, body: take(taken, resource, asked) }) }
   })
-  const standIn: TwilioStandIn = {
-    ...server,
+  const standIn: TwilioStandIn = Object.assign(server, {
     taken,
     requests: 0,
     lists: 0,
-    mode: () => 'take',
-    listMode: () => 'take',
-  }
+    mode: (): Mode => 'take',
+    listMode: (): Mode => 'take',
+  })
   return standIn
 }
 

@@ -7,7 +7,7 @@ import { createDomains } from '../../workers/providers/domains.ts'
 import type { Mode } from '../standins/http.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
 
-const LIMITS = { answerMs: 300, freshMs: 300_000, staleMs: 5000, silentMs: 30_000 }
+const LIMITS = { answerMs: 300, freshMs: 300_000, staleMs: 5000, silentMs: 30_000, patienceMs: 0 }
 const servers: ResendStandIn[] = []
 after(async () => {
   for (const server of servers) await server.stop()

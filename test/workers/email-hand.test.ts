@@ -13,7 +13,7 @@ import { until } from '../until.ts'
 
 /** What becomes of a mail that is handed over: taken, certainly not taken, or nobody knows. */
 
-const LIMITS = { connectMs: 300, silentMs: 300 }
+const LIMITS = { connectMs: 300, silentMs: 300, patienceMs: 0 }
 const servers: MailStandIn[] = []
 after(async () => {
   for (const server of servers) await server.stop()

@@ -10,7 +10,7 @@ import { ACCOUNT, SENDER, TOKEN, type TwilioStandIn, twilioEnv, twilioServer } f
 import { until } from '../until.ts'
 
 const TO = '+491711234567'
-const LIMITS = { answerMs: 300, atOnce: 4 }
+const LIMITS = { answerMs: 300, atOnce: 4, patienceMs: 0 }
 
 const servers: TwilioStandIn[] = []
 after(async () => {
@@ -147,7 +147,7 @@ for (const [kind, send] of Object.entries(kinds)) {
     })
 
     test('an abort leaves a request that is out a moment, and then it is unknown', async () => {
-      const { server, telephony } = await line('hang after', {}, { answerMs: 60_000, atOnce: 4 })
+      const { server, telephony } = await line('hang after', {}, { ...LIMITS, answerMs: 60_000 })
       const abort = new AbortController()
       const sending = send(telephony, TO, request(abort.signal))
       await until('it was asked', () => server.requests === 1)
@@ -222,8 +222,28 @@ describe('a provider that is down', () => {
     assert.equal((await kinds.call(telephony)).kind, 'taken', 'and it is back')
   })
 
+  test('a request waits for a short pause, and ends with its signal', async () => {
+    const { server, telephony } = await line(
+      { status: 429, headers: { 'retry-after': '1' } },
+      {},
+      {
+        ...LIMITS,
+        patienceMs: 5000,
+      },
+    )
+    await failure(kinds.sms(telephony))
+    server.mode = () => 'take'
+    const abort = new AbortController()
+    const on = request(abort.signal)
+    const [waiting, aborted] = [kinds.sms(telephony), kinds.call(telephony, TO, on)]
+    abort.abort('cancelled')
+    await assert.rejects(aborted, (error) => error === 'cancelled')
+    assert.deepEqual([server.taken.length, on.begun], [0, 0])
+    assert.equal((await waiting).kind, 'taken')
+  })
+
   test('so many requests are out at once, and the others have not begun', async () => {
-    const { server, telephony } = await line('hang after', {}, { answerMs: 60_000, atOnce: 2 })
+    const { server, telephony } = await line('hang after', {}, { ...LIMITS, answerMs: 60_000, atOnce: 2 })
     const abort = new AbortController()
     const requests = Array.from({ length: 5 }, () => request(abort.signal))
     const sending = requests.map((on) => kinds.sms(telephony, TO, on))

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Failure } from '../../sql/errors.ts'
 
 /**
@@ -5,8 +6,11 @@ import type { Failure } from '../../sql/errors.ts'
  * to fail. One per provider and thread.
  */
 export interface Breaker {
-  /** @throws the refusal, which says when to come back, while no request may be made. */
-  enter(): void
+  /**
+   * Waits until a request may be made.
+   * @throws the refusal, which says when to come back, if that is not soon; the signal's reason.
+   */
+  enter(signal: AbortSignal): Promise<void>
   /** The provider has answered, whatever it said. */
   succeeded(): void
   /** It did not, or said that it had failed. */
@@ -21,10 +25,18 @@ export interface BreakerOptions {
   /** How long it stays open the first time, in ms; twice as long each time after that. */
   readonly openMs: number
   readonly mostMs: number
+  /** How long a request waits before it is refused, in ms: a refusal costs its job one of few tries. */
+  readonly patienceMs: number
   readonly now: () => number
 }
 
-const DEFAULTS: BreakerOptions = { failures: 5, openMs: 5000, mostMs: 60_000, now: () => Date.now() }
+const DEFAULTS: BreakerOptions = {
+  failures: 5,
+  openMs: 5000,
+  mostMs: 60_000,
+  patienceMs: 10_000,
+  now: () => Date.now(),
+}
 
 // Of a pause that a provider asks for: what is longer than this is a mistake.
 const LONGEST_PAUSE_SECONDS = 300
@@ -34,14 +46,19 @@ export function createBreaker(
   refuse: (seconds: number) => Failure,
   options: Partial<BreakerOptions> = {},
 ): Breaker {
-  const { failures, openMs, mostMs, now } = { ...DEFAULTS, ...options }
+  const { failures, openMs, mostMs, patienceMs, now } = { ...DEFAULTS, ...options }
   let failed = 0
   let closedAt = 0
   let pausedUntil = 0
   return {
-    enter: () => {
-      const wait = Math.max(closedAt, pausedUntil) - now()
-      if (wait > 0) throw refuse(Math.ceil(wait / 1000))
+    enter: async (signal) => {
+      const until = now() + patienceMs
+      for (;;) {
+        const at = Math.max(closedAt, pausedUntil)
+        if (at <= now()) break
+        if (at > until) throw refuse(Math.ceil((at - now()) / 1000))
+        await delay(at - now(), undefined, { signal }).catch(() => signal.throwIfAborted())
+      }
       // One goes ahead and finds out; the others wait for what comes of it, or for its time to be over.
       if (failed >= failures) closedAt = now() + openMs
     },

@@ -10,7 +10,7 @@ import { networkError, waitFor } from './wait.ts'
  * (https://resend.com/docs/api-reference/domains/list-domains).
  */
 
-const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5_000, silentMs: 30_000 }
+const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5_000, silentMs: 30_000, patienceMs: 2000 }
 
 const Listed = z.object({
   id: z.string(),
@@ -59,7 +59,7 @@ export function createDomains(
   limits = LIMITS,
 ): Pick<Comms, 'domains' | 'checkSender'> {
   if (settings.apiKey === null) return unconfigured
-  const ask = asker(settings.apiBaseUrl, settings.apiKey, limits.answerMs)
+  const ask = asker(settings.apiBaseUrl, settings.apiKey, limits)
   const domains = domainsOf(ask)
   const check =
     settings.smtpUrl === 'outbox:' ? undefined : senderCheck((signal) => listAll(ask, signal), limits)
@@ -165,13 +165,14 @@ function senderCheck(
   }
 }
 
-function asker(base: string, key: string, answerMs: number): Ask {
-  const breaker = createBreaker((seconds) =>
-    failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+function asker(base: string, key: string, limits: typeof LIMITS): Ask {
+  const breaker = createBreaker(
+    (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+    limits,
   )
   return async (call, schema, signal) => {
-    breaker.enter()
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(answerMs)])
+    await breaker.enter(signal)
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
     const answer = await fetched(base, key, call, limited).catch((error: unknown) => {
       signal.throwIfAborted()
       breaker.failed()

@@ -24,7 +24,7 @@ export interface Mailer {
 }
 
 // Below the time limits of the tasks that send, so that a silent server is named as the reason.
-const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000 }
+const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
 
 /** Makes a mailer; it connects at its first message. */
 export function createMailer(
@@ -108,16 +108,13 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
     if (gate !== undefined) mail.message.processFunc((content) => guarded(content as Readable, gate))
     done()
   })
-  const breaker = createBreaker((seconds) =>
-    fail(
-      'email.failed',
-      { reason: `it did not answer lately, the next attempt is made in ${seconds} s` },
-      { retryAfter: seconds },
-    ),
-  )
+  const breaker = createBreaker((seconds) => {
+    const reason = `it did not answer lately, the next attempt is made in ${seconds} s`
+    return fail('email.failed', { reason }, { retryAfter: seconds })
+  }, limits)
   return async (message, request) => {
     request.signal.throwIfAborted()
-    breaker.enter()
+    await breaker.enter(request.signal)
     const gate: Gate = { request, passed: false, shut: false, refusal: undefined }
     const mail = { ...compose(message), gate } as SendMailOptions
     const waited = await waitFor(sendMail(transport, mail), limits.wholeMs, request.signal, () => gate.passed)

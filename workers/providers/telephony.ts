@@ -11,7 +11,7 @@ export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'l
 
 // Twilio answers within a second or two. So many requests at once are far below what it allows an account, and no
 // request that was noted as under way waits here for its turn.
-const LIMITS = { answerMs: 15_000, atOnce: 24 }
+const LIMITS = { answerMs: 15_000, atOnce: 24, patienceMs: 10_000 }
 
 const LOOKS_MS = [0, 1000, 3000]
 
@@ -56,8 +56,9 @@ interface Created {
 }
 
 function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
-  const breaker = createBreaker((seconds) =>
-    failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+  const breaker = createBreaker(
+    (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+    limits,
   )
   const lanes = createLanes(limits.atOnce)
   let client: Promise<Twilio> | null = null
@@ -69,7 +70,7 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
     hand: (request, create) =>
       lanes(async () => {
         request.signal.throwIfAborted()
-        breaker.enter()
+        await breaker.enter(request.signal)
         const api = await twilio()
         await request.begin()
         const waited = await waitFor(create(api), limits.answerMs, request.signal)
@@ -77,7 +78,7 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
       }),
     list: (signal, read) =>
       lanes(async () => {
-        breaker.enter()
+        await breaker.enter(signal)
         const waited = await waitFor(read(await twilio()), limits.answerMs, signal)
         if (waited.kind !== 'answer') {
           breaker.failed()

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { startProcess } from '../service.ts'
+import { mailServer } from '../standins/smtp.ts'
+import { storm } from '../standins/storm.ts'
+import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+
+/** A small one of the storms that `npm run bench -- sends` makes. */
+
+const PER_CHANNEL = 15
+
+const { url, query } = await testDatabase()
+const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
+after(() => Promise.all([twilio.stop(), mail.stop()]))
+const env = {
+  ...twilioEnv(twilio.url),
+  EMAIL_SMTP_URL: mail.url,
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  AUTH_LEVEL: 'none',
+  WORKER_QUEUES: 'comms',
+}
+const edge = await startProcess('edge', url, env)
+
+test('workers that are killed while they send double nothing and lose nothing', async (t) => {
+  const { tallies, seconds } = await storm({
+    perChannel: PER_CHANNEL,
+    kills: 2,
+    faults: { 'cut before': 0.03, 'cut after': 0.06, 'error before': 0.02, 'error after': 0.04, busy: 0.04 },
+    seed: 4711,
+    twilio,
+    mail,
+    url: `http://127.0.0.1:${edge.ready.port}`,
+    ask: query,
+    startWorker: () => startProcess('worker', url, env),
+    workers: 3,
+    replaced: false,
+    deadlineMs: 60_000,
+  })
+  for (const [channel, tally] of Object.entries(tallies)) {
+    t.diagnostic(`${channel}: ${JSON.stringify(tally)}, ${seconds.toFixed(1)} s`)
+    assert.deepEqual([tally.doubled, tally.untrue, tally.mistaken], [0, 0, 0], channel)
+    assert.equal(tally.sent + tally.unknown + tally.failed + tally.open, PER_CHANNEL)
+    assert.ok(tally.sent > PER_CHANNEL / 2, `${tally.sent} of ${PER_CHANNEL} were sent`)
+  }
+})

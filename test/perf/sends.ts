@@ -1,0 +1,97 @@
+import { mailServer } from '../standins/smtp.ts'
+import { type Channel, storm, type Tally } from '../standins/storm.ts'
+import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import type { Finding, Measured } from './report.ts'
+import { ask, type Stack } from './stack.ts'
+
+const PER_CHANNEL = Number(process.env.BENCH_SENDS ?? 1000)
+const KILLS = Number(process.env.BENCH_KILLS ?? 20)
+const SEED = Number(process.env.BENCH_SEED ?? 1)
+
+const FAULTS = {
+  'hang before': 0.005,
+  'hang after': 0.01,
+  'cut before': 0.01,
+  'cut after': 0.02,
+  'error before': 0.01,
+  'error after': 0.01,
+  busy: 0.02,
+} as const
+
+/** Sends over all channels while workers are killed and providers fail: what was doubled, and what was lost. */
+export async function sends(stack: Stack): Promise<Measured> {
+  const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
+  try {
+    const url = await stack.database()
+    const env = {
+      ...twilioEnv(twilio.url),
+      EMAIL_SMTP_URL: mail.url,
+      EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+      AUTH_LEVEL: 'none',
+      WORKER_QUEUES: 'comms',
+      // Its messages about killed workers are no news here.
+      LOG_LEVEL: 'fatal',
+    }
+    const edge = await stack.edge(url, env)
+    const { tallies, kills, seconds } = await storm({
+      perChannel: PER_CHANNEL,
+      kills: KILLS,
+      faults: FAULTS,
+      seed: SEED,
+      twilio,
+      mail,
+      url: `http://127.0.0.1:${edge.port}`,
+      ask: (text, values) => ask(url, text, values),
+      startWorker: async () => {
+        const { process: child } = await stack.worker(url, env)
+        return {
+          kill: () =>
+            new Promise((resolve) => {
+              child.once('exit', () => resolve())
+              child.kill('SIGKILL')
+            }),
+        }
+      },
+      workers: 2,
+      replaced: true,
+      deadlineMs: 900_000,
+    })
+    const findings = Object.entries(tallies).flatMap(([channel, tally]) =>
+      findingsOf(channel as Channel, tally),
+    )
+    return {
+      rounds: 1,
+      findings,
+      notes: notesOf(kills, seconds, tallies),
+      details: { tallies, FAULTS, SEED },
+    }
+  } finally {
+    await Promise.all([twilio.stop(), mail.stop()])
+  }
+}
+
+function findingsOf(channel: Channel, tally: Tally): Finding[] {
+  const none = { of: 'value', atMost: 0 } as const
+  const finding = (name: string, value: number, target?: typeof none): Finding => ({
+    name: `${channel}: ${name}`,
+    unit: `of ${tally.asked}`,
+    values: [value],
+    ...(target === undefined ? {} : { target }),
+  })
+  return [
+    finding('doubled', tally.doubled, none),
+    finding('lost, or told wrongly by the ledger', tally.untrue, none),
+    finding('told of another message', tally.mistaken, none),
+    finding('sent', tally.sent),
+    finding('unknown', tally.unknown),
+    finding('failed', tally.failed + tally.open),
+  ]
+}
+
+function notesOf(kills: number, seconds: number, tallies: Readonly<Record<Channel, Tally>>): string[] {
+  const taken = Object.entries(tallies).map(([channel, { unknownTaken }]) => `${unknownTaken} (${channel})`)
+  return [
+    `${kills} workers were killed at random moments; ${seconds.toFixed(0)} s in all.`,
+    `Of what is unknown the providers had taken ${taken.join(', ')}.`,
+  ]
+}
