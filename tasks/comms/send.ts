@@ -39,8 +39,14 @@ const CLOCK_SKEW_MS = 30_000
 
 const CUT_OFF = 'The attempt to send it was cut off before the provider had answered'
 
+// An attempt that is cut short while it waits for its turn has done nothing wrong: a job is not given up because of a few
+// such, but is because of so many.
+const PATIENT_ATTEMPTS = 25
+
 /** Sends it, unless an earlier attempt has. Answers the row once it is settled: `sent` or `unknown`. */
 export async function sendOnce(ctx: TaskContext, id: string, mediumOf: MediumOf): Promise<Send> {
+  if (ctx.job.attempt > 1 && ctx.job.attempt <= PATIENT_ATTEMPTS)
+    ctx.progress('Waits for its turn, once more')
   const send = await ctx.db.one(sendById(id))
   if (send.status === 'sent' || send.status === 'unknown') return send
   const medium = mediumOf(send)

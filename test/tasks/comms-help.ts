@@ -9,7 +9,7 @@ import type { TestDatabase } from '../database.ts'
 /** A send with a provider whose every answer a test gives, and attempts at it. */
 
 /** What the provider does with a request: answers, or throws. `dies` stands for a worker that is killed meanwhile. */
-export type Does = Handed | Failure | 'dies' | 'dies before'
+export type Does = Handed | Promise<Handed> | Failure | 'dies' | 'dies before'
 
 export class Died extends Error {}
 

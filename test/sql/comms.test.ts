@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import {
+  beginRequest,
+  type Channel,
+  insertSend,
+  sendById,
+  settleFailed,
+  settleSent,
+  settleUnknown,
+} from '../../sql/comms.ts'
+import { testDatabase } from '../database.ts'
+
+/** The ledger of sends: its states, and what the database does not let in. */
+
+const { db, query } = await testDatabase()
+
+async function send(channel: Channel = 'sms'): Promise<string> {
+  const id = randomUUID()
+  const fields = {
+    id,
+    channel,
+    ownerId: null,
+    jobId: randomUUID(),
+    recipients: ['+14155552671'],
+    message: { a: 1 },
+  }
+  await db.run(insertSend(fields))
+  return id
+}
+const statusOf = async (id: string): Promise<string> => (await db.one(sendById(id))).status
+const taken = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
+
+/** Ways to bring a send into each state. */
+const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+  queued: () => Promise.resolve(),
+  sending: (id) => db.one(beginRequest(id, false)),
+  sent: async (id) => {
+    await reach.sending!(id)
+    await db.one(settleSent(id, taken(`SM${id}`)))
+  },
+  failed: async (id) => {
+    await reach.sending!(id)
+    await db.run(settleFailed(id, 'telephony.failed', 'no'))
+  },
+  unknown: async (id) => {
+    await reach.sending!(id)
+    await db.run(settleUnknown(id, 'no answer'))
+  },
+}
+
+describe('every step, from every state', () => {
+  const steps: Readonly<
+    Record<string, [(id: string) => Promise<unknown>, Readonly<Record<string, string>>]>
+  > = {
+    'a request begins': [
+      (id) => db.maybeOne(beginRequest(id, false)),
+      { queued: 'sending', sending: 'sending', sent: 'sent', failed: 'sending', unknown: 'unknown' },
+    ],
+    'it was taken': [
+      (id) => db.maybeOne(settleSent(id, taken(`SM${id}`))),
+      { queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
+    ],
+    'it was not': [
+      (id) => db.run(settleFailed(id, 'telephony.failed', 'no')),
+      { queued: 'failed', sending: 'failed', sent: 'sent', failed: 'failed', unknown: 'unknown' },
+    ],
+    'nobody knows': [
+      (id) => db.run(settleUnknown(id, 'no answer')),
+      { queued: 'queued', sending: 'unknown', sent: 'sent', failed: 'failed', unknown: 'unknown' },
+    ],
+  }
+  for (const [step, [run, ends]] of Object.entries(steps)) {
+    test(step, async () => {
+      for (const [from, to] of Object.entries(ends)) {
+        const id = await send()
+        await reach[from]!(id)
+        assert.equal(await statusOf(id), from)
+        await run(id)
+        assert.equal(await statusOf(id), to, `from ${from}`)
+      }
+    })
+  }
+})
+
+test('a request begins once at a time, and again only where that changes nothing', async () => {
+  const id = await send()
+  const begun = await Promise.all(Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, false))))
+  assert.equal(begun.filter((row) => row !== null).length, 1)
+  assert.equal(await db.maybeOne(beginRequest(id, false)), null)
+  assert.notEqual(await db.maybeOne(beginRequest(id, true)), null)
+  const [row] = await query('select requests from comms_send where id = $1', [id])
+  assert.equal(row!.requests, 2)
+  await db.one(settleSent(id, taken('SM1')))
+  assert.equal(await db.maybeOne(beginRequest(id, true)), null)
+})
+
+test('a message of the provider is the answer to one send of its channel', async () => {
+  const [first, second, call] = [await send(), await send(), await send('call')]
+  for (const id of [first, second, call]) await reach.sending!(id)
+  assert.notEqual(await db.maybeOne(settleSent(first, taken('SM2'))), null)
+  assert.equal(await db.maybeOne(settleSent(second, taken('SM2'))), null)
+  assert.notEqual(await db.maybeOne(settleSent(call, taken('SM2'))), null)
+  const clash = query(
+    `update comms_send set status = 'sent', provider_id = 'SM2', settled_at = now() where id = $1`,
+    [second],
+  )
+  await assert.rejects(clash, { constraint: 'comms_send_provider_id_key' })
+  const mails = [await send('email'), await send('email')]
+  for (const id of mails) {
+    await reach.sending!(id)
+    assert.notEqual(await db.maybeOne(settleSent(id, taken(null))), null, 'mail has no such id')
+  }
+})
+
+describe('the constraints', () => {
+  const row = { id: '', channel: 'sms', job_id: randomUUID(), recipients: ['+1'], message: '{}' }
+  const insert = (more: object) => {
+    const fields = { ...row, id: randomUUID(), ...more }
+    const keys = Object.keys(fields)
+    const values = keys.map((_, n) => `$${n + 1}`)
+    return query(
+      `insert into comms_send (${keys.join(', ')}) values (${values.join(', ')}) returning id`,
+      Object.values(fields),
+    )
+  }
+  const at = { requested_at: new Date(), settled_at: new Date() }
+  const cases: readonly [string, object][] = [
+    ['comms_send_channel_check', { channel: 'fax' }],
+    ['comms_send_recipients_check', { recipients: [] }],
+    ['comms_send_status_check', { status: 'lost' }],
+    ['comms_send_owner_id_fkey', { owner_id: 2_000_000_000 }],
+    ['comms_send_requested_check', { status: 'sending' }],
+    ['comms_send_settled_check', { settled_at: new Date() }],
+    ['comms_send_settled_check', { status: 'sent', requested_at: new Date() }],
+    ['comms_send_error_check', { status: 'failed', ...at }],
+    ['comms_send_error_check', { status: 'unknown', ...at, error_code: 'x' }],
+    ['comms_send_message_check', { message: null }],
+  ]
+  for (const [constraint, more] of cases) {
+    test(`${constraint}: ${JSON.stringify(more)}`, () => assert.rejects(insert(more), { constraint }))
+  }
+
+  test('let in what is right, once', async () => {
+    await insert({ status: 'sent', ...at, message: null, provider_id: 'SM9' })
+    await insert({ status: 'failed', ...at, error_code: 'x' })
+    await insert({ status: 'unknown', ...at })
+    const [{ id }] = (await insert({})) as [{ id: string }]
+    await assert.rejects(insert({ id }), { constraint: 'comms_send_pkey' })
+    const named = await query(
+      `select conname from pg_constraint where conrelid = 'comms_send'::regclass and contype <> 'n'`,
+    )
+    const tried = new Set([...cases.map(([name]) => name), 'comms_send_pkey'])
+    assert.deepEqual(
+      named.map(({ conname }) => conname as string).filter((name) => !tried.has(name)),
+      [],
+    )
+  })
+})
