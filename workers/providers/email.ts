@@ -90,7 +90,8 @@ interface Gate {
   refusal: unknown
 }
 
-function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
+/** Makes the pool of connections; it lets each message with a gate through that only. */
+function transportTo(url: string, limits: typeof LIMITS): Transporter {
   const transport = nodemailer.createTransport({
     url,
     pool: true,
@@ -108,6 +109,11 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
     if (gate !== undefined) mail.message.processFunc((content) => guarded(content as Readable, gate))
     done()
   })
+  return transport
+}
+
+function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
+  const transport = transportTo(url, limits)
   const breaker = createBreaker((seconds) => {
     const reason = `it did not answer lately, the next attempt is made in ${seconds} s`
     return fail('email.failed', { reason }, { retryAfter: seconds })
