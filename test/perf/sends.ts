@@ -59,11 +59,15 @@ export async function sends(stack: Stack): Promise<Measured> {
     const findings = Object.entries(tallies).flatMap(([channel, tally]) =>
       findingsOf(channel as Channel, tally),
     )
+    const failures = await ask(
+      url,
+      `select name, error_code, count(*)::int as count from job where status = 'failed' group by 1, 2 order by 1, 2`,
+    )
     return {
       rounds: 1,
       findings,
       notes: notesOf(kills, seconds, tallies),
-      details: { tallies, FAULTS, SEED },
+      details: { tallies, failures, FAULTS, SEED },
     }
   } finally {
     await Promise.all([twilio.stop(), mail.stop()])
