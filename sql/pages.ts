@@ -84,10 +84,11 @@ const Source = z.object({
   page_count: z.number().nullable(),
 })
 
+/** What is read; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
     select b.id as blob_id, d.byte_size, d.media_type, d.page_count
-    from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id}`
+    from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
 const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
 

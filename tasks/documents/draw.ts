@@ -20,10 +20,11 @@ export const draw = defineTask({
   run: async (ctx, { documentId, page }) => {
     const undrawn = await ctx.db.maybeOne(undrawnPage(documentId, page))
     if (undrawn === null) return { drawn: false }
-    const { blob_id, byte_size, media_type } = await ctx.db.one(extractionSource(documentId))
-    if (blob_id === null) throw fail('document.bytes_missing')
-    const bytes = await ctx.blobs.readWhole(blob_id, byte_size)
-    const image = await ctx.providers.drawPage(bytes, media_type, page, ctx.signal)
+    const source = await ctx.db.maybeOne(extractionSource(documentId))
+    if (source === null) throw fail('document.missing')
+    if (source.blob_id === null) throw fail('document.bytes_missing')
+    const bytes = await ctx.blobs.readWhole(source.blob_id, source.byte_size)
+    const image = await ctx.providers.drawPage(bytes, source.media_type, page, ctx.signal)
     await ctx.fenced((tx) => tx.run(storeImage(documentId, page, undrawn.job_id, image)))
     return { drawn: image !== null }
   },

@@ -97,7 +97,9 @@ function label(page: NumberedPage, count: number): string {
 }
 
 async function openGuarded(ctx: TaskContext, documentId: number): Promise<PageReader> {
-  const { blob_id, byte_size, media_type, page_count } = await ctx.db.one(extractionSource(documentId))
+  const source = await ctx.db.maybeOne(extractionSource(documentId))
+  if (source === null) throw fail('document.missing')
+  const { blob_id, byte_size, media_type, page_count } = source
   if (await hasCutOffAttempts(ctx, documentId, 0))
     return unreadDocument(page_count ?? 1, 'Opening the document fails again and again')
   if (blob_id === null) throw fail('document.bytes_missing')

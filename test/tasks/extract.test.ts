@@ -220,6 +220,18 @@ describe('extracting a document', () => {
     assert.equal((await pages(id)).length, 2)
   })
 
+  test('a document that was deleted meanwhile is missing, and gets no page', async () => {
+    const [deleted, gone] = [await add('abc'), await add('abc')]
+    await query('update document set deleted_at = now() where id = $1', [deleted])
+    await query('delete from document where id = $1', [gone])
+    for (const id of [deleted, gone]) {
+      const ran = await run(id)
+      isFailure(ran.error, 'document.missing')
+      assert.equal(ran.opened, 0)
+      assert.deepEqual(await query('select from document_page where document_id = $1', [id]), [])
+    }
+  })
+
   test('bytes that are gone, cut or too many are said to be so', async () => {
     const [gone, cut, many] = [await add('abc'), await add('abc', 'def'), await add('abc')]
     await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [gone])
