@@ -56,8 +56,12 @@ interface Waiting {
   /** How many of its jobs run, for its threads to see. */
   readonly load: Int32Array
   kills: number
+  /** Threads lost since one last said something. */
+  lost: number
 }
 
+const RESTART_MS = 50
+const MOST_RESTART_MS = 5000
 // Threads wait for I/O most of the time, so few carry many jobs; the bound on them is the runner's.
 const IO_THREADS = 2
 const IO_TRIPS_PER_THREAD = 1024
@@ -73,6 +77,7 @@ export function createPools(options: PoolsOptions): Pools {
   const notStarted = new Map<number, readonly ThreadJob[]>()
   let lastTrip = 0
   let scheduled = false
+  let closed = false
 
   const poolOf = (queue: string, name: PoolName): Waiting => {
     const key = `${queue}/${name}`
@@ -85,11 +90,26 @@ export function createPools(options: PoolsOptions): Pools {
       perTrip: name === 'io' ? 64 : 1,
       jobs: [],
       kills: 0,
+      lost: 0,
     }
-    made.pool.on('message', (message: ThreadReport) => onReport(message))
+    made.pool.on('message', (message: ThreadReport) => {
+      made.lost = 0
+      onReport(message)
+    })
+    made.pool.on('workerDestroy', () => replaceLost(made))
     made.pool.on('error', (error) => options.log.error({ err: error, pool: key }, 'A task thread failed'))
     pools.set(key, made)
     return made
+  }
+
+  // A pool that has lost its last thread, or one that was still loading, starts another only when it is given something.
+  const replaceLost = (waiting: Waiting): void => {
+    const nudge = (): void => {
+      if (!closed && waiting.pool.queueSize > 0)
+        waiting.pool.run({ id: 0, jobs: [] } satisfies Trip).catch(() => {})
+    }
+    // One that can't load at all is not tried again and again at full speed.
+    setTimeout(nudge, Math.min(RESTART_MS * 2 ** waiting.lost++ - RESTART_MS, MOST_RESTART_MS)).unref()
   }
 
   const onReport = ({ threadId, entries }: ThreadReport): void => {
@@ -152,9 +172,6 @@ export function createPools(options: PoolsOptions): Pools {
           () => setTimeout(() => settleLeftOver(trip), 1000).unref(),
           () => {
             settleLeftOver(trip)
-            // A pool that has lost its last thread starts another only when it is given something.
-            if (waiting.pool.queueSize > 0)
-              waiting.pool.run({ id: 0, jobs: [] } satisfies Trip).catch(() => {})
           },
         )
       }
@@ -209,6 +226,7 @@ export function createPools(options: PoolsOptions): Pools {
       return [...pools.values()].reduce((sum, { pool }) => sum + pool.threads.length, 0)
     },
     close: async () => {
+      closed = true
       await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()))
       channel.close()
     },

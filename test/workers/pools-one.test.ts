@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createPools } from '../../workers/pools.ts'
 import type { Outcome } from '../../workers/protocol.ts'
@@ -21,10 +23,10 @@ const pools = createPools({
 })
 after(() => pools.close())
 
-function start(name: string, payload: unknown = {}) {
+function start(name: string, payload: unknown = {}, among = pools) {
   const id = uuidv7()
   const pool = name.startsWith('cpu') ? 'cpu' : 'io'
-  const outcome = pools.run(name.split('.')[0]!, pool, {
+  const outcome = among.run(name.split('.')[0]!, pool, {
     id,
     attempt: 1,
     name,
@@ -49,6 +51,28 @@ describe('a pool of one thread', () => {
       }
     })
   }
+
+  test('what waits for a thread that is killed while it loads runs, or is told that it crashed', async () => {
+    const fresh = createPools({
+      settings: settingsFor(url, { WORKER_THREADS: '1' }),
+      databaseUrl: url,
+      log,
+      killGraceMs: 200,
+      taskModules: [TASKS],
+      onEvent: () => {},
+    })
+    const kill = (message: unknown): void => void (message as { worker: Worker }).worker.terminate()
+    subscribe('worker_threads', kill)
+    const jobs = [start('cpu.echo', 1, fresh), start('cpu.echo', 2, fresh)]
+    await delay(0)
+    unsubscribe('worker_threads', kill)
+    for (const [i, { outcome }] of jobs.entries()) {
+      const end = await within(outcome, 15_000)
+      assert.ok(end !== 'nothing', 'it ends')
+      if (end.kind !== 'crashed') assert.deepEqual(end, { kind: 'done', result: i + 1 })
+    }
+    await fresh.close()
+  })
 
   test('what waits behind a killed job runs', async () => {
     const spinning = start('cpu.spin', { ms: 60_000 })
