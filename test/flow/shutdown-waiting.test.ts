@@ -16,7 +16,7 @@ test('an edge that is told to stop answers who waits for a job that does not end
   const answer = client.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until(
     'the job is there',
-    async () => (await query('select id from job'))[0]?.id as string,
+    async () => (await query(`select id from job where name = 'documents.extract'`))[0]?.id as string,
   )
   leaving.process.kill('SIGTERM')
   const response = await answer
