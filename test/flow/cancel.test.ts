@@ -7,7 +7,8 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
 const { url, query } = await testDatabase()
-await crash.witness(query)
+// A page takes long enough for whatever is to come in between.
+await crash.witness(query, 100)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
@@ -24,7 +25,7 @@ test('a job that waits ends at once, and so does the request that waits for it',
   const waiting = client.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until(
     'the job is there',
-    async () => (await query('select id from job'))[0]?.id as string,
+    async () => (await query(`select id from job where name = 'documents.extract'`))[0]?.id as string,
   )
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await stream.until('the state comes', (frames) => frames.length === 1)

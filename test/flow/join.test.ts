@@ -5,7 +5,8 @@ import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
 
 const { url, query } = await testDatabase()
-await crash.witness(query)
+// A page takes long enough for whatever is to come in between.
+await crash.witness(query, 100)
 const edges = await Promise.all([
   startProcess('edge', url),
   startProcess('edge', url),
