@@ -44,7 +44,7 @@ export async function endWithHandle(ending: Ending): Promise<void> {
 export async function endWithJob(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
   const key = keyOf(exchange, entry)
-  const background = wantsBackground(exchange.request)
+  const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   const begun = await edge.db.transaction(
     async (tx: Queries): Promise<{ first: Claim } | { ref: JobRef<unknown> }> => {
       const first = key === null ? null : await takeKey(edge, tx, key, ending.fingerprint())

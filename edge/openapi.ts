@@ -165,7 +165,9 @@ function headersOf(route: AnyRoute): Json[] {
     ...(route.sideEffect
       ? [header('Idempotency-Key', 'The same key and request within 24 hours gives the first answer again')]
       : []),
-    ...(route.job ? [header('Prefer', '`respond-async` answers 202 with the job at once')] : []),
+    ...(route.job && !route.alwaysWaits
+      ? [header('Prefer', '`respond-async` answers 202 with the job at once')]
+      : []),
     ...(route.stream ? [header('Last-Event-ID', 'Goes on after this event')] : []),
   ]
 }

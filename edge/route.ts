@@ -110,6 +110,8 @@ interface Declaration<
   readonly errors?: readonly ErrorCode[]
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean
+  /** Of a job-backed route: nobody may ask to be answered before the job's end. */
+  readonly alwaysWaits?: boolean
   /** The caller is known by a cookie that is not the session's: the cross-site rule applies although it is public. */
   readonly cookieAuth?: boolean
   /** It gives cookies to whoever calls: the cross-site rule applies to every caller. */

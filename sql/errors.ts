@@ -158,6 +158,35 @@ const table = {
   'document.page_missing': { status: 404, detail: 'Page not found' },
   'document.image_missing': { status: 404, detail: 'The page has no image' },
   'document.image_pending': { status: 503, detail: 'The image is still being drawn; try again shortly' },
+  'payment.not_configured': { status: 503, detail: 'Payments are not configured. Set PROVIDER_SECRET_KEY.' },
+  'payment.webhook_not_configured': {
+    status: 503,
+    detail: 'Events of payments are not configured. Set PROVIDER_WEBHOOK_SECRET.',
+  },
+  'payment.payload': { status: 400, detail: 'Invalid payload' },
+  'payment.rejected': { status: 400, detail: '{reason}' },
+  'payment.declined': { status: 400, detail: '{reason}' },
+  'payment.key': {
+    status: 401,
+    detail: 'The payment provider does not accept PROVIDER_SECRET_KEY: {reason}',
+  },
+  'payment.failed': {
+    status: 502,
+    detail: 'The payment provider could not be reached or failed: {reason}',
+    retry: 'later',
+  },
+  'transaction.missing': { status: 404, detail: 'Transaction not found' },
+  'transaction.not_refundable': {
+    status: 400,
+    detail: 'Only a charge that has succeeded can be refunded; this transaction is {status}',
+  },
+  'transaction.refund_too_large': {
+    status: 400,
+    detail: 'At most {available} of the charge can still be refunded',
+  },
+  'subscription.missing': { status: 404, detail: 'Subscription not found' },
+  'subscription.canceled': { status: 400, detail: 'The subscription is canceled already' },
+  'dispute.missing': { status: 404, detail: 'Dispute not found' },
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
     status: 503,

@@ -173,8 +173,9 @@ const JOB_JSON = `json_build_object(
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
   'created_at', iso(job.created_at), 'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at))`
 
-// What the service mails to accounts is its own: who was mailed, and when, is nobody else's business.
-const VISIBLE = `($2::boolean or job.owner_id = $1::int or (job.owner_id is null and job.queue <> 'accounts'))`
+// What the service does by itself for accounts and payments is nobody else's business: who was mailed, who has paid.
+const PRIVATE = `('accounts', 'payments')`
+const VISIBLE = `($2::boolean or job.owner_id = $1::int or (job.owner_id is null and job.queue not in ${PRIVATE}))`
 
 export const readJob: ReadStatement = {
   name: 'job',
@@ -210,7 +211,7 @@ const STATUS_FRAME = (
   'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
 const LINE = (seq: string, kind: string, status: string, frame: string): string =>
-  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue = 'accounts' then '0' else '' end), (${frame})::text)`
+  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE} then '0' else '' end), (${frame})::text)`
 const ROW_STATUS = `(case job.status when 'sent' then 'queued' else job.status end)`
 const ROW_FRAME = STATUS_FRAME(ROW_STATUS, 'job.label', 'job.progress_current', 'job.progress_total')
 

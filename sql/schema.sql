@@ -316,6 +316,119 @@ create table organization_member (
   constraint organization_member_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text])))
 );
 
+create table payment_customer (
+  id integer not null generated always as identity,
+  user_id integer,
+  provider_customer_id text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint payment_customer_pkey PRIMARY KEY (id),
+  constraint payment_customer_provider_customer_id_key UNIQUE (provider_customer_id),
+  constraint payment_customer_user_id_key UNIQUE (user_id),
+  constraint payment_customer_user_id_fkey FOREIGN KEY (user_id) REFERENCES account(id) ON DELETE SET NULL
+);
+
+create table payment_dispute (
+  id integer not null generated always as identity,
+  transaction_id integer,
+  provider_dispute_id text not null,
+  facts jsonb not null default '{}'::jsonb,
+  status text not null generated always as ((facts #>> '{state,1,status}'::text[])),
+  event_type text not null generated always as ((facts #>> '{state,1,event_type}'::text[])),
+  reason text not null generated always as (COALESCE((facts #>> '{reason,1}'::text[]), ''::text)),
+  amount bigint generated always as (((facts #>> '{money,1,amount}'::text[]))::bigint),
+  currency text generated always as ((facts #>> '{money,1,currency}'::text[])),
+  evidence_due_by timestamp with time zone generated always as (to_timestamp(((facts #>> '{due_by,1}'::text[]))::double precision)),
+  provider_charge_id text generated always as ((facts #>> '{charge,1}'::text[])),
+  provider_payment_intent_id text generated always as ((facts #>> '{payment_intent,1}'::text[])),
+  created_at timestamp with time zone not null generated always as (to_timestamp(((facts #>> '{created,1}'::text[]))::double precision)),
+  updated_at timestamp with time zone not null generated always as (to_timestamp(((facts #>> '{state,1,at}'::text[]))::double precision)),
+  constraint payment_dispute_pkey PRIMARY KEY (id),
+  constraint payment_dispute_provider_dispute_id_key UNIQUE (provider_dispute_id),
+  constraint payment_dispute_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES payment_transaction(id),
+  constraint payment_dispute_status_check CHECK ((status = ANY (ARRAY['warning_issued'::text, 'warning_closed'::text, 'needs_response'::text, 'under_review'::text, 'won'::text, 'lost'::text, 'charge_refunded'::text])))
+);
+
+create table payment_event (
+  id text not null,
+  type text not null,
+  created_at timestamp with time zone not null,
+  received_at timestamp with time zone not null default now(),
+  data jsonb,
+  job_id uuid,
+  applied_at timestamp with time zone,
+  constraint payment_event_pkey PRIMARY KEY (id),
+  constraint payment_event_applied_at_check CHECK (((data IS NULL) = (applied_at IS NOT NULL)))
+);
+
+create table payment_reconciliation (
+  single boolean not null default true,
+  read_until timestamp with time zone not null,
+  constraint payment_reconciliation_pkey PRIMARY KEY (single),
+  constraint payment_reconciliation_single_check CHECK (single)
+);
+
+create table payment_reference (
+  provider_id text not null,
+  transaction_id integer not null,
+  constraint payment_reference_pkey PRIMARY KEY (provider_id),
+  constraint payment_reference_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES payment_transaction(id) ON DELETE CASCADE
+);
+
+create table payment_subscription (
+  id integer not null generated always as identity,
+  customer_id integer,
+  provider_subscription_id text not null,
+  facts jsonb not null default '{}'::jsonb,
+  status text not null generated always as (COALESCE((facts #>> '{status,1}'::text[]), 'incomplete'::text)),
+  plan_name text not null generated always as (COALESCE((facts #>> '{plan_name,1}'::text[]), ''::text)),
+  current_period_start timestamp with time zone generated always as (to_timestamp(((facts #>> '{period_start,1}'::text[]))::double precision)),
+  current_period_end timestamp with time zone generated always as (to_timestamp(((facts #>> '{period_end,1}'::text[]))::double precision)),
+  cancel_at_period_end boolean not null generated always as (COALESCE(((facts #>> '{cancel_at_period_end,1}'::text[]))::boolean, false)),
+  constraint payment_subscription_pkey PRIMARY KEY (id),
+  constraint payment_subscription_provider_subscription_id_key UNIQUE (provider_subscription_id),
+  constraint payment_subscription_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES payment_customer(id),
+  constraint payment_subscription_status_check CHECK ((status = ANY (ARRAY['active'::text, 'past_due'::text, 'canceled'::text, 'incomplete'::text, 'trialing'::text, 'unpaid'::text])))
+);
+
+create table payment_transaction (
+  id integer not null generated always as identity,
+  customer_id integer,
+  charge_id integer,
+  facts jsonb not null default '{}'::jsonb,
+  refunds bigint not null default 0,
+  reserved bigint not null default 0,
+  job_id uuid,
+  reason text,
+  type text not null generated always as (
+CASE
+    WHEN (charge_id IS NOT NULL) THEN 'refund'::text
+    WHEN (facts ? 'subscription'::text) THEN 'subscription'::text
+    ELSE 'charge'::text
+END),
+  status text not null generated always as (payment_status((charge_id IS NOT NULL), facts, refunds)),
+  amount bigint generated always as (((facts #>> '{money,1,amount}'::text[]))::bigint),
+  currency text generated always as ((facts #>> '{money,1,currency}'::text[])),
+  refunded bigint not null generated always as (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint)),
+  description text generated always as ((facts #>> '{description,1}'::text[])),
+  provider_charge_id text generated always as ((facts #>> '{charge,1}'::text[])),
+  provider_payment_intent_id text generated always as ((facts #>> '{payment_intent,1}'::text[])),
+  provider_invoice_id text generated always as ((facts #>> '{invoice,1}'::text[])),
+  provider_session_id text generated always as ((facts #>> '{session,1}'::text[])),
+  provider_subscription_id text generated always as ((facts #>> '{subscription,1}'::text[])),
+  provider_refund_id text generated always as ((facts #>> '{refund,1}'::text[])),
+  provider_transaction_id text generated always as (COALESCE((facts #>> '{refund,1}'::text[]), (facts #>> '{invoice,1}'::text[]), (facts #>> '{payment_intent,1}'::text[]), (facts #>> '{charge,1}'::text[]), (facts #>> '{session,1}'::text[]))),
+  created_at timestamp with time zone generated always as (to_timestamp(((facts #>> '{created,1}'::text[]))::double precision)),
+  shown boolean not null generated always as (((facts ? 'money'::text) AND (facts ? 'created'::text) AND ((charge_id IS NULL) OR (facts ? 'refund'::text)))),
+  constraint payment_transaction_pkey PRIMARY KEY (id),
+  constraint payment_transaction_job_id_key UNIQUE (job_id),
+  constraint payment_transaction_charge_id_fkey FOREIGN KEY (charge_id) REFERENCES payment_transaction(id),
+  constraint payment_transaction_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES payment_customer(id),
+  constraint payment_transaction_amount_check CHECK ((amount >= 0)),
+  constraint payment_transaction_currency_check CHECK ((currency = lower(currency))),
+  constraint payment_transaction_refunds_check CHECK (((refunds >= 0) AND (reserved >= 0) AND (refunds <= amount))),
+  constraint payment_transaction_status_check CHECK ((status = ANY (ARRAY['succeeded'::text, 'pending'::text, 'failed'::text, 'refunded'::text, 'partially_refunded'::text, 'canceled'::text])))
+);
+
 create table refresh_token (
   digest bytea not null,
   session_id uuid not null,
@@ -435,6 +548,34 @@ CREATE INDEX organization_member_organization_id_idx ON public.organization_memb
 CREATE INDEX organization_member_owner_idx ON public.organization_member USING btree (organization_id) WHERE (role = 'owner'::text);
 
 CREATE INDEX organization_member_user_id_idx ON public.organization_member USING btree (user_id, organization_id);
+
+CREATE INDEX payment_dispute_provider_charge_id_idx ON public.payment_dispute USING btree (provider_charge_id);
+
+CREATE INDEX payment_dispute_provider_payment_intent_id_idx ON public.payment_dispute USING btree (provider_payment_intent_id);
+
+CREATE INDEX payment_dispute_status_idx ON public.payment_dispute USING btree (status, id DESC);
+
+CREATE INDEX payment_dispute_transaction_id_idx ON public.payment_dispute USING btree (transaction_id);
+
+CREATE INDEX payment_event_pending_idx ON public.payment_event USING btree (received_at) WHERE (applied_at IS NULL);
+
+CREATE INDEX payment_event_received_at_idx ON public.payment_event USING btree (received_at);
+
+CREATE INDEX payment_reference_transaction_id_idx ON public.payment_reference USING btree (transaction_id);
+
+CREATE INDEX payment_subscription_customer_id_idx ON public.payment_subscription USING btree (customer_id, id DESC);
+
+CREATE INDEX payment_subscription_status_idx ON public.payment_subscription USING btree (status, id DESC);
+
+CREATE INDEX payment_transaction_charge_id_idx ON public.payment_transaction USING btree (charge_id) WHERE (charge_id IS NOT NULL);
+
+CREATE INDEX payment_transaction_created_at_idx ON public.payment_transaction USING btree (created_at DESC, id DESC) WHERE shown;
+
+CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction USING btree (customer_id, created_at DESC, id DESC);
+
+CREATE INDEX payment_transaction_reserved_idx ON public.payment_transaction USING btree (id) WHERE ((charge_id IS NOT NULL) AND (NOT shown));
+
+CREATE INDEX payment_transaction_status_idx ON public.payment_transaction USING btree (status, created_at DESC, id DESC) WHERE shown;
 
 CREATE INDEX refresh_token_expires_at_idx ON public.refresh_token USING btree (expires_at);
 
@@ -997,6 +1138,267 @@ begin
   end;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  change record;
+begin
+  -- What is told of the same thing is told one after the other. Always in key order, so that none waits for each other.
+  perform pg_advisory_xact_lock(key) from (
+    select distinct hashtextextended('millrace.payment:' || named, 0) as key
+    from jsonb_to_recordset(changes) as c(id text, ids text[]), unnest(c.ids || c.id) named
+    where named is not null order by 1) locks;
+  for change in select * from jsonb_to_recordset(changes) as c(kind text, id text, ids text[], request uuid, facts jsonb) loop
+    case change.kind
+      when 'customer' then perform payment_customer_of(change.id);
+      when 'transaction' then perform payment_apply_transaction(change.ids, change.facts);
+      when 'refund' then perform payment_apply_refund(change.id, change.ids, change.request, change.facts);
+      when 'subscription' then perform payment_apply_subscription(change.id, change.facts);
+      when 'dispute' then perform payment_apply_dispute(change.id, change.ids, change.facts);
+    end case;
+  end loop;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_apply_dispute(dispute text, ids text[], said jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into payment_dispute as d (provider_dispute_id, transaction_id, facts)
+  values (dispute, (payment_transactions_locked(ids))[1], said)
+  on conflict on constraint payment_dispute_provider_dispute_id_key do update
+  set facts = payment_join(d.facts, excluded.facts), transaction_id = coalesce(excluded.transaction_id, d.transaction_id)
+  where d.facts is distinct from payment_join(d.facts, excluded.facts) or d.transaction_id is null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_apply_refund(refund text, ids text[], request uuid, said jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  rows integer[] := payment_transactions_locked(ids);
+  charge payment_transaction;
+  known integer;
+  asked integer;
+  joined jsonb;
+begin
+  select * into charge from payment_transaction where id = rows[1];
+  if not found then return; end if;
+  select transaction_id into known from payment_reference where provider_id = refund;
+  select id into asked from payment_transaction where job_id = request and charge_id = charge.id and not shown;
+  if known is not null and asked is not null then
+    delete from payment_transaction where id = asked;
+  end if;
+  known := coalesce(known, asked);
+  if known is null then
+    insert into payment_transaction (charge_id, customer_id, facts) values (charge.id, charge.customer_id, said)
+    returning id into known;
+  else
+    select payment_join(t.facts, said) into joined from payment_transaction t where t.id = known;
+    update payment_transaction t set facts = joined where t.id = known and t.facts <> joined;
+  end if;
+  insert into payment_reference (provider_id, transaction_id) values (refund, known) on conflict do nothing;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_apply_subscription(subscription text, said jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into payment_subscription as s (provider_subscription_id, customer_id, facts)
+  values (subscription, payment_customer_of(said #>> '{customer,1}'), said)
+  on conflict on constraint payment_subscription_provider_subscription_id_key do update
+  set facts = payment_join(s.facts, excluded.facts), customer_id = coalesce(s.customer_id, excluded.customer_id)
+  where s.facts is distinct from payment_join(s.facts, excluded.facts);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], said jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  rows integer[] := payment_transactions_locked(ids);
+  kept integer := rows[1];
+  twin integer;
+  held jsonb;
+  joined jsonb := said;
+begin
+  if kept is null then
+    insert into payment_transaction (facts, customer_id) values (said, payment_customer_of(said #>> '{customer,1}'))
+    returning id into kept;
+  else
+    foreach twin in array rows loop
+      select facts into held from payment_transaction where id = twin;
+      joined := payment_join(joined, held);
+    end loop;
+    -- Before the refunds move: there has to be something that they are refunds of.
+    update payment_transaction t set facts = joined, customer_id = payment_customer_of(joined #>> '{customer,1}')
+    where t.id = kept and t.facts <> joined;
+    update payment_transaction refund set customer_id = charge.customer_id from payment_transaction charge
+    where charge.id = kept and refund.charge_id = kept and refund.customer_id is distinct from charge.customer_id;
+    foreach twin in array rows[2:] loop
+      update payment_reference set transaction_id = kept where transaction_id = twin;
+      update payment_dispute set transaction_id = kept where transaction_id = twin;
+      update payment_transaction refund set charge_id = kept, customer_id = charge.customer_id from payment_transaction charge
+      where charge.id = kept and refund.charge_id = twin;
+      delete from payment_transaction where id = twin;
+    end loop;
+  end if;
+  insert into payment_reference (provider_id, transaction_id) select id, kept from unnest(ids) id on conflict do nothing;
+  update payment_dispute d set transaction_id = kept
+  where d.provider_charge_id = any(ids) and d.transaction_id is distinct from kept;
+  update payment_dispute d set transaction_id = kept
+  where d.provider_payment_intent_id = any(ids) and d.transaction_id is distinct from kept;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_customer_of(provider_customer text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  customer integer;
+begin
+  if provider_customer is null then return null; end if;
+  select id into customer from payment_customer where provider_customer_id = provider_customer;
+  if customer is not null then return customer; end if;
+  insert into payment_customer (provider_customer_id) values (provider_customer) on conflict do nothing;
+  -- A statement of its own: it sees what the insert waited for.
+  select id into customer from payment_customer where provider_customer_id = provider_customer;
+  return customer;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (d).id, 'transaction_id', (d).transaction_id, 'provider_dispute_id', (d).provider_dispute_id, 'status', (d).status, 'reason', (d).reason, 'amount', COALESCE((d).amount, (t).amount, (0)::bigint), 'currency', COALESCE((d).currency, (t).currency), 'evidence_due_by', iso((d).evidence_due_by), 'event_type', (d).event_type, 'created_at', iso((d).created_at), 'updated_at', iso((d).updated_at));
+
+CREATE OR REPLACE FUNCTION public.payment_event_apply(event text, changes jsonb)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payment_event set applied_at = now(), data = null where id = event and applied_at is null;
+  if not found then return false; end if;
+  perform payment_apply(changes);
+  return true;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_event_take(id text, type text, created_at timestamp with time zone, data jsonb)
+ RETURNS TABLE(fresh boolean, job_id uuid)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+begin
+  insert into payment_event (id, type, created_at, data)
+  values (payment_event_take.id, payment_event_take.type, payment_event_take.created_at, payment_event_take.data)
+  on conflict on constraint payment_event_pkey do nothing;
+  if found then
+    return query select true, null::uuid;
+    return;
+  end if;
+  -- Locked: of two that come again at once one takes it up.
+  return query select e.applied_at is null and not exists (
+      select from job j where j.id = e.job_id and j.status in ('queued', 'sent', 'running')),
+      case when e.applied_at is null then e.job_id end
+    from payment_event e where e.id = payment_event_take.id for update;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (SELECT COALESCE(jsonb_object_agg(held.key, held.value), '{}'::jsonb) AS "coalesce" FROM (SELECT DISTINCT ON (said.key) said.key, said.value FROM (SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.one) jsonb_each(key, value) UNION ALL SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.other) jsonb_each(key, value)) said ORDER BY said.key, ((said.value ->> 0) COLLATE "C") DESC, (((said.value -> 1))::text COLLATE "C") DESC) held);
+
+CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id integer, owner integer, everybody boolean, amount bigint, reason text)
+ RETURNS TABLE(refund_id integer, problem text, status text, available bigint)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  charge payment_transaction;
+begin
+  select t.* into charge from payment_transaction t
+  where t.id = payment_refund_reserve.id and t.shown and (everybody or t.customer_id = (
+    select c.id from payment_customer c where c.user_id = owner)) for update;
+  if not found then return; end if;
+  status := case when charge.charge_id is null then charge.status else 'a refund' end;
+  available := charge.amount - coalesce(charge.refunded, 0) - charge.reserved;
+  if status not in ('succeeded', 'partially_refunded') then
+    problem := 'status';
+  elsif coalesce(payment_refund_reserve.amount, available) > available or available <= 0 then
+    problem := 'amount';
+  else
+    insert into payment_transaction as t (customer_id, charge_id, reason, facts)
+    values (charge.customer_id, charge.id, payment_refund_reserve.reason, jsonb_build_object(
+      'money', jsonb_build_array('0', jsonb_build_object('amount', coalesce(payment_refund_reserve.amount, available),
+        'currency', charge.currency)),
+      'outcome', jsonb_build_array('', 'pending')))
+    returning t.id into refund_id;
+  end if;
+  return next;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_refunds_counted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  counted integer;
+begin
+  -- In a loop and by a lock first: the statement that counts then sees what the lock waited for.
+  for counted in select distinct c from unnest(array[old.charge_id, new.charge_id]) c where c is not null order by c loop
+    perform from payment_transaction where id = counted for update;
+    update payment_transaction charge set refunds = sum.taken, reserved = sum.asked
+    from (
+      select coalesce(sum(amount) filter (where shown and status in ('succeeded', 'pending')), 0) as taken,
+        coalesce(sum(amount) filter (where not shown and status = 'pending'), 0) as asked
+      from payment_transaction where charge_id = counted) sum
+    where charge.id = counted and (charge.refunds, charge.reserved) is distinct from (sum.taken, sum.asked);
+  end loop;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunds bigint)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (is_refund OR (COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) <> 'succeeded'::text)) THEN COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) WHEN (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint, (0)::bigint) = 0) THEN 'succeeded'::text WHEN (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint) >= ((facts #>> '{money,1,amount}'::text[]))::bigint) THEN 'refunded'::text ELSE 'partially_refunded'::text END;
+
+CREATE OR REPLACE FUNCTION public.payment_subscription_json(s payment_subscription)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (s).id, 'provider_subscription_id', (s).provider_subscription_id, 'plan_name', (s).plan_name, 'status', (s).status, 'current_period_start', iso((s).current_period_start), 'current_period_end', iso((s).current_period_end), 'cancel_at_period_end', (s).cancel_at_period_end);
+
+CREATE OR REPLACE FUNCTION public.payment_transaction_json(t payment_transaction)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (t).id, 'provider_transaction_id', (t).provider_transaction_id, 'type', (t).type, 'status', (t).status, 'amount', (t).amount, 'currency', (t).currency, 'description', COALESCE((t).description, ('Refund of transaction '::text || (t).charge_id), ''::text), 'created_at', iso((t).created_at));
+
+CREATE OR REPLACE FUNCTION public.payment_transactions_locked(ids text[])
+ RETURNS integer[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  found_rows integer[];
+  still integer[];
+begin
+  loop
+    select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into found_rows
+    from payment_reference where provider_id = any(ids);
+    perform from payment_transaction where id = any(found_rows) order by id for update;
+    -- Two of them may have become one while this waited.
+    select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into still
+    from payment_reference where provider_id = any(ids);
+    exit when still = found_rows;
+  end loop;
+  return found_rows;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  RETURNS text
  LANGUAGE sql
@@ -1130,3 +1532,9 @@ CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone
 CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_member FOR EACH ROW WHEN ((old.role = 'owner'::text)) EXECUTE FUNCTION organization_owner();
 
 CREATE TRIGGER organization_owner_update AFTER UPDATE OF role, organization_id ON public.organization_member FOR EACH ROW WHEN (((old.role = 'owner'::text) AND ((new.role <> 'owner'::text) OR (new.organization_id <> old.organization_id)))) EXECUTE FUNCTION organization_owner();
+
+CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction FOR EACH ROW WHEN ((old.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
+
+CREATE TRIGGER payment_refund_inserted AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN ((new.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
+
+CREATE TRIGGER payment_refund_updated AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((old.charge_id IS NOT NULL) OR (new.charge_id IS NOT NULL))) EXECUTE FUNCTION payment_refunds_counted();

@@ -1,6 +1,7 @@
 import type { Database, Queries } from '../sql/db.ts'
 import type { Comms } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
+import type { PaymentProvider } from './payments/provider.ts'
 import type { Settings } from './settings.ts'
 
 /** What a running task is given: everything it may touch comes through here. */
@@ -57,6 +58,7 @@ export interface Providers {
   sendEmail(message: EmailMessage, signal: AbortSignal): Promise<void>
   /** What is sent on behalf of callers, once each. */
   readonly comms: Comms
+  readonly payments: PaymentProvider
 }
 
 /** A mail on its way out. */

@@ -9,6 +9,13 @@ import { sms } from './comms/sms.ts'
 import { collect } from './documents/collect.ts'
 import { draw } from './documents/draw.ts'
 import { extract } from './documents/extract.ts'
+import { cancel } from './payments/cancel.ts'
+import { catalog } from './payments/catalog.ts'
+import { checkout } from './payments/checkout.ts'
+import { applyEvent } from './payments/event.ts'
+import { lookUp } from './payments/look-up.ts'
+import { reconcile } from './payments/reconcile.ts'
+import { refund } from './payments/refund.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
 import type { AnyTask } from './task.ts'
@@ -16,8 +23,12 @@ import type { AnyTask } from './task.ts'
 /** Every task, one line each. */
 export const tasks: readonly AnyTask[] = [
   addDomain,
+  applyEvent,
   call,
+  cancel,
+  catalog,
   checkDomain,
+  checkout,
   collect,
   draw,
   email,
@@ -25,8 +36,11 @@ export const tasks: readonly AnyTask[] = [
   housekeeping,
   invite,
   listDomains,
+  lookUp,
   noop,
   passwordReset,
+  reconcile,
+  refund,
   settle,
   sms,
   verification,

@@ -25,6 +25,11 @@ const SECRETS = [
   '*.telephony.authToken',
   'credentials',
   'blobs.s3.credentials',
+  'webhookSecret',
+  '*.payments.secretKey',
+  '*.payments.webhookSecret',
+  'PROVIDER_SECRET_KEY',
+  'PROVIDER_WEBHOOK_SECRET',
 ]
 
 /** The process's logger: JSON lines on standard output, readable ones on a terminal; secrets print as `***`. */

@@ -7,6 +7,7 @@ import {
   telephonySettings,
 } from './comms/settings.ts'
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
+import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
@@ -150,6 +151,7 @@ const Environment = z.object({
   REQUEST_WAIT_SECONDS: count(120, 0, 3600),
   ...commsShape,
   ...blobShape,
+  ...paymentShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
@@ -209,6 +211,7 @@ export interface Settings {
   readonly email: EmailSettings
   readonly telephony: TelephonySettings
   readonly blobs: BlobSettings
+  readonly payments: PaymentSettings
   readonly maxUploadBytes: number
   readonly maxJsonBytes: number
   /** What reads pages without a text layer. */
@@ -291,6 +294,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     email: emailSettings(env, production),
     telephony: telephonySettings(env),
     blobs: blobSettings(env),
+    payments: paymentSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
     visionProvider: visionProvider(env),

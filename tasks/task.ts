@@ -16,8 +16,8 @@ export interface TaskDefinition<P, R> {
   /** Checked when enqueued and again when run, because old jobs outlive deploys. */
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
-  /** The entity that handles its messages one after the other; absent: jobs of this task are independent. */
-  readonly actor?: (payload: P) => string
+  /** The entity that handles its messages one after the other; absent or null: the job is independent of others. */
+  readonly actor?: (payload: P) => string | null
   /** What a message to a busy actor does: become the one under way, or wait behind it. Default `wait`. */
   readonly whenBusy?: 'join' | 'wait'
   /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */

@@ -6,6 +6,7 @@ import { jobs } from './jobs.ts'
 import { operations } from './operations.ts'
 import { organizations } from './orgs.ts'
 import { pages } from './pages.ts'
+import { payments } from './payments.ts'
 
 /** Every area, one line each. */
 export const areas: readonly Area[] = [
@@ -14,6 +15,7 @@ export const areas: readonly Area[] = [
   documents,
   comms,
   jobs,
+  payments,
   pages,
   operations(() => areas),
 ]

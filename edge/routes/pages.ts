@@ -40,11 +40,13 @@ function page(path: string, summary: string, file: string): AnyRoute {
   })
 }
 
-/** The pages that mails lead to. */
+/** The pages that mails and the payment provider lead to. */
 export const pages = area('pages', '', { auth: 'public' }, [
   page('/verify-email', 'Where the link of a verification mail leads', 'account.html'),
   page('/password-reset', 'Where the link of a reset mail leads', 'account.html'),
   page('/accept-invite', 'Where the link of an invite leads', 'account.html'),
+  page('/payment/success', 'Where a checkout leads to that was paid', 'payment-success.html'),
+  page('/payment/cancel', 'Where a checkout leads to that was left', 'payment-cancel.html'),
   route({
     method: 'get',
     path: '/pages/:file',

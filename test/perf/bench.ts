@@ -9,6 +9,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   enqueue: async () => (await import('./enqueue.ts')).enqueue,
   latency: async () => (await import('./latency.ts')).latency,
   sse: async () => (await import('./sse.ts')).sse,
+  webhooks: async () => (await import('./webhooks.ts')).webhooks,
   extract: async () => (await import('./extract.ts')).extract,
   kills: async () => (await import('./kills.ts')).kills,
   corpus: async () => (await import('./corpus.ts')).corpus,

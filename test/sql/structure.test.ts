@@ -36,12 +36,16 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   piscina: ['workers/pools.ts'],
   'prom-client': ['edge/metrics.ts'],
   slonik: ['sql/db.ts'],
+  stripe: ['workers/providers/payments.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
   'tesseract.js': ['workers/providers/*.ts'],
   twilio: ['workers/providers/telephony.ts'],
   'uWebSockets.js': ['edge/server.ts'],
 }
-const SEVERAL = new Map([['graphile-worker', 2]])
+const SEVERAL = new Map([
+  ['graphile-worker', 2],
+  ['stripe', 2],
+])
 // A schema language is no vendor behind a seam: payloads, rows and routes are written in it.
 const EVERYWHERE = new Set(['zod'])
 

@@ -120,6 +120,7 @@ export function extractions({ db, query }: TestDatabase) {
         drawPage: () => Promise.reject(new Error('Extraction draws no pages')),
         sendEmail: () => Promise.reject(new Error('Extraction sends no mail')),
         comms: {} as never,
+        payments: {} as never,
       },
       progress: (label, current, total) => void ran.progress.push([label, current, total]),
       emit: () => {},

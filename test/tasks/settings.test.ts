@@ -70,6 +70,13 @@ test('an empty environment has the documented defaults', () => {
       apiBaseUrl: 'https://api.twilio.com',
     },
     blobs: { store: 'postgres', s3: null },
+    payments: {
+      secretKey: undefined,
+      webhookSecret: undefined,
+      apiBaseUrl: 'https://api.stripe.com',
+      successUrl: undefined,
+      cancelUrl: undefined,
+    },
     maxUploadBytes: 100 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
     visionProvider: 'tesseract',
@@ -206,6 +213,30 @@ test('an object store is reached with what is given, all of which must fit toget
   assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
 })
 
+test('payments have names of their own, which go before the provider’s', () => {
+  const theirs = { STRIPE_SECRET_KEY: 'sk_test_a', STRIPE_WEBHOOK_SECRET: 'whsec_a' }
+  const { secretKey, webhookSecret } = parse(theirs).payments
+  assert.deepEqual([secretKey, webhookSecret], ['sk_test_a', 'whsec_a'])
+  const ours = parse({
+    ...theirs,
+    PROVIDER_SECRET_KEY: 'sk_test_b',
+    PROVIDER_WEBHOOK_SECRET: 'whsec_b',
+  }).payments
+  assert.deepEqual([ours.secretKey, ours.webhookSecret], ['sk_test_b', 'whsec_b'])
+  assert.equal(
+    parse({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:12111/' }).payments.apiBaseUrl,
+    'http://127.0.0.1:12111',
+  )
+  const pages = parse({
+    PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
+    PAYMENT_CANCEL_URL: 'https://x.example',
+  })
+  assert.deepEqual(
+    [pages.payments.successUrl, pages.payments.cancelUrl],
+    ['/thanks?s={CHECKOUT_SESSION_ID}', 'https://x.example'],
+  )
+})
+
 test('flags are words, and "false" is false', () => {
   for (const text of ['false', '0', 'no', 'off', 'FALSE', 'False'])
     assert.equal(parse({ REGISTRATION_ENABLED: text }).registrationEnabled, false, text)
@@ -284,6 +315,8 @@ test('choices and forms are checked', () => {
     TELEPHONY_ACCOUNT_SID: ['AC123', `SK${'0'.repeat(32)}`, `AC${'x'.repeat(32)}`],
     TELEPHONY_PHONE_NUMBER: ['4155552671', '+0155552671', '+1 415 555 2671', 'Mill'],
     TELEPHONY_API_BASE_URL: ['api.example.com', 'twilio'],
+    PROVIDER_API_BASE_URL: ['api.stripe.com', 'ftp://x', 'https://api.stripe.com/v1', 'https://u:p@x'],
+    PAYMENT_SUCCESS_URL: ['thanks', '//x.example', 'javascript:alert(1)', 'https://', '/a b'],
     VISION_PROVIDER: ['openai'],
     LOG_LEVEL: ['verbose'],
   }
@@ -401,6 +434,8 @@ test('settings that are logged lose their secrets', () => {
     S3_ENDPOINT_URL: 'http://127.0.0.1:9000',
     S3_ACCESS_KEY: 'hunter2',
     S3_SECRET_KEY: 'hunter2',
+    PROVIDER_SECRET_KEY: 'hunter2',
+    PROVIDER_WEBHOOK_SECRET: 'hunter2',
   }
   const { stdout, stderr } = spawnSync(
     process.execPath,

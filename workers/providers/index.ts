@@ -3,11 +3,13 @@ import type { Settings } from '../../tasks/settings.ts'
 import { createComms } from './comms.ts'
 import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
+import { createPayments } from './payments.ts'
 
 /** The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present. */
 export function createProviders(settings: Settings, share: () => number = () => 1): Providers {
   const mailer = createMailer(settings)
   return {
+    payments: createPayments(settings),
     sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
     openPages: (bytes, mediaType, signal) =>

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { percentile } from '../stats.ts'
@@ -116,9 +117,19 @@ function keepBusy(run: Run): Promise<void> {
 }
 
 function nextRequest(run: Run): string | null {
-  const { head, tail, ids } = run.order
+  const { head, tail, ids, signed } = run.order
   if (ids === null) return head
-  return run.next > ids[1] ? null : `${head}${run.next++}${tail}`
+  if (run.next > ids[1]) return null
+  const id = run.next++
+  return signed === null ? `${head}${id}${tail}` : `${head}${signedBody(signed, id)}`
+}
+
+/** The last headers of a request, and its body. */
+function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: number): string {
+  const text = body.replaceAll('{id}', String(id))
+  const at = Math.floor(Date.now() / 1000)
+  const mac = createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')
+  return `content-length: ${text.length}\r\nstripe-signature: t=${at},v1=${mac}\r\n\r\n${text}`
 }
 
 /** Whether an answer is whole; notes one that is not as it must be. */

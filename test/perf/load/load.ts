@@ -10,6 +10,8 @@ export interface LoadOrder {
   readonly tail: string
   /** First and last id to put between head and tail, each once. */
   readonly ids: readonly [number, number] | null
+  /** Each request has a body, in which `{id}` stands for its id, signed as the payment provider signs its events. */
+  readonly signed: { readonly body: string; readonly secret: string } | null
   readonly status: number
   /** Length that every body must have; null: as its content-length says. */
   readonly bodyBytes: number | null
@@ -49,6 +51,7 @@ export const ORDINARY = {
   connections: 64,
   tail: '',
   ids: null,
+  signed: null,
   status: 200,
   bodyBytes: null,
   warmMs: 300,

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { catalog } from '../../../tasks/payments/catalog.ts'
+import { checkout } from '../../../tasks/payments/checkout.ts'
+import { isRedirect } from '../../../tasks/payments/settings.ts'
+import { Catalog, CheckoutSession } from '../../../tasks/payments/shapes.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { route } from '../../route.ts'
+import { PROVIDER_ERRORS, requireProvider } from './shapes.ts'
+
+const Redirect = z
+  .string()
+  .refine(isRedirect, 'must be an absolute http(s) URL, or a path that begins with /')
+
+const Checkout = z
+  .strictObject({
+    price_id: z.string().trim().min(1).max(255),
+    quantity: z.int().min(1).max(999_999).default(1),
+    mode: z.enum(['payment', 'subscription']),
+    success_url: Redirect.optional(),
+    cancel_url: Redirect.optional(),
+  })
+  .meta({ id: 'Checkout' })
+
+/** Buying: what there is, and the provider's page to pay on. */
+export const checkoutRoutes = [
+  route({
+    method: 'post',
+    path: '/checkout',
+    summary: 'Open a page of the payment provider on which the caller pays',
+    description: `Afterwards the provider leads to \`success_url\` or \`cancel_url\`, else to those of the settings, else to pages of \
+ours. \`{CHECKOUT_SESSION_ID}\` in them is replaced by the provider.`,
+    body: Checkout,
+    response: CheckoutSession,
+    errors: PROVIDER_ERRORS,
+    sideEffect: true,
+    alwaysWaits: true,
+    job: ({ body, caller, edge, tx, requestId }) => {
+      requireProvider(edge.settings)
+      const payload = {
+        user_id: caller.ownerId,
+        price_id: body.price_id,
+        quantity: body.quantity,
+        mode: body.mode,
+        success_url: redirect(edge.settings, 'success', body.success_url),
+        cancel_url: redirect(edge.settings, 'cancel', body.cancel_url),
+      }
+      const maxTries = edge.settings.workerMaxTries
+      return enqueue(tx, checkout, payload, { ownerId: caller.ownerId, requestId, maxTries })
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/catalog',
+    summary: 'What can be bought: the active prices of the payment provider',
+    description: 'At most 1000.',
+    response: Catalog,
+    errors: PROVIDER_ERRORS,
+    alwaysWaits: true,
+    job: ({ edge, tx, requestId }) => {
+      requireProvider(edge.settings)
+      return enqueue(tx, catalog, {}, { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries })
+    },
+  }),
+]
+
+/** Where the provider leads to: what the request says, else the settings, else a page of ours. */
+export function redirect(
+  { payments, publicBaseUrl }: Pick<Settings, 'payments' | 'publicBaseUrl'>,
+  which: 'success' | 'cancel',
+  given: string | undefined,
+): string {
+  const page = which === 'success' ? '/payment/success?session_id={CHECKOUT_SESSION_ID}' : '/payment/cancel'
+  const url = given ?? (which === 'success' ? payments.successUrl : payments.cancelUrl) ?? page
+  // As text: an URL object would escape the braces of the placeholder.
+  return url.startsWith('/') ? `${publicBaseUrl}${url}` : url
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
+import { json, route } from '../../route.ts'
+import { DISPUTE_STATUSES, Dispute, DisputeList, found, RowParams } from './shapes.ts'
+
+// What still waits for somebody.
+const OPEN = ['warning_issued', 'needs_response', 'under_review']
+
+export const disputeRoutes = [
+  route({
+    method: 'get',
+    path: '/disputes',
+    summary: 'The disputes of the caller’s payments, newest first',
+    description: `\`open\` stands for ${OPEN.join(', ')}. At most 1000; \`total\` counts all.`,
+    query: z.object({ status: z.enum(['open', ...DISPUTE_STATUSES]).optional() }),
+    response: DisputeList,
+    handle: async ({ query, caller, edge }) => {
+      const { status } = query
+      const states = status === undefined ? null : status === 'open' ? OPEN : [status]
+      const statement = readDisputes[scopeOf(caller.ownerId)]
+      return json((await edge.reader.text(statement, [caller.ownerId, states]))!)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/disputes/:id',
+    summary: 'One dispute, or early warning of fraud',
+    params: RowParams,
+    response: Dispute,
+    errors: ['dispute.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const statement = readDispute[scopeOf(caller.ownerId)]
+      return found(await edge.reader.text(statement, [caller.ownerId, params.id]), 'dispute.missing')
+    },
+  }),
+]

@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { type ErrorCode, fail } from '../../../sql/errors.ts'
+import { Transaction } from '../../../tasks/payments/shapes.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { type Answer, json } from '../../route.ts'
+import { RowId, Timestamp } from '../../schemas.ts'
+
+/** What the routes of payments take and answer, beside what their jobs do. */
+
+export const TransactionList = z
+  .strictObject({ transactions: z.array(Transaction), total: z.int(), page: z.int(), page_size: z.int() })
+  .meta({ id: 'TransactionList' })
+
+export const SUBSCRIPTION_STATUSES = [
+  'active',
+  'past_due',
+  'canceled',
+  'incomplete',
+  'trialing',
+  'unpaid',
+] as const
+
+const Subscription = z
+  .strictObject({
+    id: z.int(),
+    provider_subscription_id: z.string(),
+    plan_name: z.string(),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    current_period_start: Timestamp.nullable(),
+    current_period_end: Timestamp.nullable(),
+    cancel_at_period_end: z.boolean(),
+  })
+  .meta({ id: 'Subscription' })
+
+export const SubscriptionList = z
+  .strictObject({ subscriptions: z.array(Subscription), total: z.int() })
+  .meta({ id: 'SubscriptionList' })
+
+export const DISPUTE_STATUSES = [
+  'warning_issued',
+  'warning_closed',
+  'needs_response',
+  'under_review',
+  'won',
+  'lost',
+  'charge_refunded',
+] as const
+
+export const Dispute = z
+  .strictObject({
+    id: z.int(),
+    transaction_id: z.int().nullable(),
+    provider_dispute_id: z.string(),
+    status: z.enum(DISPUTE_STATUSES),
+    reason: z.string(),
+    amount: z.int(),
+    currency: z.string().nullable(),
+    evidence_due_by: Timestamp.nullable(),
+    event_type: z.string(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'Dispute' })
+
+export const DisputeList = z
+  .strictObject({ disputes: z.array(Dispute), total: z.int() })
+  .meta({ id: 'DisputeList' })
+
+const Revenue = z.strictObject({ currency: z.string(), revenue_cents: z.int(), payments: z.int() })
+
+export const Summary = z
+  .strictObject({
+    provider: z.literal('stripe'),
+    enabled: z.boolean(),
+    is_test_mode: z.boolean(),
+    total_transactions: z.int(),
+    total_revenue_cents: z.int(),
+    active_subscriptions: z.int(),
+    currency: z.string(),
+    per_currency: z.array(Revenue),
+  })
+  .meta({ id: 'PaymentStatus' })
+
+export const RevenueSeries = z
+  .strictObject({
+    currency: z.string(),
+    days: z.int(),
+    points: z.array(z.strictObject({ date: z.iso.date(), revenue_cents: z.int(), payments: z.int() })),
+  })
+  .meta({ id: 'RevenueSeries' })
+
+export const RowParams = z.object({ id: RowId })
+
+/** JSON that PostgreSQL built, or 404. */
+export function found<T>(text: string | null, missing: ErrorCode): Answer<T> {
+  if (text === null) throw fail(missing)
+  return json<T>(text)
+}
+
+/** @throws fail('payment.not_configured') */
+export function requireProvider({ payments }: Settings): void {
+  if (payments.secretKey === undefined) throw fail('payment.not_configured')
+}
+
+/** The answers that every job of the provider can end with. */
+export const PROVIDER_ERRORS = [
+  'payment.not_configured',
+  'payment.rejected',
+  'payment.declined',
+  'payment.key',
+  'payment.failed',
+] as const satisfies readonly ErrorCode[]

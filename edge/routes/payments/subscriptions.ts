@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { ownedSubscription } from '../../../sql/payment-changes.ts'
+import { readSubscriptions, scopeOf } from '../../../sql/payments.ts'
+import { cancel } from '../../../tasks/payments/cancel.ts'
+import { Cancellation } from '../../../tasks/payments/shapes.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { json, route } from '../../route.ts'
+import {
+  PROVIDER_ERRORS,
+  RowParams,
+  requireProvider,
+  SUBSCRIPTION_STATUSES,
+  SubscriptionList,
+} from './shapes.ts'
+
+export const subscriptionRoutes = [
+  route({
+    method: 'get',
+    path: '/subscriptions',
+    summary: 'The subscriptions of the caller, newest first',
+    description: 'At most 1000; `total` counts all.',
+    query: z.object({ status: z.enum(SUBSCRIPTION_STATUSES).optional() }),
+    response: SubscriptionList,
+    handle: async ({ query, caller, edge }) => {
+      const statement = readSubscriptions[scopeOf(caller.ownerId)]
+      return json((await edge.reader.text(statement, [caller.ownerId, query.status ?? null]))!)
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/subscriptions/:id/cancel',
+    summary: 'End a subscription with the period that is paid for',
+    description: 'Until then it stays as it is. Doing it again changes nothing.',
+    params: RowParams,
+    response: Cancellation,
+    errors: ['subscription.missing', 'subscription.canceled', ...PROVIDER_ERRORS],
+    sideEffect: true,
+    alwaysWaits: true,
+    job: async ({ params, caller, edge, tx, requestId }) => {
+      const subscription = await tx.maybeOne(ownedSubscription(params.id, caller.ownerId))
+      if (subscription === null) throw fail('subscription.missing')
+      if (subscription.status === 'canceled') throw fail('subscription.canceled')
+      requireProvider(edge.settings)
+      const { id, provider_subscription_id } = subscription
+      return enqueue(
+        tx,
+        cancel,
+        { subscription_id: id, provider_subscription_id },
+        { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
+      )
+    },
+  }),
+]

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { readRevenue, readSummary, scopeOf } from '../../../sql/payments.ts'
+import { json, route } from '../../route.ts'
+import { count } from '../../schemas.ts'
+import { RevenueSeries, Summary } from './shapes.ts'
+
+export const summaryRoutes = [
+  route({
+    method: 'get',
+    path: '/status',
+    summary: 'Whether payments work here, and what the caller’s come to',
+    description: `Revenue is what has come in less what was given back, in the currency that most payments are in; \`per_currency\` \
+has all. Amounts are in the smallest unit of their currency.`,
+    response: Summary,
+    handle: async ({ caller, edge }) => {
+      const key = edge.settings.payments.secretKey
+      const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false]
+      return json((await edge.reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/revenue-timeseries',
+    summary: 'The revenue of each of the last days',
+    description: `Days are those of UTC, today is the last one, and days without revenue are there too. A refund counts on the day of \
+its payment.`,
+    query: z.object({
+      days: count({ min: 1, max: 366, fallback: 30 }),
+      currency: z
+        .string()
+        .regex(/^[A-Za-z]{3}$/, 'must be a currency code of three letters')
+        .transform((code) => code.toLowerCase())
+        .optional(),
+    }),
+    response: RevenueSeries,
+    handle: async ({ query, caller, edge }) => {
+      const statement = readRevenue[scopeOf(caller.ownerId)]
+      return json((await edge.reader.text(statement, [caller.ownerId, query.days, query.currency ?? null]))!)
+    },
+  }),
+]

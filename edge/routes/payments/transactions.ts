@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { reserveRefund, tieRefundToJob } from '../../../sql/payment-changes.ts'
+import { readTransaction, readTransactions, scopeOf } from '../../../sql/payments.ts'
+import { refund } from '../../../tasks/payments/refund.ts'
+import { TRANSACTION_STATUSES, Transaction } from '../../../tasks/payments/shapes.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { json, route } from '../../route.ts'
+import { count } from '../../schemas.ts'
+import { found, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
+
+// What the provider can express; no payment is larger.
+const MOST_AMOUNT = 999_999_999_999
+
+const Refund = z
+  .strictObject({
+    amount: z.int().min(1).max(MOST_AMOUNT).optional(),
+    // The provider keeps at most so much of a note.
+    reason: z.string().trim().min(1).max(500).optional(),
+  })
+  .meta({ id: 'RefundRequest' })
+
+/** Payments and their refunds. */
+export const transactionRoutes = [
+  route({
+    method: 'get',
+    path: '/transactions',
+    summary: 'The transactions of the caller, newest first',
+    query: z.object({
+      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
+      page_size: count({ min: 1, max: 200, fallback: 20 }),
+      status: z.enum(TRANSACTION_STATUSES).optional(),
+    }),
+    response: TransactionList,
+    handle: async ({ query, caller, edge }) => {
+      const { page, page_size, status } = query
+      const values = [caller.ownerId, status ?? null, (page - 1) * page_size, page_size, page]
+      return json((await edge.reader.text(readTransactions[scopeOf(caller.ownerId)], values))!)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/transactions/:id',
+    summary: 'One transaction',
+    params: RowParams,
+    response: Transaction,
+    errors: ['transaction.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const statement = readTransaction[scopeOf(caller.ownerId)]
+      return found(await edge.reader.text(statement, [caller.ownerId, params.id]), 'transaction.missing')
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/refund/:id',
+    summary: 'Give a payment back, or a part of it',
+    description: `Without an amount, all that is left of it. The reason is \`requested_by_customer\`, \`duplicate\`, \`fraudulent\`, \
+or a note. Answers the refund, a transaction of its own.`,
+    params: RowParams,
+    body: Refund.default({}),
+    response: Transaction,
+    errors: [
+      'transaction.missing',
+      'transaction.not_refundable',
+      'transaction.refund_too_large',
+      ...PROVIDER_ERRORS,
+    ],
+    sideEffect: true,
+    job: async ({ params, body, caller, edge, tx, requestId }) => {
+      const { amount = null, reason = null } = body
+      const reserved = await tx.maybeOne(reserveRefund(params.id, caller.ownerId, amount, reason))
+      if (reserved === null) throw fail('transaction.missing')
+      const { refund_id, problem, status, available } = reserved
+      if (problem === 'status') throw fail('transaction.not_refundable', { status })
+      if (refund_id === null)
+        throw fail('transaction.refund_too_large', { available: Math.max(0, available) })
+      requireProvider(edge.settings)
+      const ref = await enqueue(
+        tx,
+        refund,
+        { refund_id, transaction_id: params.id },
+        { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
+      )
+      await tx.run(tieRefundToJob(refund_id, ref.jobId))
+      return ref
+    },
+  }),
+]

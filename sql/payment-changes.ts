@@ -1,0 +1,206 @@
+import { z } from 'zod'
+import { JsonText, nothing, type Query, sql } from './db.ts'
+
+/** What tasks and the webhook write of payments; the rules are in the functions of migration 000012. */
+
+/** Applies what the provider has said; `changes` as `tasks/payments/facts.ts` has them. */
+export const applyChanges = (changes: readonly object[]): Query<unknown> =>
+  sql.prepared('payment_apply', nothing)`select payment_apply(${JSON.stringify(changes)}::jsonb)`
+
+// Events.
+
+export interface NewEvent {
+  readonly id: string
+  readonly type: string
+  /** When it happened, in seconds since the epoch. */
+  readonly created: number
+  readonly data: unknown
+}
+
+const Taken = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
+
+/** Stores an event, once; `fresh` when it needs a job, else the job that it has or had. */
+export const takeEvent = (event: NewEvent): Query<z.output<typeof Taken>> =>
+  sql.prepared('payment_event_take', Taken)`
+    select fresh, job_id from payment_event_take(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
+      ${JSON.stringify(event.data)}::jsonb)`
+
+export const tieEventToJob = (id: string, jobId: string): Query<unknown> =>
+  sql.prepared(
+    'payment_event_tie',
+    nothing,
+  )`update payment_event set job_id = ${jobId}::uuid where id = ${id}`
+
+const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
+
+/** An event that was not applied yet. */
+export const pendingEvent = (id: string): Query<z.output<typeof Pending>> =>
+  sql.prepared('payment_event_pending', Pending)`
+    select type, extract(epoch from created_at)::bigint as at, data from payment_event where id = ${id} and applied_at is null`
+
+/** Applies what a stored event says, and forgets it; false of one that was applied before. */
+export const applyStoredEvent = (id: string, changes: readonly object[]): Query<{ applied: boolean }> =>
+  sql.prepared('payment_event_apply', z.object({ applied: z.boolean() }))`
+    select payment_event_apply(${id}, ${JSON.stringify(changes)}::jsonb) as applied`
+
+const Left = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
+
+/** Events that nobody is at any more, though they were never applied; the oldest first. */
+export const leftEvents = (most: number): Query<z.output<typeof Left>> =>
+  sql.type(Left)`
+    select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
+    where e.applied_at is null and not exists (
+      select from job where job.id = e.job_id and job.status in ('queued', 'sent', 'running'))
+    order by e.received_at limit ${most} for update of e skip locked`
+
+/** Which of these events are not known yet. */
+export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    select given as id from unnest(${sql.array(ids, 'text')}) given
+    where not exists (select from payment_event e where e.id = given)`
+
+/** Forgets applied events that are older than the provider remembers; answers their number. */
+export const deleteOldEvents = (keepDays: number, batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with old as (
+      delete from payment_event where id in (
+        select id from payment_event where applied_at is not null and received_at < now() - make_interval(days => ${keepDays})
+        order by received_at limit ${batch})
+      returning 1
+    )
+    select count(*)::int as count from old`
+
+const ReadUntil = z.object({ at: z.number() })
+
+/** Until when the provider's list of events was read, in seconds; no row when it never was. */
+export const readUntil = (): Query<z.output<typeof ReadUntil>> =>
+  sql.type(ReadUntil)`select extract(epoch from read_until)::float8 as at from payment_reconciliation`
+
+export const setReadUntil = (seconds: number): Query<unknown> =>
+  sql.type(nothing)`
+    insert into payment_reconciliation as r (read_until) values (to_timestamp(${seconds}::float8))
+    on conflict on constraint payment_reconciliation_pkey do update
+    set read_until = greatest(r.read_until, excluded.read_until)`
+
+// Customers.
+
+const Payer = z.object({
+  id: z.number(),
+  email: z.string(),
+  full_name: z.string().nullable(),
+  provider_customer_id: z.string().nullable(),
+})
+
+/** An account as the provider's customer; `provider_customer_id` is null until it is one. */
+export const payer = (userId: number): Query<z.output<typeof Payer>> =>
+  sql.type(Payer)`
+    select a.id, a.email, a.full_name, c.provider_customer_id
+    from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId}`
+
+/** Makes a customer of the provider an account's; an event may have told of it before. */
+export const linkCustomer = (userId: number, providerCustomerId: string): Query<unknown> =>
+  sql.type(nothing)`
+    insert into payment_customer as c (user_id, provider_customer_id) values (${userId}, ${providerCustomerId})
+    on conflict on constraint payment_customer_provider_customer_id_key do update
+    set user_id = excluded.user_id where c.user_id is null`
+
+// Refunds.
+
+const Reserved = z.object({
+  refund_id: z.number().nullable(),
+  problem: z.enum(['status', 'amount']).nullable(),
+  status: z.string(),
+  available: z.number(),
+})
+
+/** Reserves an amount (null: all that is left) of a payment for a refund; no row when the owner has no such payment. */
+export const reserveRefund = (
+  id: number,
+  ownerId: number | null,
+  amount: number | null,
+  reason: string | null,
+): Query<z.output<typeof Reserved>> =>
+  sql.type(Reserved)`
+    select refund_id, problem, status, available
+    from payment_refund_reserve(${id}, ${ownerId}::int, ${ownerId === null}, ${amount}::bigint, ${reason}::text)`
+
+export const tieRefundToJob = (refundId: number, jobId: string): Query<unknown> =>
+  sql.type(nothing)`update payment_transaction set job_id = ${jobId}::uuid where id = ${refundId}`
+
+const Refund = z.object({
+  id: z.number(),
+  amount: z.number(),
+  reason: z.string().nullable(),
+  provider_refund_id: z.string().nullable(),
+  refusal: z.object({ code: z.string(), detail: z.string() }).nullable(),
+  job_id: z.string().nullable(),
+  charge: z.string().nullable(),
+  payment_intent: z.string().nullable(),
+  invoice: z.string().nullable(),
+  session: z.string().nullable(),
+})
+export type Refund = z.output<typeof Refund>
+
+/** A refund and the ids of its payment. */
+export const refundById = (id: number): Query<Refund> =>
+  sql.type(Refund)`
+    select r.id, r.amount, r.reason, r.provider_refund_id, r.facts #> '{refusal,1}' as refusal, r.job_id,
+      c.provider_charge_id as charge, c.provider_payment_intent_id as payment_intent,
+      c.provider_invoice_id as invoice, c.provider_session_id as session
+    from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id}`
+
+/**
+ * Gives back what was reserved for a refund that there will not be, and keeps why: an attempt that comes again is told
+ * the same. Nothing changes for a refund that the provider has taken.
+ */
+export const refuseRefund = (id: number, refusal: { code: string; detail: string }): Query<unknown> =>
+  sql.type(nothing)`
+    with charge as materialized (
+      select c.id from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id} for update of c)
+    update payment_transaction r set facts = payment_join(r.facts, jsonb_build_object(
+      'outcome', jsonb_build_array('0', 'failed'), 'refusal', jsonb_build_array('0', ${JSON.stringify(refusal)}::jsonb)))
+    from charge where r.id = ${id} and r.charge_id = charge.id and not r.shown`
+
+/** The transaction that a provider's id stands for, as clients see it. */
+export const transactionJson = (providerId: string): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    select payment_transaction_json(t)::text as json
+    from payment_transaction t join payment_reference p on p.transaction_id = t.id where p.provider_id = ${providerId}`
+
+const Asked = z.object({ id: z.number() })
+
+/** Refunds that were asked for and of which nobody knows what became: their job ended some time ago. */
+export const unsettledRefunds = (graceSeconds: number, most: number): Query<{ id: number }> =>
+  sql.type(Asked)`
+    select t.id from payment_transaction t left join job on job.id = t.job_id
+    where t.charge_id is not null and not t.shown and t.status = 'pending'
+      and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
+    order by t.id limit ${most}`
+
+/** Removes refusals that nobody will ask for again; answers their number. */
+export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with refused as (
+      delete from payment_transaction where id in (
+        select t.id from payment_transaction t
+        where t.charge_id is not null and not t.shown and t.status = 'failed'
+          and not exists (select from job where job.id = t.job_id) limit ${batch})
+      returning 1
+    )
+    select count(*)::int as count from refused`
+
+// Subscriptions.
+
+const Subscription = z.object({ id: z.number(), provider_subscription_id: z.string(), status: z.string() })
+
+/** A subscription of an owner, or of anybody. */
+export const ownedSubscription = (id: number, ownerId: number | null): Query<z.output<typeof Subscription>> =>
+  sql.type(Subscription)`
+    select s.id, s.provider_subscription_id, s.status from payment_subscription s
+    where s.id = ${id} and (${ownerId === null}
+      or s.customer_id = (select c.id from payment_customer c where c.user_id = ${ownerId}::int))`
+
+const Cancelled = z.object({ status: z.string(), cancel_at_period_end: z.boolean() })
+
+export const subscriptionState = (id: number): Query<z.output<typeof Cancelled>> =>
+  sql.type(Cancelled)`select status, cancel_at_period_end from payment_subscription where id = ${id}`

@@ -1,0 +1,120 @@
+import type { ReadStatement } from './reader.ts'
+
+/**
+ * What the edge reads of payments. Whose rows a statement finds is said in the statement itself: `own` are those of the
+ * account $1, `all` is for where there is no authentication.
+ */
+export type Scope = 'own' | 'all'
+type Scoped = Readonly<Record<Scope, ReadStatement>>
+
+export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
+
+/** The statement for both scopes; `owned` says of a customer's column whose rows it is about. */
+function scoped(name: string, text: (owned: (column: string) => string) => string): Scoped {
+  const own = (column: string): string =>
+    `${column} = (select c.id from payment_customer c where c.user_id = $1::int)`
+  return {
+    own: { name: `${name}_own`, text: text(own) },
+    all: { name: `${name}_all`, text: text(() => '$1::int is null') },
+  }
+}
+
+/** A page of the transactions, newest first: $1 owner, $2 status or null, $3 offset, $4 page size, $5 page. */
+export const readTransactions = scoped('payment_transactions', (owned) => {
+  const found = `payment_transaction t where ${owned('t.customer_id')} and t.shown and ($2::text is null or t.status = $2)`
+  return `select json_build_object(
+    'transactions', (select coalesce(json_agg(item order by created_at desc, id desc), '[]') from (
+      select payment_transaction_json(t) as item, t.created_at, t.id from ${found}
+      order by t.created_at desc, t.id desc offset $3::int limit $4::int) page),
+    'total', (select count(*) from ${found}), 'page', $5::int, 'page_size', $4::int)::text`
+})
+
+/** One transaction: $1 owner, $2 id. */
+export const readTransaction = scoped(
+  'payment_transaction',
+  (owned) => `select payment_transaction_json(t)::text from payment_transaction t
+    where ${owned('t.customer_id')} and t.shown and t.id = $2::int`,
+)
+
+// Lists that are answered whole end here.
+const MOST = 1000
+
+/** The subscriptions, newest first: $1 owner, $2 status or null. */
+export const readSubscriptions = scoped('payment_subscriptions', (owned) => {
+  const found = `payment_subscription s where ${owned('s.customer_id')} and ($2::text is null or s.status = $2)`
+  return `select json_build_object(
+    'subscriptions', (select coalesce(json_agg(item order by id desc), '[]') from (
+      select payment_subscription_json(s) as item, s.id from ${found} order by s.id desc limit ${MOST}) page),
+    'total', (select count(*) from ${found}))::text`
+})
+
+const DISPUTED = 'payment_dispute d left join payment_transaction t on t.id = d.transaction_id'
+
+/** The disputes in some states, newest first: $1 owner, $2 states or null for all. */
+export const readDisputes = scoped('payment_disputes', (owned) => {
+  const found = `${DISPUTED} where ${owned('t.customer_id')} and ($2::text[] is null or d.status = any($2))`
+  return `select json_build_object(
+    'disputes', (select coalesce(json_agg(item order by id desc), '[]') from (
+      select payment_dispute_json(d, t) as item, d.id from ${found} order by d.id desc limit ${MOST}) page),
+    'total', (select count(*) from ${found}))::text`
+})
+
+/** One dispute: $1 owner, $2 id. */
+export const readDispute = scoped(
+  'payment_dispute',
+  (owned) => `select payment_dispute_json(d, t)::text from ${DISPUTED}
+    where ${owned('t.customer_id')} and d.id = $2::int`,
+)
+
+// The deployment's main currency: the one that most of its latest payments were in.
+const MAIN_CURRENCY = `coalesce((
+  select currency from (
+    select currency from payment_transaction where shown and charge_id is null
+    order by created_at desc, id desc limit 1000) latest
+  group by currency order by count(*) desc, currency limit 1), 'usd')`
+
+// What has come in and stayed: of a payment that has succeeded, what was not given back.
+const PAID = `t.shown and t.charge_id is null and t.status in ('succeeded', 'refunded', 'partially_refunded')`
+const REVENUE = 'sum(t.amount - least(coalesce(t.refunded, 0), t.amount))'
+
+/** Counts and sums: $1 owner, $2 whether the provider is configured, $3 whether with a test key. */
+export const readSummary = scoped(
+  'payment_summary',
+  (owned) => `
+    with main as (select ${MAIN_CURRENCY} as currency), sums as (
+      select t.currency, ${REVENUE} as revenue, count(*) as payments
+      from payment_transaction t where ${owned('t.customer_id')} and ${PAID} group by t.currency)
+    select json_build_object('provider', 'stripe', 'enabled', $2::boolean, 'is_test_mode', $3::boolean,
+      'total_transactions',
+        (select count(*) from payment_transaction t where ${owned('t.customer_id')} and t.shown),
+      'total_revenue_cents', coalesce((select revenue from sums join main using (currency)), 0),
+      'active_subscriptions', (select count(*) from payment_subscription s
+        where ${owned('s.customer_id')} and s.status in ('active', 'trialing')),
+      'currency', (select currency from main),
+      'per_currency', (select coalesce(json_agg(json_build_object('currency', currency, 'revenue_cents', revenue,
+        'payments', payments) order by revenue desc, currency), '[]') from sums))::text`,
+)
+
+/**
+ * The revenue of each of the last days in UTC, of days without any too: $1 owner, $2 days, $3 currency or null for the
+ * main one. A refund counts on the day of its payment, so that the days add up to the revenue of the summary.
+ */
+export const readRevenue = scoped(
+  'payment_revenue',
+  (owned) => `
+    with given as (
+      select coalesce($3::text, ${MAIN_CURRENCY}) as currency, today, today - make_interval(days => $2::int - 1) as first
+      from date_trunc('day', now() at time zone 'utc') today
+    ), paid as (
+      select date_trunc('day', t.created_at at time zone 'utc') as day, ${REVENUE} as revenue, count(*) as payments
+      from payment_transaction t
+      where ${owned('t.customer_id')} and ${PAID} and t.currency = (select currency from given)
+        and t.created_at >= (select first at time zone 'utc' from given)
+      group by 1
+    )
+    select json_build_object('currency', given.currency, 'days', $2::int, 'points', (
+      select json_agg(json_build_object('date', to_char(day, 'YYYY-MM-DD'), 'revenue_cents', coalesce(paid.revenue, 0),
+        'payments', coalesce(paid.payments, 0)) order by day)
+      from generate_series(given.first, given.today, interval '1 day') day left join paid using (day)))::text
+    from given`,
+)

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+
+/** The settings of payments. */
+
+/** Where the provider sends a browser back to: an absolute URL, or a path of ours. */
+export const isRedirect = (text: string): boolean => {
+  if (/[\s\p{Cc}\\]/u.test(text) || text.length > 2048) return false
+  // A browser reads `//host` as another site's address.
+  if (text.startsWith('/')) return !text.startsWith('//')
+  return /^https?:\/\/[^/]/i.test(text) && URL.canParse(text)
+}
+
+const secret = z.string().min(1).optional()
+const redirect = z.string().refine(isRedirect, 'must be http(s)://… or a path such as /thanks').optional()
+
+export const paymentShape = {
+  PROVIDER_SECRET_KEY: secret,
+  PROVIDER_WEBHOOK_SECRET: secret,
+  // The names that Stripe's own examples use.
+  STRIPE_SECRET_KEY: secret,
+  STRIPE_WEBHOOK_SECRET: secret,
+  // The SDK knows the path by itself.
+  PROVIDER_API_BASE_URL: z
+    .url({ protocol: /^https?$/ })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .refine(
+      (url) => URL.canParse(url) && new URL(url).origin === url,
+      'must be an origin such as https://api.stripe.com',
+    )
+    .default('https://api.stripe.com'),
+  PAYMENT_SUCCESS_URL: redirect,
+  PAYMENT_CANCEL_URL: redirect,
+}
+
+export interface PaymentSettings {
+  /** Absent: payments are not configured. */
+  readonly secretKey: string | undefined
+  /** Absent: no events are taken in. */
+  readonly webhookSecret: string | undefined
+  readonly apiBaseUrl: string
+  /** Where a checkout leads to when its request does not say; absent: pages of ours. */
+  readonly successUrl: string | undefined
+  readonly cancelUrl: string | undefined
+}
+
+export function paymentSettings(env: z.output<z.ZodObject<typeof paymentShape>>): PaymentSettings {
+  return {
+    secretKey: env.PROVIDER_SECRET_KEY ?? env.STRIPE_SECRET_KEY,
+    webhookSecret: env.PROVIDER_WEBHOOK_SECRET ?? env.STRIPE_WEBHOOK_SECRET,
+    apiBaseUrl: env.PROVIDER_API_BASE_URL,
+    successUrl: env.PAYMENT_SUCCESS_URL,
+    cancelUrl: env.PAYMENT_CANCEL_URL,
+  }
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+
+/** What payments look like from outside; tasks whose result a caller waits for answer the same. */
+
+export const TRANSACTION_STATUSES = [
+  'succeeded',
+  'pending',
+  'failed',
+  'refunded',
+  'partially_refunded',
+  'canceled',
+] as const
+
+export const Transaction = z
+  .strictObject({
+    id: z.int(),
+    provider_transaction_id: z.string(),
+    type: z.enum(['charge', 'refund', 'subscription']),
+    status: z.enum(TRANSACTION_STATUSES),
+    /** In the smallest unit of the currency. */
+    amount: z.int(),
+    currency: z.string(),
+    description: z.string(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Transaction' })
+
+export const CheckoutSession = z
+  .strictObject({ session_id: z.string(), checkout_url: z.string(), provider_key: z.literal('stripe') })
+  .meta({ id: 'CheckoutSession' })
+
+export const Cancellation = z
+  .strictObject({ status: z.string(), cancel_at_period_end: z.enum(['true', 'false']) })
+  .meta({ id: 'Cancellation' })
+
+export const Price = z.strictObject({
+  price_id: z.string(),
+  product_id: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
+  /** In the smallest unit of the currency; null for a price that is worked out or chosen by who pays. */
+  amount: z.int().nullable(),
+  currency: z.string(),
+  mode: z.enum(['payment', 'subscription']),
+  interval: z.string().nullable(),
+  interval_count: z.int().nullable(),
+})
+
+export const Catalog = z.strictObject({ prices: z.array(Price) }).meta({ id: 'PaymentCatalog' })

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { event, intentObject } from '../payment-events.ts'
+import { paymentsWorld } from '../payments-world.ts'
+import { until } from '../until.ts'
+import { ledgerOf } from './ledger.ts'
+import { assertRefused } from './orgs-help.ts'
+
+const world = await paymentsWorld({ worker: false })
+const { query, send } = world
+const ledger = ledgerOf(world)
+
+/** Waits for the job of an event and takes it. */
+const claimed = async (id: string, count: number): Promise<string> => {
+  const jobs = await until('its job is there', async () => {
+    const rows = await query(`select id from job where payload ->> 'event_id' = $1 order by ordinal`, [id])
+    return rows.length === count && rows
+  })
+  const job = jobs.at(-1)!.id as string
+  await ledger.claim(job)
+  return job
+}
+
+test('an event whose job fails while it is waited for is a 500, and gets another job when it comes again', async () => {
+  const given = event('payment_intent.succeeded', intentObject({ name: 'unlucky' }))
+  const first = send(given)
+  await ledger.finish(await claimed(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
+  assertRefused(await first, 500, /^Internal error/)
+  const second = send(given)
+  await ledger.finish(await claimed(given.id, 2), 'done', { result: {} })
+  assert.deepEqual((await second).json, { received: 'true' })
+})
+
+test('an event whose job takes long is acknowledged after two seconds: it is stored', async () => {
+  const given = event('payment_intent.succeeded', intentObject({ name: 'slow' }))
+  const startedAt = performance.now()
+  assert.equal((await send(given)).status, 200)
+  const seconds = (performance.now() - startedAt) / 1000
+  assert.ok(seconds >= 1.9 && seconds < 10, `${seconds} s`)
+  const again = send(given)
+  await ledger.finish(await claimed(given.id, 1), 'done', { result: {} })
+  assert.equal((await again).status, 200, 'one that comes again meanwhile waits for the same job')
+})

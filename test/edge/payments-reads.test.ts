@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { chargeObject, event, subscriptionObject } from '../payment-events.ts'
+import { startEdge } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+import { admin, ann, bob, DAY, eve, everything, get, NOW, paid, tell, world } from './payments-rows.ts'
+
+const { api, call, link, people, query, url, env } = world
+const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
+
+describe('transactions', () => {
+  test('are those of the caller, newest first', async () => {
+    const { transactions, ...rest } = await get(ann, '/transactions')
+    assert.deepEqual(rest, { total: 8, page: 1, page_size: 20 })
+    const seen = transactions.map((one: Record<string, unknown>) => [
+      one.provider_transaction_id,
+      one.type,
+      one.status,
+      one.amount,
+      one.currency,
+    ])
+    assert.deepEqual(seen, [
+      ['in_a7', 'subscription', 'succeeded', 700, 'eur'],
+      ['re_a2_1', 'refund', 'succeeded', 500, 'usd'],
+      ['pi_a3', 'charge', 'refunded', 3000, 'usd'],
+      ['pi_a2', 'charge', 'partially_refunded', 2000, 'usd'],
+      ['pi_a1', 'charge', 'succeeded', 1000, 'usd'],
+      ['pi_a4', 'charge', 'failed', 2000, 'usd'],
+      ['pi_a5', 'charge', 'canceled', 2000, 'usd'],
+      ['pi_a6', 'charge', 'pending', 600, 'usd'],
+    ])
+    assert.equal(transactions[4].description, 'Order a1')
+    assert.equal(transactions[4].created_at, new Date((NOW - 3 * DAY) * 1000).toISOString())
+    for (const one of transactions) assert.deepEqual(await get(ann, `/transactions/${one.id}`), one)
+  })
+
+  test('come in pages, and by status', async () => {
+    const all = (await get(ann, '/transactions')).transactions
+    const pages = []
+    for (const page of [1, 2, 3])
+      pages.push(...(await get(ann, `/transactions?page_size=3&page=${page}`)).transactions)
+    assert.deepEqual(pages, all)
+    assert.deepEqual(await get(ann, '/transactions?page=9'), {
+      transactions: [],
+      total: 8,
+      page: 9,
+      page_size: 20,
+    })
+    for (const [status, count] of [
+      ['succeeded', 3],
+      ['pending', 1],
+      ['failed', 1],
+      ['refunded', 1],
+      ['partially_refunded', 1],
+      ['canceled', 1],
+    ] as const) {
+      const { transactions, total } = await get(ann, `/transactions?status=${status}`)
+      assert.deepEqual(
+        [total, transactions.length, new Set(transactions.map((one: { status: string }) => one.status))],
+        [count, count, new Set([status])],
+      )
+    }
+  })
+
+  test('of nobody and of others are not hers; without authentication they are everybody’s', async () => {
+    assert.equal((await get(bob, '/transactions')).total, 1)
+    for (const who of [eve, admin])
+      assert.deepEqual(await get(who, '/transactions'), {
+        transactions: [],
+        total: 0,
+        page: 1,
+        page_size: 20,
+      })
+    assert.equal((await everything('/transactions')).total, 10)
+  })
+
+  test('refuse what is out of range', async () => {
+    for (const search of ['page=0', 'page=x', 'page_size=0', 'page_size=201', 'status=open', 'page_size='])
+      assertRefused(await call(ann, 'GET', `/transactions?${search}`), 422)
+    assert.equal((await get(ann, '/transactions?page_size=200')).page_size, 200)
+  })
+})
+
+describe('subscriptions', () => {
+  test('are those of the caller, by status', async () => {
+    const { subscriptions, total } = await get(ann, '/subscriptions')
+    assert.deepEqual(
+      [total, subscriptions.map((one: { status: string }) => one.status)],
+      [2, ['past_due', 'active']],
+    )
+    assert.equal((await get(ann, '/subscriptions?status=active')).total, 1)
+    assert.deepEqual(await get(ann, '/subscriptions?status=canceled'), { subscriptions: [], total: 0 })
+    assert.equal((await everything('/subscriptions?status=trialing')).total, 1)
+    assertRefused(await call(ann, 'GET', '/subscriptions?status=paused'), 422)
+  })
+})
+
+describe('disputes', () => {
+  test('are those of the caller’s payments, and `open` are those that wait', async () => {
+    const states = async (search: string) =>
+      (await get(ann, `/disputes${search}`)).disputes.map((one: { status: string }) => one.status)
+    assert.deepEqual(await states(''), ['warning_issued', 'won', 'under_review', 'needs_response'])
+    assert.deepEqual(await states('?status=open'), ['warning_issued', 'under_review', 'needs_response'])
+    assert.deepEqual(await states('?status=won'), ['won'])
+    assert.deepEqual(await get(ann, '/disputes?status=lost'), { disputes: [], total: 0 })
+    assert.equal((await get(bob, '/disputes?status=lost')).total, 1)
+    assertRefused(await call(ann, 'GET', '/disputes?status=closed'), 422)
+  })
+
+  test('tell their payment, and when evidence is due', async () => {
+    const { disputes } = await get(ann, '/disputes?status=needs_response')
+    const [payment] = await query(`select transaction_id from payment_reference where provider_id = 'pi_a1'`)
+    const { id, created_at, updated_at, ...rest } = disputes[0]
+    assert.deepEqual(rest, {
+      transaction_id: payment!.transaction_id,
+      provider_dispute_id: 'du_a1',
+      status: 'needs_response',
+      reason: 'fraudulent',
+      amount: 2000,
+      currency: 'usd',
+      evidence_due_by: new Date(1_700_864_000_000).toISOString(),
+      event_type: 'charge.dispute.created',
+    })
+    assert.ok(created_at <= updated_at)
+    assert.deepEqual(await get(ann, `/disputes/${id}`), disputes[0])
+  })
+
+  test('of a payment that nobody knows are seen only where there is no authentication', async () => {
+    const { disputes } = await everything('/disputes')
+    assert.equal(disputes.length, 6)
+    const unknown = disputes.find((one: { transaction_id: number | null }) => one.transaction_id === null)
+    assert.equal(unknown.provider_dispute_id, 'du_unknown')
+    for (const who of [ann, eve, admin])
+      assertRefused(await call(who, 'GET', `/disputes/${unknown.id}`), 404, 'Dispute not found')
+  })
+})
+
+test('what is somebody else’s is like what is missing, byte for byte', async () => {
+  const missing = 2_147_483_647
+  for (const [path, table, detail] of [
+    ['/transactions', 'payment_transaction', 'Transaction not found'],
+    ['/disputes', 'payment_dispute', 'Dispute not found'],
+  ] as const) {
+    for (const { id } of (await query(`select id from ${table} order by id`)) as { id: number }[]) {
+      const [own, none] = await Promise.all([
+        call(eve, 'GET', `${path}/${id}`),
+        call(eve, 'GET', `${path}/${missing}`),
+      ])
+      assertRefused(own, 404, detail)
+      assert.deepEqual(own.bytes, none.bytes)
+      const names = ({ headers }: typeof own) => Object.keys(headers).sort()
+      assert.deepEqual(names(own), names(none))
+    }
+  }
+})
+
+test('everything but the webhook needs an active account, on every level of authentication', async () => {
+  const routes = [
+    ['GET', '/transactions'],
+    ['GET', '/transactions/1'],
+    ['POST', '/refund/1'],
+    ['GET', '/subscriptions'],
+    ['POST', '/subscriptions/1/cancel'],
+    ['GET', '/disputes'],
+    ['GET', '/disputes/1'],
+    ['GET', '/status'],
+    ['POST', '/checkout'],
+    ['GET', '/catalog'],
+    ['GET', '/revenue-timeseries'],
+  ] as const
+  const [gone] = await people(1)
+  await query('update account set is_active = false where id = $1', [gone!.id])
+  for (const edge of [api, basic]) {
+    for (const [method, path] of routes) {
+      for (const token of [undefined, 'forged', gone!.token]) {
+        const answer = await edge.call(method, `/api/v1/payment${path}`, token === undefined ? {} : { token })
+        assertRefused(answer, 401, 'Not authenticated')
+        assert.equal(answer.headers['www-authenticate'], 'Bearer')
+      }
+    }
+    assertRefused(await edge.post('/api/v1/payment/webhook', { body: '{}' }), 400, 'Invalid payload')
+  }
+  assert.equal((await basic.get('/api/v1/payment/transactions', { token: ann.token })).json.total, 8)
+})
+
+test('an account that goes leaves its payments behind, nobody’s', async () => {
+  const [who] = await people(1)
+  await link(who!, 'leaver')
+  await tell(
+    paid('leaving', 'leaver'),
+    event('customer.subscription.created', subscriptionObject({ name: 'leaving', customer: 'cus_leaver' })),
+  )
+  assert.equal((await get(who!, '/transactions')).total, 1)
+  const before = await everything('/transactions')
+  await api.call('DELETE', `/api/v1/auth/users/${who!.id}`, { token: admin.token })
+  assert.deepEqual(await everything('/transactions'), before)
+  assert.deepEqual(
+    await query(`select user_id from payment_customer where provider_customer_id = 'cus_leaver'`),
+    [{ user_id: null }],
+  )
+  await tell(event('charge.refunded', chargeObject({ name: 'leaving', customer: 'cus_leaver' }, 100)))
+  assert.equal((await everything('/transactions?status=partially_refunded')).total, 2)
+})

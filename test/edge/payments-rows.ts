@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { applyChanges } from '../../sql/payment-changes.ts'
+import { changesOf } from '../../tasks/payments/changes.ts'
+import {
+  chargeObject,
+  disputeObject,
+  event,
+  intentObject,
+  invoiceObject,
+  refundObject,
+  subscriptionObject,
+  type TestEvent,
+  warningObject,
+} from '../payment-events.ts'
+import { paymentsWorld } from '../payments-world.ts'
+import { startEdge } from './harness.ts'
+import type { Person } from './orgs-help.ts'
+
+/** Payments of two people and a guest, and calls that read them. Imported, it makes a database and edges of the test file's own. */
+
+export const world = await paymentsWorld({ worker: false })
+const { call, db, link, people, url, env } = world
+const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+export const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
+export const admin = (await people(1, 'admin'))[0]!
+export const DAY = 86_400
+export const NOW = Math.floor(Date.now() / 1000)
+
+/** Has the database hear of events, without their way there. */
+export async function tell(...events: TestEvent[]): Promise<void> {
+  for (const { type, created: at, data } of events)
+    await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
+}
+/** What somebody reads. */
+export const get = async (who: Person | null, path: string) => {
+  const answer = await call(who, 'GET', path)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+/** What everybody reads where there is no authentication. */
+export const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
+
+// Ann has a payment in each state, a subscription, and disputes; Bob has one of each; a guest is nobody's.
+for (const [who, customer] of [
+  [ann, 'ann'],
+  [bob, 'bob'],
+] as const)
+  await link(who, customer)
+export const paid = (name: string, customer: string, more: object = {}) =>
+  event('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
+await tell(
+  paid('a1', 'ann', { at: NOW - 3 * DAY, amount: 1000 }),
+  paid('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),
+  event(
+    'charge.refunded',
+    chargeObject({ name: 'a2', customer: 'cus_ann', at: NOW - 2 * DAY, amount: 2000 }, 500, {
+      refunds: { data: [refundObject('a2', 1, 500, NOW - DAY + 1)] },
+    }),
+  ),
+  paid('a3', 'ann', { at: NOW - DAY, amount: 3000 }),
+  event(
+    'charge.refunded',
+    chargeObject({ name: 'a3', customer: 'cus_ann', at: NOW - DAY, amount: 3000 }, 3000),
+  ),
+  event(
+    'payment_intent.payment_failed',
+    intentObject({ name: 'a4', customer: 'cus_ann', at: NOW - 40 * DAY }),
+  ),
+  event(
+    'payment_intent.payment_failed',
+    intentObject({ name: 'a5', customer: 'cus_ann', at: NOW - 41 * DAY }, { status: 'canceled' }),
+  ),
+  event('checkout.session.completed', {
+    id: 'cs_a6',
+    mode: 'payment',
+    payment_status: 'unpaid',
+    amount_total: 600,
+    currency: 'usd',
+    customer: 'cus_ann',
+    payment_intent: 'pi_a6',
+    created: NOW - 42 * DAY,
+  }),
+  event(
+    'invoice.paid',
+    invoiceObject({ name: 'a7', customer: 'cus_ann', at: NOW, amount: 700, currency: 'eur' }, true),
+  ),
+  event('customer.subscription.created', subscriptionObject({ name: 'a8', customer: 'cus_ann' })),
+  event(
+    'customer.subscription.created',
+    subscriptionObject({ name: 'a9', customer: 'cus_ann' }, { status: 'past_due' }),
+  ),
+  event('charge.dispute.created', disputeObject({ name: 'a1' }, 'needs_response')),
+  event('charge.dispute.created', disputeObject({ name: 'a2' }, 'under_review')),
+  event('charge.dispute.closed', disputeObject({ name: 'a3' }, 'won')),
+  event('radar.early_fraud_warning.created', warningObject({ name: 'a1' })),
+  paid('b1', 'bob', { at: NOW - 60, amount: 9000 }),
+  event(
+    'customer.subscription.created',
+    subscriptionObject({ name: 'b2', customer: 'cus_bob' }, { status: 'trialing' }),
+  ),
+  event('charge.dispute.created', disputeObject({ name: 'b1', amount: 9000 }, 'lost')),
+  paid('guest', 'guest', { at: NOW - 30, amount: 50 }),
+  event('charge.dispute.created', disputeObject({ name: 'unknown' }, 'needs_response')),
+)

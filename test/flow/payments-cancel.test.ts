@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startEdge } from '../edge/harness.ts'
+import { assertRefused } from '../edge/orgs-help.ts'
+import { event, subscriptionObject } from '../payment-events.ts'
+import { paymentsWorld } from '../payments-world.ts'
+
+const world = await paymentsWorld()
+const { call, link, people, query, send, stripe, url, env } = world
+const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+const unconfigured = await startEdge(url, { env: { PROVIDER_SECRET_KEY: '' } })
+
+let names = 0
+/** Somebody, and a subscription of theirs. */
+async function subscription(more: object = {}) {
+  const [who] = await people(1)
+  const name = `sub${++names}x`
+  const object = subscriptionObject({ name }, more)
+  await link(who!, name)
+  stripe.account.subscriptions.set(`sub_${name}`, object as never)
+  await send(event('customer.subscription.created', object, { created: 1_700_000_000 }))
+  const [row] = await query('select id from payment_subscription where provider_subscription_id = $1', [
+    `sub_${name}`,
+  ])
+  const id = row!.id as number
+  const read = async () => (await call(who!, 'GET', '/subscriptions')).json.subscriptions[0]
+  return {
+    who: who!,
+    id,
+    name,
+    read,
+    cancel: (headers = {}) => call(who!, 'POST', `/subscriptions/${id}/cancel`, undefined, headers),
+  }
+}
+const CANCELLED = { status: 'active', cancel_at_period_end: 'true' }
+
+test('a subscription ends with its period, at the provider first', async () => {
+  const { cancel, id, name, read } = await subscription()
+  const before = await read()
+  assert.deepEqual(before, {
+    id,
+    provider_subscription_id: `sub_${name}`,
+    plan_name: `Plan ${name}`,
+    status: 'active',
+    current_period_start: new Date(1_700_000_000_000).toISOString(),
+    current_period_end: new Date(1_702_592_000_000).toISOString(),
+    cancel_at_period_end: false,
+  })
+  const answer = await cancel()
+  assert.deepEqual([answer.status, answer.json], [200, CANCELLED])
+  assert.deepEqual(await read(), { ...before, cancel_at_period_end: true })
+  assert.equal(stripe.account.subscriptions.get(`sub_${name}`)!.cancel_at_period_end, true)
+  assert.deepEqual((await cancel()).json, CANCELLED, 'again is no other')
+  await send(
+    event(
+      'customer.subscription.deleted',
+      subscriptionObject({ name }, { status: 'canceled', cancel_at_period_end: true }),
+    ),
+  )
+  assert.equal((await read()).status, 'canceled')
+  assertRefused(await cancel(), 400, 'The subscription is canceled already')
+})
+
+test('it always waits', async () => {
+  const { cancel } = await subscription()
+  assert.deepEqual((await cancel({ prefer: 'respond-async' })).json, CANCELLED)
+})
+
+test('somebody else’s is like one that is missing', async () => {
+  const { id, who } = await subscription()
+  const [other] = await people(1)
+  const answers = await Promise.all([
+    call(other!, 'POST', `/subscriptions/${id}/cancel`),
+    call(who, 'POST', '/subscriptions/2147483647/cancel'),
+  ])
+  for (const answer of answers) assertRefused(answer, 404, 'Subscription not found')
+  assert.deepEqual(answers[0]!.bytes, answers[1]!.bytes)
+  assertRefused(await call(null, 'POST', `/subscriptions/${id}/cancel`), 401)
+  assert.deepEqual((await call(other!, 'GET', '/subscriptions')).json, { subscriptions: [], total: 0 })
+  const everybody = await open.post(`/api/v1/payment/subscriptions/${id}/cancel`)
+  assert.deepEqual(everybody.json, CANCELLED)
+})
+
+test('without a provider is a 503, once it is known what to cancel', async () => {
+  const { id, who } = await subscription()
+  const ask = (path: number) =>
+    unconfigured.post(`/api/v1/payment/subscriptions/${path}/cancel`, { token: who.token })
+  assertRefused(await ask(id), 503, /PROVIDER_SECRET_KEY/)
+  assertRefused(await ask(2_147_483_647), 404)
+})
+
+test('a provider that refuses changes nothing; one that fails is asked again under the same key', async () => {
+  const { cancel, read } = await subscription()
+  stripe.faults.push('revoked')
+  assertRefused(await cancel(), 401)
+  stripe.faults.push('invalid')
+  assertRefused(await cancel(), 400)
+  assert.equal((await read()).cancel_at_period_end, false)
+  stripe.faults.push('cut', 'busy')
+  assert.deepEqual((await cancel()).json, CANCELLED)
+  const keys = stripe.asked.slice(-3).map(({ idempotencyKey }) => idempotencyKey)
+  assert.equal(new Set(keys).size, 1)
+  assert.match(keys[0]!, /:cancel$/)
+})
+
+test('an older event that comes late does not undo it', async () => {
+  const { cancel, name, read } = await subscription()
+  await cancel()
+  await send(
+    event('customer.subscription.updated', subscriptionObject({ name }), {
+      created: 1_700_000_100,
+      before: { metadata: {} },
+    }),
+  )
+  assert.equal((await read()).cancel_at_period_end, true)
+  await send(
+    event('customer.subscription.updated', subscriptionObject({ name }), {
+      created: Math.floor(Date.now() / 1000) + 60,
+      before: { cancel_at_period_end: true },
+    }),
+  )
+  assert.equal((await read()).cancel_at_period_end, false, 'a later one does')
+})

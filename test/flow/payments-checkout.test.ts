@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { redirect } from '../../edge/routes/payments/checkout.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startEdge } from '../edge/harness.ts'
+import { assertRefused } from '../edge/orgs-help.ts'
+import { paymentsWorld } from '../payments-world.ts'
+
+const world = await paymentsWorld()
+const { call, people, stripe, query, url, env } = world
+const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+const unconfigured = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const BUY = { price_id: 'price_1', mode: 'payment' }
+const lastSession = () => stripe.account.sessions.at(-1)!
+
+describe('a checkout', () => {
+  test('needs a price and a mode, and answers the page to pay on', async () => {
+    const [who] = await people(1)
+    const answer = await call(who!, 'POST', '/checkout', BUY)
+    assert.equal(answer.status, 200, answer.text)
+    const session = lastSession()
+    assert.deepEqual(answer.json, {
+      session_id: session.id,
+      checkout_url: session.url,
+      provider_key: 'stripe',
+    })
+    assert.equal(
+      session.success_url,
+      'https://mill.example.com/payment/success?session_id={CHECKOUT_SESSION_ID}',
+    )
+    assert.equal(session.cancel_url, 'https://mill.example.com/payment/cancel')
+    const { fields, idempotencyKey } = stripe.asked.at(-1)!
+    assert.equal(fields['line_items[0][quantity]'], '1')
+    assert.match(idempotencyKey, /^[0-9a-f-]{36}:session$/)
+  })
+
+  test('makes a customer of an account once, whatever it buys at once and afterwards', async () => {
+    const [who] = await people(1)
+    const before = stripe.account.customers.length
+    const buy = { ...BUY, mode: 'subscription', quantity: 3 }
+    const answers = await Promise.all(Array.from({ length: 5 }, () => call(who!, 'POST', '/checkout', buy)))
+    for (const answer of answers) assert.equal(answer.status, 200, answer.text)
+    const [customer] = stripe.account.customers.slice(before)
+    assert.equal(stripe.account.customers.length, before + 1)
+    assert.deepEqual([customer!.email, customer!.metadata], [who!.email, { user_id: String(who!.id) }])
+    assert.deepEqual(
+      await query('select provider_customer_id from payment_customer where user_id = $1', [who!.id]),
+      [{ provider_customer_id: customer!.id }],
+    )
+    assert.deepEqual(
+      new Set(stripe.account.sessions.slice(-5).map((session) => session.customer)),
+      new Set([customer!.id]),
+    )
+    assert.equal(stripe.asked.at(-1)!.fields['line_items[0][quantity]'], '3')
+  })
+
+  test('always waits: nobody is answered before its end', async () => {
+    const [who] = await people(1)
+    for (const [path, headers] of [
+      ['/checkout?background=true', {}],
+      ['/checkout', { prefer: 'respond-async' }],
+    ] as const)
+      assert.equal((await call(who!, 'POST', path, BUY, headers)).status, 200)
+  })
+
+  test('under one Idempotency-Key happens once', async () => {
+    const [who] = await people(1)
+    const headers = { 'idempotency-key': 'the same' }
+    const first = await call(who!, 'POST', '/checkout', BUY, headers)
+    const count = stripe.account.sessions.length
+    assert.deepEqual((await call(who!, 'POST', '/checkout', BUY, headers)).json, first.json)
+    assert.equal(stripe.account.sessions.length, count)
+  })
+
+  test('without authentication the provider makes the customer', async () => {
+    const before = stripe.account.customers.length
+    for (const mode of ['payment', 'subscription']) {
+      const answer = await open.post('/api/v1/payment/checkout', { json: { ...BUY, mode } })
+      assert.equal(answer.status, 200, answer.text)
+      assert.deepEqual(
+        [lastSession().customer, lastSession().customer_creation, lastSession().client_reference_id],
+        [null, mode === 'payment' ? 'always' : null, null],
+      )
+    }
+    assert.equal(stripe.account.customers.length, before)
+  })
+})
+
+describe('where a checkout leads to', () => {
+  const PLACEHOLDER = 'https://shop.example/ok/{CHECKOUT_SESSION_ID}?a={CHECKOUT_SESSION_ID}'
+  const settings = (given: Record<string, string> = {}) =>
+    parse({ PUBLIC_BASE_URL: 'https://mill.example', ...given })
+
+  test('is what the request says, else the settings, else pages of ours', () => {
+    const set = settings({
+      PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
+      PAYMENT_CANCEL_URL: 'https://shop.example/no',
+    })
+    assert.equal(redirect(set, 'success', PLACEHOLDER), PLACEHOLDER)
+    assert.equal(redirect(set, 'success', undefined), 'https://mill.example/thanks?s={CHECKOUT_SESSION_ID}')
+    assert.equal(redirect(set, 'cancel', undefined), 'https://shop.example/no')
+    assert.equal(redirect(set, 'cancel', '/left'), 'https://mill.example/left')
+    assert.equal(redirect(settings(), 'cancel', undefined), 'https://mill.example/payment/cancel')
+  })
+
+  test('reaches the provider with its placeholder as it is', async () => {
+    const [who] = await people(1)
+    const urls = { success_url: PLACEHOLDER, cancel_url: '/left?x=1' }
+    assert.equal((await call(who!, 'POST', '/checkout', { ...BUY, ...urls })).status, 200)
+    assert.deepEqual(
+      [lastSession().success_url, lastSession().cancel_url],
+      [PLACEHOLDER, 'https://mill.example.com/left?x=1'],
+    )
+  })
+
+  for (const bad of [
+    '//evil.example',
+    'javascript:alert(1)',
+    'shop.example',
+    'https://',
+    'http:///x',
+    '/\\evil.example',
+    '',
+    '/a b',
+    'ftp://x.example',
+  ])
+    test(`is never ${JSON.stringify(bad)}`, async () => {
+      const [who] = await people(1)
+      const answer = await call(who!, 'POST', '/checkout', { ...BUY, success_url: bad })
+      assertRefused(answer, 422, /success_url/)
+      assert.throws(() => settings({ PAYMENT_CANCEL_URL: bad || ' ' }), /PAYMENT_CANCEL_URL/)
+    })
+
+  test('is a page that is there, plain, and allowed nothing', async () => {
+    for (const path of ['/payment/success?session_id=cs_1', '/payment/cancel']) {
+      const answer = await world.api.get(path)
+      assert.equal(answer.status, 200)
+      assert.match(answer.headers['content-type']!, /^text\/html/)
+      assert.match(
+        answer.headers['content-security-policy'] as string,
+        /^default-src 'none'.*frame-ancestors 'none'$/,
+      )
+      assert.doesNotMatch(answer.text, /<script|style=/)
+      assert.equal((await world.api.get('/pages/page.css')).status, 200)
+    }
+  })
+})
+
+describe('a checkout is refused', () => {
+  test('for input that is none', async () => {
+    const [who] = await people(1)
+    for (const [json, at] of [
+      [{ mode: 'payment' }, 'price_id'],
+      [{ price_id: 'p' }, 'mode'],
+      [{ ...BUY, mode: 'setup' }, 'mode'],
+      [{ ...BUY, price_id: ' ' }, 'price_id'],
+      [{ ...BUY, quantity: 0 }, 'quantity'],
+      [{ ...BUY, quantity: 1.5 }, 'quantity'],
+      [{ ...BUY, coupon: 'x' }, 'coupon'],
+    ] as const)
+      assertRefused(await call(who!, 'POST', '/checkout', json), 422, new RegExp(at))
+  })
+
+  test('without a credential 401, without a provider 503 that names the setting', async () => {
+    assertRefused(await call(null, 'POST', '/checkout', BUY), 401, 'Not authenticated')
+    for (const [method, path] of [
+      ['POST', '/checkout'],
+      ['GET', '/catalog'],
+    ] as const) {
+      const json = method === 'POST' ? { json: BUY } : {}
+      const answer = await unconfigured.call(method, `/api/v1/payment${path}`, json)
+      assertRefused(answer, 503, 'Payments are not configured. Set PROVIDER_SECRET_KEY.')
+    }
+  })
+
+  for (const [fault, status, detail] of [
+    ['declined', 400, 'Your card was declined.'],
+    ['invalid', 400, 'The price is not available. Contact ***.'],
+    ['revoked', 401, 'The payment provider does not accept PROVIDER_SECRET_KEY: it is invalid or revoked'],
+    ['forbidden', 401, 'The payment provider does not accept PROVIDER_SECRET_KEY: it lacks a permission'],
+  ] as const)
+    test(`by the provider: ${fault}`, async () => {
+      const before = stripe.asked.length
+      stripe.faults.push(fault)
+      const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
+      assertRefused(answer, status, detail)
+      assert.equal(stripe.asked.length, before + 1, 'a refusal is not tried again')
+    })
+
+  test('by the provider for a price that it does not have', async () => {
+    const answer = await open.post('/api/v1/payment/checkout', {
+      json: { ...BUY, price_id: 'price_missing' },
+    })
+    assertRefused(answer, 400, "No such price: 'price_missing'")
+  })
+})
+
+describe('a provider that fails for now', () => {
+  for (const fault of ['busy', 'broken', 'garbage', 'refuse', 'cut'] as const)
+    test(`${fault}: is asked again, and one session is made`, async () => {
+      const before = stripe.account.sessions.length
+      stripe.faults.push(fault)
+      const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(stripe.account.sessions.length, before + 1)
+      assert.equal(new Set(stripe.asked.slice(-2).map(({ idempotencyKey }) => idempotencyKey)).size, 1)
+    })
+
+  test('again and again is a 502', async () => {
+    stripe.faults.push('broken', 'busy', 'broken')
+    const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
+    assertRefused(answer, 502, 'The payment provider could not be reached or failed: status 500')
+  })
+})
+
+describe('the catalog', () => {
+  test('is what can be bought', async () => {
+    const [who] = await people(1)
+    const product = { id: 'prod_1', name: 'Book', description: 'About mills', active: true }
+    const price = (id: string, more: object) => ({
+      id,
+      object: 'price',
+      currency: 'usd',
+      unit_amount: 900,
+      recurring: null,
+      nickname: null,
+      product,
+      ...more,
+    })
+    stripe.account.prices.push(
+      price('price_a', {}),
+      price('price_b', {
+        recurring: { interval: 'month', interval_count: 3 },
+        product: { id: 'prod_2', name: 'Plan', description: null, active: true },
+        currency: 'EUR',
+      }),
+      price('price_c', { product: { id: 'prod_3', deleted: true } }),
+      price('price_d', { unit_amount: null, product: 'prod_4', nickname: 'By weight' }),
+    )
+    const answer = await call(who!, 'GET', '/catalog')
+    assert.equal(answer.status, 200, answer.text)
+    const common = {
+      description: null,
+      currency: 'usd',
+      mode: 'payment',
+      interval: null,
+      interval_count: null,
+    }
+    assert.deepEqual(answer.json, {
+      prices: [
+        {
+          ...common,
+          price_id: 'price_a',
+          product_id: 'prod_1',
+          name: 'Book',
+          description: 'About mills',
+          amount: 900,
+        },
+        {
+          ...common,
+          price_id: 'price_b',
+          product_id: 'prod_2',
+          name: 'Plan',
+          amount: 900,
+          currency: 'eur',
+          mode: 'subscription',
+          interval: 'month',
+          interval_count: 3,
+        },
+        { ...common, price_id: 'price_d', product_id: 'prod_4', name: 'By weight', amount: null },
+      ],
+    })
+    assertRefused(await call(null, 'GET', '/catalog'), 401)
+  })
+})

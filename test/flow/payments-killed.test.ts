@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { event, intentObject } from '../payment-events.ts'
+import { lifeOf } from '../payment-lives.ts'
+import { paymentsWorld } from '../payments-world.ts'
+import { type Child, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+// Fewer than the attempts in a row that may be cut short before a job is given up.
+const KILLS = 4
+const CHARGES = Number(process.env.KILL_CHARGES ?? 30)
+const PER_CHARGE = 4
+const LIVES = Number(process.env.KILL_LIVES ?? 20)
+
+const world = await paymentsWorld({ worker: false, env: { WORKER_MAX_TRIES: '20' } })
+const { call, env, link, people, query, send, stripe, url } = world
+/** A worker whose lease names its queue pool: what one dies with before that, housekeeping frees after a minute. */
+const startWorker = async (): Promise<Child> => {
+  const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'payments' })
+  const named = () =>
+    query(`select from worker_lease where id = $1 and pool_ids <> '{}'`, [worker.ready.lease])
+  await until('its lease is whole', async () => (await named()).length === 1)
+  return worker
+}
+
+test('however often workers are killed, no refund is made twice at the provider, and no event is lost', async (t) => {
+  const [who] = await people(1)
+  await link(who!, 'payer')
+  let worker = await startWorker()
+  const charges = Array.from({ length: CHARGES }, (_, n) => `k${n}x`)
+  for (const name of charges) {
+    stripe.account.charges.set(`ch_${name}`, {
+      id: `ch_${name}`,
+      payment_intent: `pi_${name}`,
+      amount: 1000,
+      currency: 'usd',
+    })
+    await send(event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer: 'cus_payer' })))
+  }
+  const events = Array.from({ length: LIVES }, (_, n) =>
+    lifeOf((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
+  ).flat()
+  const ids = await until('all payments are there', async () => {
+    const rows = await query(
+      `select id from payment_transaction where shown and provider_transaction_id like 'pi_k%' order by id`,
+    )
+    return rows.length === CHARGES && rows.map(({ id }) => id as number)
+  })
+
+  // So slow that kills find requests under way, and now and then an answer is lost after all was done.
+  stripe.delayMs = 150
+  stripe.faults.push(
+    ...Array.from({ length: 60 }, (_, n) =>
+      n % 5 === 0 ? ('cut' as const) : n % 7 === 0 ? ('busy' as const) : null,
+    ),
+  )
+  const asked = ids.flatMap((id) =>
+    Array.from({ length: PER_CHARGE }, () =>
+      call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 }),
+    ),
+  )
+  const told = events.map((one) => send(one))
+  for (let kill = 0; kill < KILLS; kill++) {
+    await delay(100 + Math.random() * 900)
+    await worker.kill()
+    worker = await startWorker()
+  }
+  const answers = await Promise.all(asked)
+  for (const answer of answers) assert.equal(answer.status, 202, answer.text)
+  for (const answer of await Promise.all(told)) assert.equal(answer.status, 200, answer.text)
+  const jobs = answers.map(({ json }) => json.job_id as string)
+  await until(
+    'all is done',
+    async () => {
+      const [row] = await query(
+        `select count(*)::int as open from job where queue = 'payments' and finished_at is null and name <> 'payments.reconcile'`,
+      )
+      return row!.open === 0
+    },
+    90_000,
+  )
+
+  const ends = await query(`select status, count(*)::int from job where id = any($1) group by 1`, [jobs])
+  assert.deepEqual(ends, [{ status: 'done', count: CHARGES * PER_CHARGE }])
+  const requests = stripe.account.refunds.map(
+    ({ metadata }) => (metadata as Record<string, string>).millrace_job,
+  )
+  assert.equal(requests.length, CHARGES * PER_CHARGE, 'refunds at the provider')
+  assert.deepEqual([...requests].sort(), [...jobs].sort(), 'one for each job')
+  const sums = await query(
+    `select refunds::int, reserved::int, status, count(*)::int from payment_transaction where id = any($1) group by 1, 2, 3`,
+    [ids],
+  )
+  assert.deepEqual(sums, [{ refunds: 800, reserved: 0, status: 'partially_refunded', count: CHARGES }])
+  const rows = await query(
+    `select provider_refund_id as id from payment_transaction where charge_id = any($1) order by 1`,
+    [ids],
+  )
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    stripe.account.refunds.map(({ id }) => id).sort(),
+  )
+
+  const applied = await query(`select id from payment_event where applied_at is not null and id = any($1)`, [
+    events.map(({ id }) => id),
+  ])
+  assert.equal(applied.length, events.length, 'events applied')
+  const again = await query(
+    `select sum(attempt)::int as attempts, count(*)::int as jobs, sum(losses)::int from job where queue = 'payments'`,
+  )
+  t.diagnostic(
+    `${JSON.stringify(again[0])}, ${stripe.asked.length} requests to the provider for ${requests.length} refunds`,
+  )
+})

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { reconcile } from '../../tasks/payments/reconcile.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { enqueue } from '../../tasks/task.ts'
+import { chargeObject, event, intentObject } from '../payment-events.ts'
+import { paymentsWorld } from '../payments-world.ts'
+import { until } from '../until.ts'
+
+const world = await paymentsWorld()
+const { call, db, env, link, paid, people, query, send, stripe, transaction, url } = world
+const now = (): number => Math.floor(Date.now() / 1000)
+
+type Result = Record<'missed' | 'left' | 'settled', number>
+const counted = new Set<unknown>()
+
+/** Runs the task as the schedule does; what was done since the last run, for the schedule itself may come in between. */
+async function run(): Promise<Result> {
+  const add = () => db.transaction((tx) => enqueue(tx, reconcile, {}, { ownerId: null, maxTries: 1 }))
+  const ended = (jobId: string) =>
+    until(
+      'a reconciliation ends',
+      async () =>
+        (
+          await query('select status, error_detail from job where id = $1 and finished_at is not null', [
+            jobId,
+          ])
+        )[0],
+      30_000,
+    )
+  let job = await add()
+  if (job.joined) {
+    await ended(job.jobId)
+    job = await add()
+  }
+  const { status, error_detail } = await ended(job.jobId)
+  assert.equal(status, 'done', String(error_detail))
+  const sum: Result = { missed: 0, left: 0, settled: 0 }
+  for (const { id, result } of await query(`select id, result from job where name = $1 and status = 'done'`, [
+    reconcile.name,
+  ])) {
+    if (counted.has(id)) continue
+    counted.add(id)
+    for (const key of ['missed', 'left', 'settled'] as const) sum[key] += (result as Result)[key]
+  }
+  return sum
+}
+const applied = (id: string): Promise<unknown> =>
+  until(
+    `${id} is applied`,
+    async () =>
+      (await query('select from payment_event where id = $1 and applied_at is not null', [id])).length === 1,
+  )
+
+test('events that never came are read from the provider’s list, once, from where it was read to', async () => {
+  const missed = Array.from({ length: 130 }, (_, n) =>
+    event('payment_intent.succeeded', intentObject({ name: `missed${n}x` }), { created: now() - 3600 + n }),
+  )
+  const came = event('payment_intent.succeeded', intentObject({ name: 'came' }), { created: now() - 1800 })
+  await send(came)
+  stripe.account.events.push(
+    ...([...missed, came] as never[]),
+    event('customer.created', { id: 'x' }) as never,
+  )
+  assert.deepEqual(await run(), { missed: 130, left: 0, settled: 0 })
+  for (const { id } of missed) await applied(id)
+  assert.equal((await query(`select from payment_transaction where shown`)).length, 131)
+  assert.deepEqual(await run(), { missed: 0, left: 0, settled: 0 })
+  const since = Number(
+    stripe.asked.filter(({ path }) => path === '/v1/events').at(-1)!.fields['created[gte]'],
+  )
+  assert.ok(since > now() - 700, 'it goes on from where it was')
+  assert.ok(!Object.values(stripe.asked.at(-1)!.fields).some((type) => type.startsWith('fraudscreen.')))
+})
+
+test('a list that was cut short is read again from where it began', async () => {
+  const late = event('charge.refunded', chargeObject({ name: 'missed0x' }, 100, { refunds: { data: [] } }), {
+    created: now(),
+  })
+  stripe.account.events.push(late as never)
+  stripe.eventFaults.push('revoked')
+  await assert.rejects(run(), /PROVIDER_SECRET_KEY/)
+  assert.equal((await run()).missed, 1)
+  await applied(late.id)
+})
+
+test('an event that was stored and never applied gets another job', async () => {
+  const given = event('payment_intent.succeeded', intentObject({ name: 'left' }))
+  await query(
+    `insert into payment_event (id, type, created_at, data, job_id) values ($1, $2, now(), $3, gen_random_uuid())`,
+    [given.id, given.type, JSON.stringify({ object: given.data.object, previous_attributes: {} })],
+  )
+  assert.equal((await run()).left, 1)
+  await applied(given.id)
+})
+
+/** A refund of which nobody knows what became, asked for long ago. */
+async function unsettled(
+  name: string,
+): Promise<{ id: number; sums: () => Promise<unknown>; taken: boolean }> {
+  const [who] = await people(1)
+  await link(who!, name)
+  const id = await paid(name)
+  const taken = name.startsWith('taken')
+  stripe.faults.push(
+    ...(taken ? (['broken', 'broken', 'cut', 'broken'] as const) : (['broken', 'broken', 'broken'] as const)),
+  )
+  assert.equal((await call(who!, 'POST', `/refund/${id}`, { amount: 700 })).status, 502)
+  const sums = () =>
+    query('select refunds::int, reserved::int, status from payment_transaction where id = $1', [id])
+  assert.deepEqual(await sums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
+  return { id, sums, taken }
+}
+
+test('a refund that the provider has taken after all is found by the job that asked for it', async () => {
+  const { id, sums } = await unsettled('taken1x')
+  assert.equal((await run()).settled, 0, 'not while the request may still be under way')
+  await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
+  assert.equal((await run()).settled, 1)
+  assert.deepEqual(await sums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
+  assert.equal(
+    (await query('select from payment_transaction where charge_id = $1 and shown', [id])).length,
+    1,
+  )
+  assert.equal((await run()).settled, 0)
+})
+
+test('one that it has not gives back what was reserved', async () => {
+  const { sums } = await unsettled('untaken1x')
+  await query(`delete from job where name = 'payments.refund'`)
+  assert.equal((await run()).settled, 1)
+  assert.deepEqual(await sums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
+  await run()
+  assert.deepEqual(
+    await query(`select from payment_transaction where charge_id is not null and not shown`),
+    [],
+  )
+})
+
+test('what was applied long ago is forgotten, what waits is not', async () => {
+  await query(`update payment_event set received_at = now() - interval '91 days'`)
+  const waiting = `insert into payment_event (id, type, created_at, received_at, data) values ('evt_waits', 'x', now(), now() - interval '91 days', '{}')`
+  await query(waiting)
+  await run()
+  assert.deepEqual(await query(`select id from payment_event where received_at < now() - interval '1 day'`), [
+    { id: 'evt_waits' },
+  ])
+})
+
+test('npm run reconcile does the same, beside any worker', async () => {
+  const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
+  stripe.account.events.push(given as never)
+  const script = fileURLToPath(new URL('../../workers/reconcile.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
+    env: { ...process.env, ...env, DATABASE_URL: url, NODE_ENV: 'test' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const out: string[] = []
+  child.stdout.setEncoding('utf8').on('data', (text: string) => out.push(text))
+  const [code] = await once(child, 'close')
+  assert.deepEqual([code, out.join('')], [0, 'Events taken in: 1; taken up again: 0; refunds looked up: 0\n'])
+  await applied(given.id)
+  const [who] = await people(1)
+  await link(who!, 'byhand2')
+  assert.equal((await transaction(who!, await paid('byhand2'))).status, 'succeeded')
+})
+
+test('the schedule runs it every five minutes', () => {
+  assert.ok(schedule.some(({ match, task }) => match === '*/5 * * * *' && task.name === 'payments.reconcile'))
+})

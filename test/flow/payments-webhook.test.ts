@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { cuttableLine, startEdge } from '../edge/harness.ts'
+import { assertRefused } from '../edge/orgs-help.ts'
+import {
+  chargeObject,
+  disputeObject,
+  event,
+  intentObject,
+  sessionObject,
+  signature,
+  subscriptionObject,
+  warningObject,
+} from '../payment-events.ts'
+import { paymentsWorld } from '../payments-world.ts'
+import { until } from '../until.ts'
+
+const world = await paymentsWorld()
+const { api, query, send, stripe, url, env } = world
+const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+const unsigned = await startEdge(url, { env: { PROVIDER_WEBHOOK_SECRET: '' } })
+const line = await cuttableLine(url)
+const severed = await startEdge(line.url, { env })
+const RECEIVED = { received: 'true' }
+const PATH = '/api/v1/payment/webhook'
+
+const stored = (id: string) => query('select * from payment_event where id = $1', [id])
+const list = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
+const transactionOf = async (providerId: string) =>
+  (await list('/transactions?page_size=200')).transactions.find(
+    (one: { provider_transaction_id: string }) => one.provider_transaction_id === providerId,
+  )
+let names = 0
+const newName = (): string => `hook${++names}x`
+
+describe('an event', () => {
+  test('is applied by the time its acknowledgement is there, and its words are forgotten', async () => {
+    const name = newName()
+    const given = event('payment_intent.succeeded', intentObject({ name, customer: null }))
+    const answer = await send(given)
+    assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
+    assert.equal((await transactionOf(`pi_${name}`)).status, 'succeeded')
+    const [row] = await stored(given.id)
+    assert.deepEqual([row!.type, row!.data, row!.applied_at !== null], [given.type, null, true])
+  })
+
+  test('makes a customer of whom nobody knew, and is nobody’s', async () => {
+    const name = newName()
+    await send(event('payment_intent.succeeded', intentObject({ name })))
+    const rows = await query('select user_id from payment_customer where provider_customer_id = $1', [
+      `cus_${name}`,
+    ])
+    assert.deepEqual(rows, [{ user_id: null }])
+    await send(
+      event(
+        'checkout.session.completed',
+        sessionObject({ name: newName(), customer: 'cus_setup' }, { mode: 'setup' }),
+      ),
+    )
+    assert.equal(
+      (await query(`select from payment_customer where provider_customer_id = 'cus_setup'`)).length,
+      1,
+    )
+  })
+
+  test('that comes again, at once or later, changes nothing', async () => {
+    const name = newName()
+    const given = event('charge.refunded', chargeObject({ name }, 500))
+    const answers = await Promise.all(Array.from({ length: 8 }, () => send(given)))
+    answers.push(await send(given))
+    for (const answer of answers) assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
+    assert.equal((await stored(given.id)).length, 1)
+    const jobs = await query(`select from job where payload ->> 'event_id' = $1`, [given.id])
+    assert.equal(jobs.length, 1)
+    assert.equal(
+      (await query('select from payment_reference where provider_id = $1', [`pi_${name}`])).length,
+      1,
+    )
+  })
+
+  test('of another type is acknowledged and forgotten', async () => {
+    for (const type of [
+      'customer.created',
+      'invoice.created',
+      'charge.succeeded',
+      'x',
+      'constructor',
+      '__proto__',
+    ]) {
+      const given = event(type, { id: 'x', customer: 'cus_of_no_interest' })
+      const answer = await send(given)
+      assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
+      assert.deepEqual(await stored(given.id), [])
+    }
+    assert.equal(
+      (await query(`select from payment_customer where provider_customer_id = 'cus_of_no_interest'`)).length,
+      0,
+    )
+  })
+
+  for (const type of ['radar.early_fraud_warning.created', 'fraudscreen.early_fraud_warning.created'])
+    test(`${type} is a dispute that is open`, async () => {
+      const name = newName()
+      const id = await world.paid(name)
+      assert.equal((await send(event(type, warningObject({ name }, { id: `issfr_${name}` })))).status, 200)
+      const [dispute] = (await list('/disputes?status=open')).disputes
+      assert.deepEqual(dispute, {
+        id: dispute.id,
+        transaction_id: id,
+        provider_dispute_id: `issfr_${name}`,
+        status: 'warning_issued',
+        reason: 'made_with_stolen_card',
+        amount: 2000,
+        currency: 'usd',
+        evidence_due_by: null,
+        event_type: type,
+        created_at: dispute.created_at,
+        updated_at: dispute.updated_at,
+      })
+    })
+
+  test('of a dispute says its state in our words', async () => {
+    for (const [theirs, ours] of [
+      ['warning_needs_response', 'warning_issued'],
+      ['warning_under_review', 'warning_issued'],
+      ['warning_closed', 'warning_closed'],
+      ['needs_response', 'needs_response'],
+      ['under_review', 'under_review'],
+      ['won', 'won'],
+      ['lost', 'lost'],
+      ['charge_refunded', 'charge_refunded'],
+    ] as const) {
+      const name = newName()
+      await send(event('charge.dispute.created', disputeObject({ name }, theirs)))
+      const [row] = await query(
+        'select status, transaction_id from payment_dispute where provider_dispute_id = $1',
+        [`du_${name}`],
+      )
+      assert.deepEqual(row, { status: ours, transaction_id: null })
+    }
+  })
+
+  test('with characters that PostgreSQL can’t store loses only these', async () => {
+    const name = newName()
+    const given = event('payment_intent.succeeded', intentObject({ name }, { description: 'a\0b\ud800c' }))
+    assert.equal((await send(given)).status, 200)
+    assert.equal((await transactionOf(`pi_${name}`)).description, 'ab\ufffdc')
+  })
+
+  test('is taken in wherever nobody may call without a credential', async () => {
+    const given = event('customer.subscription.created', subscriptionObject({ name: newName() }))
+    for (const edge of [api, open]) {
+      const body = JSON.stringify(given)
+      const headers = {
+        'stripe-signature': signature(body),
+        origin: 'https://stripe.example',
+        cookie: 'millrace_session=x',
+      }
+      assert.deepEqual((await edge.post(PATH, { body, headers })).json, RECEIVED)
+    }
+  })
+})
+
+describe('a fault of ours', () => {
+  test('no secret: 503 that names the setting', async () => {
+    const body = JSON.stringify(event('x', { id: 'x' }))
+    const answer = await unsigned.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
+    assertRefused(answer, 503, 'Events of payments are not configured. Set PROVIDER_WEBHOOK_SECRET.')
+  })
+
+  test('the database is out of reach: 503, and the event is stored when it comes again', async () => {
+    const given = event('payment_intent.succeeded', intentObject({ name: newName() }))
+    const body = JSON.stringify(given)
+    const post = () => severed.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
+    await line.cut()
+    const answer = await post()
+    assert.equal(answer.status, 503, answer.text)
+    await line.restore()
+    await until('the database is back', async () => (await post()).status === 200)
+    assert.equal((await stored(given.id)).length, 1)
+  })
+
+  test('an event that can’t be applied stays, and gets another job when it comes again', async () => {
+    const name = newName()
+    const given = event('payment_intent.succeeded', intentObject({ name }))
+    await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
+      create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
+    // Not applied within the time that it is waited for: acknowledged, because it is stored.
+    assert.equal((await send(given)).status, 200)
+    await query(`update job set max_tries = 1 where payload ->> 'event_id' = $1`, [given.id])
+    await until(
+      'its job has failed',
+      async () =>
+        (await query(`select from job where payload ->> 'event_id' = $1 and status = 'failed'`, [given.id]))
+          .length === 1,
+      30_000,
+    )
+    assert.equal((await stored(given.id))[0]!.applied_at, null)
+    await query('drop trigger unlucky on payment_reference')
+    assert.deepEqual((await send(given)).json, RECEIVED)
+    assert.notEqual((await stored(given.id))[0]!.applied_at, null)
+    assert.equal(
+      (await query('select from payment_reference where provider_id = $1', [`pi_${name}`])).length,
+      1,
+    )
+  })
+
+  test('jobs of events are nobody’s to see or to cancel', async () => {
+    const [who] = await world.people(1)
+    const [job] = await query(`select id from job where name = 'payments.event' limit 1`)
+    for (const token of [undefined, who!.token])
+      for (const method of ['GET', 'DELETE'])
+        assert.equal(
+          (await api.call(method, `/api/v1/jobs/${job!.id}`, token === undefined ? {} : { token })).status,
+          404,
+        )
+  })
+})
+
+test('an invoice of today’s API is joined with its payment by asking the provider', async () => {
+  const name = newName()
+  stripe.account.invoices.set(`in_${name}`, `pi_${name}`)
+  const parent = { type: 'subscription_details', subscription_details: { subscription: `sub_${name}` } }
+  const invoice = {
+    id: `in_${name}`,
+    object: 'invoice',
+    amount_due: 1500,
+    amount_paid: 1500,
+    currency: 'usd',
+    created: 1,
+    customer: null,
+    parent,
+  }
+  await send(event('payment_intent.succeeded', intentObject({ name, amount: 1500 })))
+  await send(event('invoice.paid', invoice))
+  const rows = () =>
+    query('select distinct transaction_id as id from payment_reference where provider_id in ($1, $2)', [
+      `in_${name}`,
+      `pi_${name}`,
+    ])
+  await until('they are one', async () => (await rows()).length === 1)
+  const [{ id } = {}] = await rows()
+  const { json } = await open.get(`/api/v1/payment/transactions/${id}`)
+  assert.deepEqual(
+    [json.type, json.amount, json.provider_transaction_id],
+    ['subscription', 1500, `in_${name}`],
+  )
+})

@@ -1,0 +1,179 @@
+import {
+  chargeObject,
+  disputeObject,
+  event,
+  intentObject,
+  invoiceObject,
+  refundObject,
+  sessionObject,
+  subscriptionObject,
+  type TestEvent,
+  warningObject,
+} from './payment-events.ts'
+
+/** Whole lives of payments as events: what has happened, in the order in which it did, some within the same second. */
+
+export const LIVES = [
+  'payment',
+  'declined',
+  'recovered',
+  'subscription',
+  'refunded',
+  'disputed',
+  'renewal',
+] as const
+export type Life = (typeof LIVES)[number]
+
+/** The events of a life. Everything in it bears its name, so that lives never meet. */
+export function lifeOf(life: Life, name: string, at = 1_700_000_000): TestEvent[] {
+  let n = 0
+  const said = (
+    seconds: number,
+    type: string,
+    object: Record<string, unknown>,
+    before?: object,
+  ): TestEvent => {
+    const id = `evt_${name}_${++n}`
+    return event(type, object, { id, created: at + seconds, ...(before === undefined ? {} : { before }) })
+  }
+  return STORIES[life](name, at, said)
+}
+
+type Said = (seconds: number, type: string, object: Record<string, unknown>, before?: object) => TestEvent
+
+const STORIES: Readonly<Record<Life, (name: string, at: number, said: Said) => TestEvent[]>> = {
+  // A first card is declined, a second one is not; the session tells last.
+  payment: (name, at, said) => [
+    said(
+      0,
+      'payment_intent.payment_failed',
+      intentObject(
+        { name, at },
+        { latest_charge: `ch_${name}_0`, amount_received: 0, status: 'requires_payment_method' },
+      ),
+    ),
+    said(5, 'payment_intent.succeeded', intentObject({ name, at })),
+    said(5, 'checkout.session.completed', sessionObject({ name, at })),
+  ],
+  // Two cards that are declined within a second, and nothing tells which was the last one.
+  declined: (name, at, said) =>
+    [1, 2].map((n) =>
+      said(
+        0,
+        'payment_intent.payment_failed',
+        intentObject(
+          { name, at },
+          { latest_charge: `ch_${name}_${n}`, description: `Try ${n}`, amount_received: 0 },
+        ),
+      ),
+    ),
+  // An invoice whose payment fails twice, the second time in the very second of the last try.
+  recovered: (name, at, said) => [
+    said(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
+    said(1, 'invoice.payment_failed', invoiceObject({ name, at }, false, { charge: `ch_${name}_0` })),
+    said(
+      1,
+      'payment_intent.payment_failed',
+      intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}`, latest_charge: `ch_${name}_0` }),
+    ),
+    said(60, 'invoice.payment_failed', invoiceObject({ name, at }, false)),
+    said(60, 'invoice.paid', invoiceObject({ name, at }, true)),
+    said(60, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 }, { invoice: `in_${name}` })),
+    said(60, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
+  ],
+  // Created, active, past due and paid, cancelled at the end of the period, and gone; several of it in one second.
+  subscription: (name, at, said) => [
+    said(0, 'customer.subscription.created', subscriptionObject({ name, at }, { status: 'incomplete' })),
+    said(0, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'incomplete' }),
+    said(
+      0,
+      'checkout.session.completed',
+      sessionObject(
+        { name, at, amount: 1500 },
+        { mode: 'subscription', payment_intent: null, invoice: `in_${name}`, subscription: `sub_${name}` },
+      ),
+    ),
+    said(100, 'customer.subscription.updated', subscriptionObject({ name, at }, { status: 'past_due' }), {
+      status: 'active',
+    }),
+    said(200, 'customer.subscription.updated', subscriptionObject({ name, at }), { status: 'past_due' }),
+    said(
+      300,
+      'customer.subscription.updated',
+      subscriptionObject({ name, at }, { cancel_at_period_end: true }),
+      { cancel_at_period_end: false },
+    ),
+    said(300, 'customer.subscription.updated', subscriptionObject({ name, at }, { metadata: { a: 'b' } }), {
+      metadata: {},
+    }),
+    said(
+      400,
+      'customer.subscription.updated',
+      subscriptionObject({ name, at }, { status: 'canceled', cancel_at_period_end: true }),
+      { status: 'active' },
+    ),
+    said(
+      400,
+      'customer.subscription.deleted',
+      subscriptionObject({ name, at }, { status: 'canceled', cancel_at_period_end: true }),
+    ),
+  ],
+  // Two refunds in one second, and a third one that gives back the rest.
+  refunded: (name, at, said) => {
+    const refunds = [
+      refundObject(name, 1, 300, at + 10),
+      refundObject(name, 2, 500, at + 10),
+      refundObject(name, 3, 1200, at + 20),
+    ]
+    const list = (count: number) => ({ refunds: { object: 'list', data: refunds.slice(0, count) } })
+    return [
+      said(0, 'payment_intent.succeeded', intentObject({ name, at })),
+      said(1, 'checkout.session.completed', sessionObject({ name, at })),
+      said(10, 'charge.refunded', chargeObject({ name, at }, 300, list(1)), { amount_refunded: 0 }),
+      said(10, 'charge.refunded', chargeObject({ name, at }, 800, list(2)), { amount_refunded: 300 }),
+      said(20, 'charge.refunded', chargeObject({ name, at }, 2000, list(3)), { amount_refunded: 800 }),
+    ]
+  },
+  // A warning, then a dispute that is opened, answered and lost.
+  disputed: (name, at, said) => [
+    said(0, 'payment_intent.succeeded', intentObject({ name, at })),
+    said(5, 'radar.early_fraud_warning.created', warningObject({ name, at: at + 5 })),
+    said(10, 'charge.dispute.created', disputeObject({ name, at: at + 10 }, 'needs_response')),
+    said(10, 'charge.dispute.updated', disputeObject({ name, at: at + 10 }, 'under_review'), {
+      status: 'needs_response',
+    }),
+    said(90, 'charge.dispute.updated', disputeObject({ name, at: at + 10 }, 'under_review'), {
+      evidence: {},
+    }),
+    said(90, 'charge.dispute.closed', disputeObject({ name, at: at + 10 }, 'lost')),
+    said(95, 'charge.refunded', chargeObject({ name, at }, 700), { amount_refunded: 0 }),
+  ],
+  // The session knows the invoice, the invoice knows the intent, and only the charge knows the refund: one payment.
+  renewal: (name, at, said) => [
+    said(
+      0,
+      'checkout.session.completed',
+      sessionObject(
+        { name, at, amount: 1500 },
+        { mode: 'subscription', payment_intent: null, invoice: `in_${name}`, subscription: `sub_${name}` },
+      ),
+    ),
+    said(0, 'invoice.paid', invoiceObject({ name, at }, true, { charge: null })),
+    said(1, 'payment_intent.succeeded', intentObject({ name, at, amount: 1500 })),
+    said(2, 'customer.subscription.created', subscriptionObject({ name, at })),
+    said(
+      50,
+      'charge.refunded',
+      chargeObject({ name, at, amount: 1500, customer: null }, 500, {
+        payment_intent: null,
+        refunds: { data: [refundObject(name, 1, 500, at + 50)] },
+      }),
+    ),
+    said(
+      60,
+      'charge.dispute.created',
+      disputeObject({ name, at: at + 60, amount: 1500 }, 'warning_needs_response'),
+    ),
+    said(70, 'charge.dispute.closed', disputeObject({ name, at: at + 60, amount: 1500 }, 'warning_closed')),
+  ],
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { applyEvent } from '../tasks/payments/event.ts'
+import { enqueue } from '../tasks/task.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/harness.ts'
+import { type Person, peopleOf } from './edge/orgs-help.ts'
+import { event, intentObject, signature, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
+import { type Child, startProcess } from './service.ts'
+import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
+import { until } from './until.ts'
+
+/** A provider, an edge and a worker, and what tests of payments do with them. */
+export interface PaymentsWorld extends TestDatabase {
+  readonly api: Api
+  readonly stripe: StripeStandIn
+  /** What an edge or worker of this world needs to be told. */
+  readonly env: Readonly<Record<string, string>>
+  /** Calls a path below /payment; by nobody when there is no one. */
+  call(
+    who: Person | null,
+    method: string,
+    path: string,
+    json?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answered>
+  people(count: number, role?: string): Promise<Person[]>
+  /** Sends an event as the provider does. */
+  send(event: TestEvent, header?: string): Promise<Answered>
+  /** Makes a customer of the provider, `cus_NAME`, somebody's. */
+  link(who: Person, name: string): Promise<void>
+  /** A payment that has succeeded, here and at the provider; its transaction. */
+  paid(name: string, amount?: number, more?: object): Promise<number>
+  /** All that clients see of a transaction. */
+  transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
+}
+
+export interface WorldOptions extends EdgeOptions {
+  /** Without one nothing is done with jobs. */
+  readonly worker?: boolean
+}
+
+/** Starts it all; ended after the file. Call it at the top of the file. */
+export async function paymentsWorld(
+  options: WorldOptions = {},
+): Promise<PaymentsWorld & { worker: Child | null }> {
+  const database = await testDatabase()
+  const stripe = await stripeStandIn()
+  const env = {
+    PROVIDER_SECRET_KEY: KEY,
+    PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
+    PROVIDER_API_BASE_URL: stripe.url,
+    PUBLIC_BASE_URL: 'https://mill.example.com',
+    ...options.env,
+  }
+  const api = await startEdge(database.url, { ...options, env })
+  const worker =
+    options.worker === false
+      ? null
+      : await startProcess('worker', database.url, { ...env, WORKER_QUEUES: 'payments' })
+  // A thread's first job waits for all that it has to load, longer than an event is waited for.
+  if (worker !== null) await ran(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
+  const people = peopleOf(api, database.query)
+
+  const call: PaymentsWorld['call'] = (who, method, path, json, headers = {}) =>
+    api.call(method, `/api/v1/payment${path}`, {
+      headers,
+      ...(who === null ? {} : { token: who.token }),
+      ...(json === undefined ? {} : { json }),
+    })
+  const send: PaymentsWorld['send'] = (given, header) => {
+    const body = JSON.stringify(given)
+    const headers = { 'content-type': 'application/json', 'stripe-signature': header ?? signature(body) }
+    return api.post('/api/v1/payment/webhook', { body, headers })
+  }
+  const paid: PaymentsWorld['paid'] = async (name, amount = 2000, more = {}) => {
+    const ids = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount, currency: 'usd' }
+    stripe.account.charges.set(ids.id, { ...ids, ...more })
+    const answer = await send(event('payment_intent.succeeded', intentObject({ name, amount }, more)))
+    assert.equal(answer.status, 200, answer.text)
+    const [row] = await database.query(
+      'select transaction_id from payment_reference where provider_id = $1',
+      [ids.payment_intent],
+    )
+    return row!.transaction_id as number
+  }
+  const transaction: PaymentsWorld['transaction'] = async (who, id) => {
+    const answer = await call(who, 'GET', `/transactions/${id}`)
+    assert.equal(answer.status, 200, answer.text)
+    return answer.json
+  }
+  const link: PaymentsWorld['link'] = async (who, name) => {
+    await database.query('insert into payment_customer (user_id, provider_customer_id) values ($1, $2)', [
+      who.id,
+      `cus_${name}`,
+    ])
+  }
+  return { ...database, api, stripe, env, worker, call, people, send, link, paid, transaction }
+}
+
+/** Has a worker run a job that finds nothing to do. */
+async function ran(
+  { db, query }: TestDatabase,
+  payload: { event_id: string; subject: string },
+): Promise<void> {
+  const { jobId } = await db.transaction((tx) =>
+    enqueue(tx, applyEvent, payload, { ownerId: null, maxTries: 1 }),
+  )
+  const done = () => query(`select from job where id = $1 and status = 'done'`, [jobId])
+  await until('the worker is warm', async () => (await done()).length === 1, 60_000)
+}

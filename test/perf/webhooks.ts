@@ -1,0 +1,136 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { event, intentObject } from '../payment-events.ts'
+import { startChild } from './children.ts'
+import { type LoadResult, ORDINARY, startGenerator } from './load/load.ts'
+import type { Measured } from './report.ts'
+import { ask, type Stack } from './stack.ts'
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
+const SECRET = 'whsec_for_benchmarks'
+// More than any round can use: each id is an event of its own.
+const IDS_PER_ROUND = 100_000
+const HEAD = `POST /api/v1/payment/webhook HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`
+
+/** Events of payments: each verified, stored, applied by a worker, and then acknowledged; against one that is only stored. */
+export async function webhooks(stack: Stack): Promise<Measured> {
+  const [url, referenceUrl] = [await stack.database(), await stack.emptyDatabase()]
+  await ask(referenceUrl, 'create table event (id text primary key, data jsonb not null)')
+  await fill(url)
+  const env = { PROVIDER_WEBHOOK_SECRET: SECRET }
+  const edge = await stack.edge(url, env)
+  const worker = await stack.worker(url, { ...env, WORKER_QUEUES: 'payments' })
+  const reference = await startChild(new URL('./servers/webhook.ts', import.meta.url), {
+    DATABASE_URL: referenceUrl,
+    SECRET,
+  })
+  const generator = await startGenerator()
+  let next = 1
+  const load = (port: number, pids: readonly number[], more: object = {}): Promise<LoadResult> => {
+    const ids = [next, next + IDS_PER_ROUND - 1] as const
+    next += IDS_PER_ROUND
+    const signed = { body: eventBody(), secret: SECRET }
+    return generator.run({
+      ...ORDINARY,
+      port,
+      head: HEAD,
+      ids,
+      signed,
+      serverPids: pids,
+      postmaster: stack.postmaster,
+      ...more,
+    })
+  }
+  const own = [edge.pid, worker.pid]
+  await load(edge.port, own)
+  const [ours, theirs, calm]: LoadResult[][] = [[], [], []]
+  for (let round = 0; round < ROUNDS; round++) {
+    const turns = [
+      async () => ours!.push(await load(edge.port, own)),
+      async () => theirs!.push(await load(reference.ready.port!, [reference.pid])),
+      async () => calm!.push(await load(edge.port, own, { connections: 4, paceMs: 40 })),
+    ]
+    for (const turn of round % 2 === 0 ? turns : turns.reverse()) await turn()
+  }
+  await generator.stop()
+  await reference.stop()
+  const applied = await verify(url)
+  return summary(ours!, theirs!, calm!, applied)
+}
+
+/** What an hour leaves behind: the plans for tables that are all but empty are other ones. */
+async function fill(url: string): Promise<void> {
+  await ask(
+    url,
+    `insert into job (id, name, queue, actor, payload, status, max_tries, finished_at)
+    select gen_random_uuid(), 'payments.event', 'payments', 'payment:old' || n, '{}', 'done', 1, now() from generate_series(1, 30000) n`,
+  )
+  await ask(
+    url,
+    `insert into payment_event (id, type, created_at, applied_at) select 'evt_old' || n, 'x', now(), now() from generate_series(1, 30000) n`,
+  )
+  await ask(
+    url,
+    `select payment_apply(jsonb_build_array(jsonb_build_object('kind', 'transaction', 'ids', jsonb_build_array('pi_old' || n, 'ch_old' || n),
+      'facts', jsonb_build_object('outcome', jsonb_build_array('', 'succeeded'), 'money', jsonb_build_array('', '{"amount": 1, "currency": "usd"}'::jsonb),
+        'created', jsonb_build_array('', n))))) from generate_series(1, 5000) n`,
+  )
+  await ask(url, 'vacuum analyze')
+}
+
+/** A payment that has succeeded, about as long as the provider's. */
+function eventBody(): string {
+  const padding = Object.fromEntries(
+    Array.from({ length: 40 }, (_, n) => [`field_of_no_interest_${n}`, null]),
+  )
+  const object = intentObject({ name: '{id}' }, { metadata: {}, payment_method_types: ['card'], ...padding })
+  return JSON.stringify(event('payment_intent.succeeded', object, { id: 'evt_{id}' }))
+}
+
+/** All that was acknowledged is there, and is applied. */
+async function verify(url: string): Promise<number> {
+  for (let tries = 0; tries < 100; tries++, await delay(100)) {
+    const [row] = await ask(
+      url,
+      `select count(*)::int as events, count(applied_at)::int as applied,
+        (select count(*)::int from payment_transaction where provider_payment_intent_id not like 'pi_old%') as payments
+        from payment_event where id not like 'evt_old%'`,
+    )
+    if (row!.events === row!.applied && row!.applied === row!.payments) return Number(row!.applied)
+  }
+  throw new Error('Not every acknowledged event was applied')
+}
+
+function summary(
+  ours: readonly LoadResult[],
+  theirs: readonly LoadResult[],
+  calm: readonly LoadResult[],
+  applied: number,
+): Measured {
+  const pair = (name: string, unit: string, of: (result: LoadResult) => number) => ({
+    name,
+    unit,
+    values: ours.map(of),
+    reference: { name: 'bare uWS, verified and one insert', values: theirs.map(of) },
+  })
+  const quiet = (name: string, of: (result: LoadResult) => number) => ({
+    name,
+    unit: 'ms',
+    values: calm.map(of),
+  })
+  return {
+    rounds: ROUNDS,
+    findings: [
+      pair('events acknowledged', 'requests/s', ({ perSecond }) => perSecond),
+      pair('p50', 'ms', ({ p50 }) => p50),
+      pair('p99', 'ms', ({ p99 }) => p99),
+      quiet('about 90/s: p50', ({ p50 }) => p50),
+      quiet('about 90/s: p99', ({ p99 }) => p99),
+      pair('CPU of edge and worker', 'µs/request', ({ cpuMicroseconds }) => cpuMicroseconds.server),
+      pair('CPU of PostgreSQL', 'µs/request', ({ cpuMicroseconds }) => cpuMicroseconds.postgres),
+    ],
+    notes: [
+      `Every answer was a 200, and all ${applied} events were applied: one payment each. 64 connections at most; an answer waits for its job.`,
+    ],
+    details: { ours, theirs, calm },
+  }
+}

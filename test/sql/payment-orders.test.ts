@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import fc from 'fast-check'
+import { applyChanges } from '../../sql/payment-changes.ts'
+import { changesOf } from '../../tasks/payments/changes.ts'
+import { objectOf } from '../../tasks/payments/reading.ts'
+import { testDatabase } from '../database.ts'
+import type { TestEvent } from '../payment-events.ts'
+import { LIVES, type Life, lifeOf } from '../payment-lives.ts'
+import { paymentRows } from './payment-rows.ts'
+
+/** Whatever the order in which events are heard, how often, and how many at once: what is known in the end is the same. */
+
+const database = await testDatabase()
+const AT_ONCE = 8
+// Each run has one life of each kind, and so as many permutations.
+const RUNS = Number(process.env.MODEL_RUNS ?? 100)
+
+const expected = new Map<Life, unknown>()
+let names = 0
+
+const apply = (event: TestEvent): Promise<unknown> => {
+  const { object, previous_attributes: replaced } = event.data
+  const said = { type: event.type, at: event.created, object, before: objectOf(replaced) }
+  return database.db.transaction((tx) => tx.run(applyChanges(changesOf(said))))
+}
+
+/** Applies events, so many at once, each lane taking the next one. */
+async function applyAll(events: readonly TestEvent[], atOnce: number): Promise<void> {
+  const queue = [...events]
+  const lane = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await apply(next)
+  }
+  await Promise.all(Array.from({ length: atOnce }, lane))
+}
+
+before(async () => {
+  for (const life of LIVES) {
+    const name = `told${++names}x`
+    await applyAll(lifeOf(life, name), 1)
+    expected.set(life, await paymentRows(database, name))
+  }
+})
+
+/** Numbers that decide how often each event comes, and in which order all of them do. */
+const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), seed: fc.integer() }), {
+  minLength: 9,
+  maxLength: 9,
+})
+
+/** A generator of numbers from a seed (mulberry32): a shuffle that can be repeated. */
+function random(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+test('events in any order, up to five times each and eight at once, leave the same rows', async () => {
+  await fc.assert(
+    fc.asyncProperty(shuffling, fc.integer(), async (copies, seed) => {
+      const lives = LIVES.map((life) => ({ life, name: `told${++names}x` }))
+      const next = random(seed)
+      const events = lives
+        .flatMap(({ life, name }) => lifeOf(life, name))
+        .flatMap((event, i) => Array.from({ length: copies[i % copies.length]!.copies }, () => event))
+        .map((event) => ({ event, place: next() }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ event }) => event)
+      await applyAll(events, AT_ONCE)
+      for (const { life, name } of lives)
+        assert.deepEqual(await paymentRows(database, name), expected.get(life), life)
+    }),
+    // What happens at once differs from run to run, so a smaller example would be another one.
+    { numRuns: RUNS, endOnFailure: true, includeErrorInReport: true },
+  )
+})
+
+test('they leave what has happened', () => {
+  const seen = (life: Life, kind: string): Record<string, unknown>[] =>
+    (expected.get(life) as { kind: string; row: Record<string, unknown> }[])
+      .filter((row) => row.kind === kind)
+      .map(({ row }) => row)
+  const state = (life: Life) =>
+    seen(life, 'transaction').map(({ type, status, amount }) => [type, status, amount])
+  assert.deepEqual(state('payment'), [['charge', 'succeeded', 2000]])
+  assert.deepEqual(state('declined'), [['charge', 'failed', 2000]])
+  assert.deepEqual(state('recovered'), [['subscription', 'succeeded', 1500]])
+  assert.deepEqual(state('subscription'), [['subscription', 'succeeded', 1500]])
+  assert.deepEqual(state('refunded'), [
+    ['charge', 'refunded', 2000],
+    ['refund', 'succeeded', 300],
+    ['refund', 'succeeded', 500],
+    ['refund', 'succeeded', 1200],
+  ])
+  assert.deepEqual(state('disputed'), [['charge', 'partially_refunded', 2000]])
+  assert.deepEqual(state('renewal'), [
+    ['subscription', 'partially_refunded', 1500],
+    ['refund', 'succeeded', 500],
+  ])
+  const subscriptions = LIVES.flatMap((life) =>
+    seen(life, 'subscription').map(({ status, cancel_at_period_end: ends }) => [life, status, ends]),
+  )
+  assert.deepEqual(subscriptions, [
+    ['recovered', 'active', false],
+    ['subscription', 'canceled', true],
+    ['renewal', 'active', false],
+  ])
+  const disputes = LIVES.flatMap((life) =>
+    seen(life, 'dispute').map(({ status, event_type }) => [status, event_type]),
+  )
+  assert.deepEqual(disputes, [
+    ['lost', 'charge.dispute.closed'],
+    ['warning_issued', 'radar.early_fraud_warning.created'],
+    ['warning_closed', 'charge.dispute.closed'],
+  ])
+})

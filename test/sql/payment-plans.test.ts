@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import {
+  readDispute,
+  readDisputes,
+  readRevenue,
+  readSubscriptions,
+  readSummary,
+  readTransaction,
+  readTransactions,
+} from '../../sql/payments.ts'
+import type { ReadValue } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+
+/** What is asked of payments is found by an index, in tables of 30 000 rows. */
+
+const { query, url } = await testDatabase()
+let count = 0
+await query(
+  'truncate payment_customer, payment_transaction, payment_subscription, payment_dispute, payment_reference',
+)
+await query(
+  `insert into account (email, password_hash) select 'b' || n || '@example.com', 'x' from generate_series(1, 3000) n`,
+)
+await query(
+  `insert into payment_customer (user_id, provider_customer_id) select id, 'cus_' || id from account`,
+)
+await query(`insert into payment_transaction (customer_id, facts) select c.id, jsonb_build_object('money', '["", {"amount": 5, "currency": "usd"}]'::jsonb,
+    'outcome', jsonb_build_array('', case when n % 50 = 0 then 'failed' else 'succeeded' end), 'created', jsonb_build_array('', 1700000000 + n), 'payment_intent', jsonb_build_array('', 'pi' || c.id || '_' || n))
+    from payment_customer c, generate_series(1, 10) n`)
+await query(
+  `insert into payment_subscription (customer_id, provider_subscription_id, facts) select id, 'sub_' || id, '{"status": ["", "active"]}' from payment_customer`,
+)
+await query(`insert into payment_dispute (transaction_id, provider_dispute_id, facts) select id, 'du_' || id,
+    '{"state": ["", {"status": "won", "event_type": "x", "at": 1}], "created": ["", 1]}' from payment_transaction where id % 2 = 0`)
+await query('analyze')
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number
+const id = (await query('select max(id) as id from payment_transaction'))[0]!.id as number
+
+const reads: readonly [what: string, text: string, ...ReadValue[]][] = [
+  ['own transactions', readTransactions.own.text, owner, null, 0, 20, 1],
+  ['own transactions of a status', readTransactions.own.text, owner, 'failed', 0, 20, 1],
+  ['an own transaction', readTransaction.own.text, owner, id],
+  ['a transaction', readTransaction.all.text, null, id],
+  ['own subscriptions', readSubscriptions.own.text, owner, null],
+  ['own disputes', readDisputes.own.text, owner, null],
+  ['an own dispute', readDispute.own.text, owner, 5],
+  ['an own summary', readSummary.own.text, owner, true, true],
+  ['an own series', readRevenue.own.text, owner, 30, null],
+]
+interface Node {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly Plans?: readonly Node[]
+}
+const scanned = (node: Node): string[] => [
+  ...(node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []),
+  ...(node.Plans ?? []).flatMap(scanned),
+]
+const literal = (value: ReadValue): string =>
+  value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
+for (const [what, text, ...values] of reads)
+  test(what, async () => {
+    const name = `read_${++count}`
+    await client.query(`prepare ${name} as ${text}`)
+    const execute = `execute ${name}(${values.map(literal).join(', ')})`
+    for (let run = 0; run < 6; run++) await client.query(execute)
+    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
+      `explain (format json) ${execute}`,
+    )
+    assert.deepEqual(scanned(rows[0]!['QUERY PLAN'][0]!.Plan), [], 'tables read from end to end')
+  })

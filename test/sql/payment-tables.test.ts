@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+
+/** What the tables of payments refuse. */
+
+const { query } = await testDatabase()
+const tried = new Set<string>()
+
+async function assertBroken(constraint: string, text: string): Promise<void> {
+  await assert.rejects(
+    query(text),
+    (error: { constraint?: string }) => error.constraint === constraint,
+    constraint,
+  )
+  tried.add(constraint)
+}
+const facts = (given: object): string =>
+  `'${JSON.stringify(Object.fromEntries(Object.entries(given).map(([key, value]) => [key, ['', value]])))}'`
+const payment = (given: object = {}): string =>
+  `insert into payment_transaction (facts) values (${facts({ money: { amount: 100, currency: 'usd' }, outcome: 'succeeded', created: 1, ...given })})`
+const event = (given: string): string =>
+  `insert into payment_event (id, type, created_at, data, applied_at) values ${given}`
+
+describe('constraints', () => {
+  test('of customers', async () => {
+    const [account] = await query(
+      `insert into account (email, password_hash) values ('a@example.com', 'x') returning id`,
+    )
+    await query(
+      `insert into payment_customer (user_id, provider_customer_id) values (${account!.id}, 'cus_1')`,
+    )
+    await assertBroken(
+      'payment_customer_user_id_key',
+      `insert into payment_customer (user_id, provider_customer_id) values (${account!.id}, 'cus_2')`,
+    )
+    await assertBroken(
+      'payment_customer_provider_customer_id_key',
+      `insert into payment_customer (provider_customer_id) values ('cus_1')`,
+    )
+    await assertBroken(
+      'payment_customer_user_id_fkey',
+      `insert into payment_customer (user_id, provider_customer_id) values (999999, 'cus_3')`,
+    )
+  })
+
+  test('of transactions', async () => {
+    await query(payment())
+    await assertBroken(
+      'payment_transaction_amount_check',
+      payment({ money: { amount: -1, currency: 'usd' } }),
+    )
+    await assertBroken(
+      'payment_transaction_currency_check',
+      payment({ money: { amount: 1, currency: 'USD' } }),
+    )
+    await assertBroken('payment_transaction_status_check', payment({ outcome: 'lost' }))
+    await assertBroken('payment_transaction_refunds_check', 'update payment_transaction set refunds = 101')
+    await assertBroken('payment_transaction_refunds_check', 'update payment_transaction set reserved = -1')
+    await assertBroken(
+      'payment_transaction_customer_id_fkey',
+      'update payment_transaction set customer_id = 999999',
+    )
+    await assertBroken(
+      'payment_transaction_charge_id_fkey',
+      'update payment_transaction set charge_id = 999999',
+    )
+    await query(`update payment_transaction set job_id = '00000000-0000-0000-0000-000000000001'`)
+    await assertBroken(
+      'payment_transaction_job_id_key',
+      `insert into payment_transaction (job_id) values ('00000000-0000-0000-0000-000000000001')`,
+    )
+    await query(`insert into payment_reference values ('pi_1', (select min(id) from payment_transaction))`)
+    await assertBroken(
+      'payment_reference_pkey',
+      `insert into payment_reference values ('pi_1', (select min(id) from payment_transaction))`,
+    )
+    await assertBroken(
+      'payment_reference_transaction_id_fkey',
+      `insert into payment_reference values ('pi_2', 999999)`,
+    )
+  })
+
+  test('of subscriptions and disputes', async () => {
+    const subscription = (id: string, given: object) =>
+      `insert into payment_subscription (provider_subscription_id, facts) values ('${id}', ${facts(given)})`
+    const dispute = (id: string, status: string) =>
+      `insert into payment_dispute (provider_dispute_id, facts) values ('${id}', ${facts({ created: 1, state: { status, event_type: 'x', at: 1 } })})`
+    await query(subscription('sub_1', {}))
+    await assertBroken('payment_subscription_provider_subscription_id_key', subscription('sub_1', {}))
+    await assertBroken('payment_subscription_status_check', subscription('sub_2', { status: 'paused' }))
+    await assertBroken(
+      'payment_subscription_customer_id_fkey',
+      'update payment_subscription set customer_id = 999999',
+    )
+    await query(dispute('du_1', 'won'))
+    await assertBroken('payment_dispute_provider_dispute_id_key', dispute('du_1', 'won'))
+    await assertBroken('payment_dispute_status_check', dispute('du_2', 'closed'))
+    await assertBroken(
+      'payment_dispute_transaction_id_fkey',
+      'update payment_dispute set transaction_id = 999999',
+    )
+  })
+
+  test('of events: their words are there until they are applied, and no longer', async () => {
+    await query(event(`('evt_1', 'x', now(), '{}', null), ('evt_2', 'x', now(), null, now())`))
+    await assertBroken('payment_event_pkey', event(`('evt_1', 'x', now(), '{}', null)`))
+    await assertBroken('payment_event_applied_at_check', event(`('evt_3', 'x', now(), null, null)`))
+    await assertBroken('payment_event_applied_at_check', event(`('evt_3', 'x', now(), '{}', now())`))
+    await query('insert into payment_reconciliation (read_until) values (now())')
+    await assertBroken(
+      'payment_reconciliation_pkey',
+      'insert into payment_reconciliation (read_until) values (now())',
+    )
+    await assertBroken(
+      'payment_reconciliation_single_check',
+      'insert into payment_reconciliation (single, read_until) values (false, now())',
+    )
+  })
+
+  test('were all tried, but for the numbers that the database gives itself', async () => {
+    const names = await query(
+      `select conname as name from pg_constraint where conrelid::regclass::text like 'payment_%' and contype <> 'n'`,
+    )
+    const numbers = /^payment_(customer|transaction|subscription|dispute)_pkey$/
+    assert.deepEqual(
+      names.map(({ name }) => String(name)).filter((name) => !tried.has(name) && !numbers.test(name)),
+      [],
+    )
+  })
+})

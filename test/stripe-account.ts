@@ -1,0 +1,219 @@
+/** What the stand-in's Stripe account holds, and what its API does with it. */
+
+type Row = Record<string, unknown> & { readonly id: string }
+
+export interface StripeAccount {
+  readonly customers: Row[]
+  readonly sessions: Row[]
+  /** Payments that can be refunded, by charge. */
+  readonly charges: Map<
+    string,
+    {
+      readonly id: string
+      readonly payment_intent: string
+      readonly amount: number
+      readonly currency: string
+    }
+  >
+  readonly refunds: Row[]
+  readonly subscriptions: Map<string, Row>
+  /** Oldest first. */
+  readonly events: Row[]
+  readonly prices: Row[]
+  /** Payment intents by invoice. */
+  readonly invoices: Map<string, string>
+  /** Status of new refunds. */
+  refundStatus: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+interface Call {
+  readonly method: string
+  readonly path: string
+  readonly fields: Readonly<Record<string, string>>
+}
+
+export function newAccount(): StripeAccount {
+  return {
+    customers: [],
+    sessions: [],
+    charges: new Map(),
+    refunds: [],
+    subscriptions: new Map(),
+    events: [],
+    prices: [],
+    invoices: new Map(),
+    refundStatus: 'succeeded',
+  }
+}
+
+/** An error as Stripe words it. */
+export function error(status: number, type: string, message: string, more: object = {}): Answer {
+  return { status, body: { error: { type, message, ...more } } }
+}
+
+const ok = (body: unknown): Answer => ({ status: 200, body })
+const missing = (what: string, id: string): Answer =>
+  error(404, 'invalid_request_error', `No such ${what}: '${id}'`, { code: 'resource_missing', param: 'id' })
+const now = (): number => Math.floor(Date.now() / 1000)
+let count = 0
+const newId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
+
+/** Fields such as `metadata[key]` as an object. */
+function group(fields: Call['fields'], name: string): Record<string, string> {
+  const found = Object.entries(fields).flatMap(([key, value]) => {
+    const inner = key.startsWith(`${name}[`) ? /^\w+\[(\w+)\]$/.exec(key)?.[1] : undefined
+    return inner === undefined ? [] : [[inner, value] as const]
+  })
+  return Object.fromEntries(found)
+}
+
+/** Carries a request out. */
+export function dispatch(account: StripeAccount, call: Call): Answer {
+  const [, , kind = '', one = '', two = ''] = call.path.split('/')
+  switch (`${call.method} ${kind}`) {
+    case 'POST customers':
+      return createCustomer(account, call.fields)
+    case 'POST checkout':
+      return createSession(account, call.fields)
+    case 'GET checkout':
+      return found(
+        'checkout.session',
+        account.sessions.find(({ id }) => id === two),
+        two,
+      )
+    case 'POST refunds':
+      return createRefund(account, call.fields)
+    case 'GET refunds':
+      return listRefunds(account, call.fields)
+    case 'POST subscriptions':
+      return updateSubscription(account, one, call.fields)
+    case 'GET events':
+      return list(call.fields, eventsFor(account, call.fields))
+    case 'GET prices':
+      return list(call.fields, account.prices)
+    case 'GET invoice_payments':
+      return listInvoicePayments(account, call.fields)
+    default:
+      return error(404, 'invalid_request_error', `Unrecognized request URL (${call.method}: ${call.path})`)
+  }
+}
+
+function found(what: string, row: Row | undefined, id: string): Answer {
+  return row === undefined ? missing(what, id) : ok(row)
+}
+
+function createCustomer(account: StripeAccount, fields: Call['fields']): Answer {
+  const { email, name } = fields
+  const customer = { id: newId('cus'), object: 'customer', email, name, metadata: group(fields, 'metadata') }
+  account.customers.push(customer)
+  return ok(customer)
+}
+
+function createSession(account: StripeAccount, fields: Call['fields']): Answer {
+  const { mode, customer = null, success_url, cancel_url } = fields
+  const price = fields['line_items[0][price]']!
+  if (price.startsWith('price_missing'))
+    return error(400, 'invalid_request_error', `No such price: '${price}'`, {
+      code: 'resource_missing',
+      param: 'line_items[0][price]',
+    })
+  const id = newId('cs_test')
+  const session = {
+    ...{ id, object: 'checkout.session', mode, customer, success_url, cancel_url, price },
+    ...{ url: `https://checkout.example/${id}`, payment_intent: mode === 'payment' ? newId('pi') : null },
+    ...{ metadata: group(fields, 'metadata'), client_reference_id: fields.client_reference_id ?? null },
+    customer_creation: fields.customer_creation ?? null,
+  }
+  account.sessions.push(session)
+  return ok(session)
+}
+
+function chargeOf(account: StripeAccount, fields: Call['fields']) {
+  const intent = fields.payment_intent
+  return intent === undefined
+    ? account.charges.get(fields.charge ?? '')
+    : [...account.charges.values()].find((charge) => charge.payment_intent === intent)
+}
+
+const refundsOf = (account: StripeAccount, charge: string): Row[] =>
+  account.refunds.filter((refund) => refund.charge === charge)
+
+function createRefund(account: StripeAccount, fields: Call['fields']): Answer {
+  const charge = chargeOf(account, fields)
+  if (charge === undefined) return missing('charge', fields.charge ?? fields.payment_intent ?? '')
+  const left = refundsOf(account, charge.id).reduce(
+    (rest, refund) => rest - Number(refund.amount),
+    charge.amount,
+  )
+  const amount = Number(fields.amount ?? left)
+  if (left === 0)
+    return error(400, 'invalid_request_error', `Charge ${charge.id} has already been refunded.`, {
+      code: 'charge_already_refunded',
+    })
+  if (amount > left)
+    return error(
+      400,
+      'invalid_request_error',
+      `Refund amount (${amount}) is greater than unrefunded amount on charge (${left})`,
+    )
+  const refund = {
+    ...{
+      id: newId('re'),
+      object: 'refund',
+      amount,
+      currency: charge.currency,
+      charge: charge.id,
+      created: now(),
+    },
+    ...{ payment_intent: charge.payment_intent, reason: fields.reason ?? null, status: account.refundStatus },
+    metadata: group(fields, 'metadata'),
+  }
+  account.refunds.push(refund)
+  return ok(refund)
+}
+
+function listRefunds(account: StripeAccount, fields: Call['fields']): Answer {
+  const charge = chargeOf(account, fields)
+  if (charge === undefined) return missing('charge', fields.charge ?? fields.payment_intent ?? '')
+  return list(fields, refundsOf(account, charge.id))
+}
+
+function updateSubscription(account: StripeAccount, id: string, fields: Call['fields']): Answer {
+  const known = account.subscriptions.get(id)
+  if (known === undefined) return missing('subscription', id)
+  const changed = { ...known, cancel_at_period_end: fields.cancel_at_period_end === 'true' }
+  account.subscriptions.set(id, changed)
+  return ok(changed)
+}
+
+function eventsFor(account: StripeAccount, fields: Call['fields']): Row[] {
+  const since = Number(fields['created[gte]'] ?? 0)
+  const types = Object.entries(fields)
+    .filter(([key]) => key.startsWith('types['))
+    .map(([, type]) => type)
+  return account.events
+    .filter(
+      ({ created, type }) => Number(created) >= since && (types.length === 0 || types.includes(String(type))),
+    )
+    .reverse()
+}
+
+function listInvoicePayments(account: StripeAccount, fields: Call['fields']): Answer {
+  const intent = account.invoices.get(fields.invoice ?? '')
+  const payment = { type: 'payment_intent', payment_intent: intent }
+  const rows =
+    intent === undefined ? [] : [{ id: 'inpay_1', object: 'invoice_payment', status: 'paid', payment }]
+  return list(fields, rows)
+}
+
+function list(fields: Call['fields'], rows: readonly Row[]): Answer {
+  const limit = Number(fields.limit ?? 10)
+  const start = rows.findIndex(({ id }) => id === fields.starting_after) + 1
+  const data = rows.slice(start, start + limit)
+  return ok({ object: 'list', url: '/v1/list', has_more: start + limit < rows.length, data })
+}

@@ -1,0 +1,149 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after } from 'node:test'
+import { type Answer, dispatch, error, newAccount, type StripeAccount } from './stripe-account.ts'
+
+/**
+ * A stand-in that speaks Stripe's wire protocol to the real SDK: form bodies, its errors, idempotency keys
+ * (https://docs.stripe.com/api/idempotent_requests), and the ways in which a provider fails.
+ */
+
+export const KEY = 'sk_test_standin'
+
+/** How a request goes wrong. `cut` and `hang-after` come after it was carried out: the client can't know. */
+export type Fault =
+  | 'declined'
+  | 'invalid'
+  | 'revoked'
+  | 'forbidden'
+  | 'busy'
+  | 'broken'
+  | 'garbage'
+  | 'refuse'
+  | 'hang'
+  | 'hang-after'
+  | 'cut'
+
+export interface Asked {
+  readonly method: string
+  readonly path: string
+  /** Form fields, or the query of a GET; names as they were sent. */
+  readonly fields: Readonly<Record<string, string>>
+  readonly idempotencyKey: string
+  readonly fault: Fault | null
+}
+
+export interface StripeStandIn {
+  readonly url: string
+  readonly account: StripeAccount
+  /** Requests so far, in order. */
+  readonly asked: Asked[]
+  /** Faults of the next requests, one each; null: none. */
+  readonly faults: (Fault | null)[]
+  /** Those of the list of events alone, which a worker's cron reads in between whatever a test does. */
+  readonly eventFaults: (Fault | null)[]
+  /** How long it takes to answer, in ms. */
+  delayMs: number
+  /** Keys that it accepts. */
+  readonly keys: Set<string>
+  stop(): Promise<void>
+}
+
+interface Kept {
+  readonly fingerprint: string
+  answer: Answer | null
+}
+
+const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
+  declined: error(402, 'card_error', 'Your card was declined.', {
+    code: 'card_declined',
+    decline_code: 'generic_decline',
+  }),
+  invalid: error(400, 'invalid_request_error', 'The price is not available. Contact sk_test_secret123.', {
+    param: 'price',
+  }),
+  revoked: error(401, 'invalid_request_error', 'Expired API Key provided: sk_test_********1234'),
+  forbidden: error(403, 'invalid_request_error', 'The provided key rk_test_******1234 lacks the permission'),
+  busy: error(429, 'invalid_request_error', 'Too many requests', { code: 'rate_limit' }),
+  broken: error(500, 'api_error', 'An unknown error occurred'),
+}
+
+/** Starts one; stopped after the file. Call it at the top of the file. */
+export async function stripeStandIn(): Promise<StripeStandIn> {
+  const kept = new Map<string, Kept>()
+  const standIn: Omit<StripeStandIn, 'url' | 'stop'> = {
+    account: newAccount(),
+    asked: [],
+    faults: [],
+    eventFaults: [],
+    delayMs: 0,
+    keys: new Set([KEY]),
+  }
+  const server = createServer((request, response) => {
+    void read(request).then((body) => serve(standIn, kept, request, response, body))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+  }
+  after(stop)
+  return Object.assign(standIn, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop })
+}
+
+async function serve(
+  standIn: Omit<StripeStandIn, 'url' | 'stop'>,
+  kept: Map<string, Kept>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: string,
+): Promise<void> {
+  const url = new URL(request.url!, 'http://stripe')
+  const fields = Object.fromEntries(new URLSearchParams(request.method === 'GET' ? url.search : body))
+  const idempotencyKey = String(request.headers['idempotency-key'] ?? '')
+  const faults = url.pathname === '/v1/events' ? standIn.eventFaults : standIn.faults
+  const fault = faults.shift() ?? null
+  const asked: Asked = { method: request.method!, path: url.pathname, fields, idempotencyKey, fault }
+  standIn.asked.push(asked)
+  if (fault === 'refuse') return void request.socket.destroy()
+  if (fault === 'hang') return
+  if (standIn.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, standIn.delayMs))
+  if (!standIn.keys.has(String(request.headers.authorization).replace('Bearer ', '')))
+    return send(response, error(401, 'invalid_request_error', 'Invalid API Key provided: sk_test_****bad'))
+  if (fault === 'garbage') return void response.end('<html>502 Bad Gateway</html>')
+  const answer = (fault === null ? null : FAULTS[fault]) ?? idempotent(standIn.account, kept, asked)
+  if (fault === 'hang-after') return
+  if (fault === 'cut') return void request.socket.destroy()
+  send(response, answer)
+}
+
+/** The same request under the same key is carried out once, and answered the same again. */
+function idempotent(account: StripeAccount, kept: Map<string, Kept>, asked: Asked): Answer {
+  if (asked.idempotencyKey === '') return dispatch(account, asked)
+  const fingerprint = `${asked.path} ${JSON.stringify(asked.fields)}`
+  const first = kept.get(asked.idempotencyKey)
+  if (first !== undefined && first.fingerprint !== fingerprint)
+    return error(
+      400,
+      'idempotency_error',
+      'Keys for idempotent requests can only be used with the same parameters',
+    )
+  if (first?.answer) return first.answer
+  const answer = dispatch(account, asked)
+  kept.set(asked.idempotencyKey, { fingerprint, answer })
+  return answer
+}
+
+function send(response: ServerResponse, { status, body }: Answer): void {
+  if (response.socket?.destroyed) return
+  response.writeHead(status, { 'content-type': 'application/json', 'request-id': 'req_standin' })
+  response.end(JSON.stringify(body))
+}
+
+async function read(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString()
+}

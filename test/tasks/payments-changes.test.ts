@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { changesOf, lookUpOf, subjectOf } from '../../tasks/payments/changes.ts'
+import { readEvent } from '../../tasks/payments/event.ts'
+import { type Change, earliest, stamp } from '../../tasks/payments/facts.ts'
+import {
+  chargeObject,
+  event,
+  intentObject,
+  invoiceObject,
+  sessionObject,
+  subscriptionObject,
+} from '../payment-events.ts'
+
+const AT = 1_700_000_000
+const said = (type: string, object: object, before: object = {}): Change[] =>
+  changesOf({ type, at: AT, object: object as never, before: before as never })
+const one = (type: string, object: object, before: object = {}) =>
+  said(type, object, before).find(({ kind }) => kind !== 'customer')!
+const values = (change: Change | undefined) =>
+  Object.fromEntries(
+    Object.entries('facts' in change! ? change.facts : {}).map(([key, [, value]]) => [key, value]),
+  )
+const idsIn = (change: Change) => ('ids' in change ? change.ids : [])
+
+describe('stamps', () => {
+  test('compare as their numbers do', () => {
+    const ascending = [
+      stamp(0),
+      stamp(0, 5),
+      stamp(0, 10),
+      stamp(9),
+      stamp(10, 1),
+      stamp(10, 2),
+      stamp(1_700_000_000),
+    ]
+    assert.deepEqual([...ascending].sort(), ascending)
+    assert.ok(earliest(5) > earliest(6))
+    assert.ok('' < stamp(0) && '0' < stamp(0))
+  })
+})
+
+describe('a payment', () => {
+  test('has all the ids that its objects name, expanded or not', () => {
+    const intent = intentObject(
+      { name: 'x' },
+      { latest_charge: { id: 'ch_1', object: 'charge' }, invoice: { id: 'in_1' } },
+    )
+    assert.deepEqual(idsIn(one('payment_intent.succeeded', intent)), ['ch_1', 'pi_x', 'in_1'])
+    const old = { id: 'pi_old', amount: 5, currency: 'USD', charges: { data: [{ id: 'ch_old' }] } }
+    assert.deepEqual(idsIn(one('payment_intent.succeeded', old)), ['ch_old', 'pi_old'])
+    const today = { ...intentObject({ name: 'y' }), payment_details: { order_reference: 'in_9' } }
+    assert.deepEqual(idsIn(one('payment_intent.succeeded', today)), ['ch_y', 'pi_y', 'in_9'])
+    const shop = { ...intentObject({ name: 'y' }), payment_details: { order_reference: 'order 9' } }
+    assert.deepEqual(idsIn(one('payment_intent.succeeded', shop)), ['ch_y', 'pi_y'])
+    const paid = {
+      id: 'in_2',
+      amount_due: 5,
+      amount_paid: 5,
+      currency: 'usd',
+      payments: { data: [{ payment: { payment_intent: 'pi_2' } }] },
+    }
+    assert.deepEqual(idsIn(one('invoice.paid', paid)), ['pi_2', 'in_2'])
+  })
+
+  test('is of a subscription when its invoice or session says so, in each version', () => {
+    const parent = { parent: { subscription_details: { subscription: 'sub_1' } }, subscription: undefined }
+    assert.equal(
+      values(one('invoice.paid', { ...invoiceObject({ name: 'x' }, true), ...parent })).subscription,
+      'sub_1',
+    )
+    assert.equal(values(one('invoice.paid', invoiceObject({ name: 'x' }, true))).subscription, 'sub_x')
+    assert.equal(
+      values(one('invoice.paid', invoiceObject({ name: 'x' }, true, { subscription: null }))).subscription,
+      undefined,
+    )
+  })
+
+  test('is worth what was received, paid or asked for', () => {
+    const money = (type: string, object: object) => values(one(type, object)).money
+    assert.deepEqual(
+      money(
+        'payment_intent.succeeded',
+        intentObject({ name: 'x', amount: 500, currency: 'EUR' }, { amount_received: 400 }),
+      ),
+      { amount: 400, currency: 'eur' },
+    )
+    assert.deepEqual(
+      money(
+        'payment_intent.payment_failed',
+        intentObject({ name: 'x', amount: 500 }, { amount_received: 0 }),
+      ),
+      { amount: 500, currency: 'usd' },
+    )
+    assert.deepEqual(money('invoice.payment_failed', invoiceObject({ name: 'x', amount: 7 }, false)), {
+      amount: 7,
+      currency: 'usd',
+    })
+    assert.deepEqual(
+      money('charge.refunded', chargeObject({ name: 'x', amount: 9 }, 3, { amount_captured: 8 })),
+      { amount: 8, currency: 'usd' },
+    )
+    for (const bad of [1.5, '5', null, undefined, Number.MAX_VALUE, -1])
+      assert.equal(money('payment_intent.succeeded', { id: 'pi', amount: bad, currency: 'usd' }), undefined)
+  })
+
+  test('of nothing is none: trials, and sessions that set something up', () => {
+    assert.deepEqual(said('checkout.session.completed', { id: 'cs', mode: 'setup' }), [])
+    assert.deepEqual(
+      said('checkout.session.completed', {
+        id: 'cs',
+        mode: 'subscription',
+        amount_total: 0,
+        invoice: 'in_1',
+      }),
+      [],
+    )
+    assert.deepEqual(said('invoice.paid', { id: 'in', amount_due: 0, amount_paid: 0, currency: 'usd' }), [])
+  })
+
+  test('is pending until it is paid, and canceled when that is what became of it', () => {
+    const outcome = (type: string, object: object) => values(one(type, object)).outcome
+    assert.equal(
+      outcome('checkout.session.completed', sessionObject({ name: 'x' }, { payment_status: 'unpaid' })),
+      'pending',
+    )
+    assert.equal(outcome('checkout.session.completed', sessionObject({ name: 'x' })), 'succeeded')
+    assert.equal(
+      outcome('payment_intent.payment_failed', intentObject({ name: 'x' }, { status: 'canceled' })),
+      'canceled',
+    )
+    assert.equal(
+      outcome(
+        'payment_intent.payment_failed',
+        intentObject({ name: 'x' }, { status: 'requires_payment_method' }),
+      ),
+      'failed',
+    )
+  })
+
+  test('of which a part came back names the refunds that it names itself', () => {
+    const refunds = [
+      { id: 're_1', amount: 3, currency: 'usd', status: 'succeeded' },
+      { amount: 4, currency: 'usd' },
+      { id: 're_2', amount: 5, currency: 'usd', status: 'requires_action' },
+    ]
+    for (const list of [refunds, { object: 'list', data: refunds }]) {
+      const changes = said('charge.refunded', chargeObject({ name: 'x' }, 8, { refunds: list }))
+      assert.deepEqual(
+        changes
+          .filter(({ kind }) => kind === 'refund')
+          .map((change) => [idsIn(change), values(change).outcome]),
+        [
+          [['ch_x'], 'succeeded'],
+          [['ch_x'], 'pending'],
+        ],
+      )
+    }
+  })
+})
+
+describe('a subscription', () => {
+  const state = (more: object, type = 'customer.subscription.updated', before = {}) =>
+    one(type, subscriptionObject({ name: 'x' }, more), before)
+
+  test('has the provider’s states in our words', () => {
+    for (const [theirs, ours] of Object.entries({
+      incomplete: 'incomplete',
+      trialing: 'trialing',
+      active: 'active',
+      past_due: 'past_due',
+      unpaid: 'unpaid',
+      paused: 'unpaid',
+      incomplete_expired: 'canceled',
+      canceled: 'canceled',
+      new_one: 'incomplete',
+    }))
+      assert.equal(values(state({ status: theirs })).status, ours)
+    assert.equal(values(state({ status: 'active' }, 'customer.subscription.deleted')).status, 'canceled')
+  })
+
+  test('has its period in each version, and the best name that its plan has', () => {
+    const early = {
+      items: { data: [] },
+      current_period_start: 1,
+      current_period_end: 2,
+      plan: { id: 'plan_1', name: 'Gold' },
+    }
+    const { period_start, period_end, plan_name } = values(state(early))
+    assert.deepEqual([period_start, period_end, plan_name], [1, 2, 'Gold'])
+    assert.equal(values(state({})).period_end, 1_702_592_000)
+    const named = (price: object) => values(state({ items: { data: [{ price }] } })).plan_name
+    assert.equal(named({ id: 'price_1', nickname: null, product: { name: 'Silver' } }), 'Silver')
+    assert.equal(named({ id: 'price_1', lookup_key: 'silver', product: 'prod_1' }), 'silver')
+    assert.equal(named({ id: 'price_1' }), 'price_1')
+  })
+
+  test('is known better by what has just changed it, within a second', () => {
+    const stampOf = (change: Change) => ('facts' in change ? change.facts.cancel_at_period_end![0] : '')
+    const changed = state({ cancel_at_period_end: false }, undefined, { cancel_at_period_end: true })
+    const carried = state({ cancel_at_period_end: true }, undefined, { metadata: {} })
+    assert.ok(stampOf(changed) > stampOf(carried))
+  })
+})
+
+describe('events', () => {
+  test('that tell nothing, or of nothing, do nothing', () => {
+    for (const type of [
+      'payment_intent.succeeded',
+      'invoice.paid',
+      'charge.refunded',
+      'checkout.session.completed',
+      'customer.subscription.updated',
+      'charge.dispute.created',
+      'radar.early_fraud_warning.created',
+      'x',
+      'toString',
+    ])
+      assert.deepEqual(said(type, {}), [])
+  })
+
+  test('leave something to ask for only where their version does not tell', () => {
+    const wanted = (type: string, object: object) =>
+      lookUpOf({ type, at: AT, object: object as never, before: {} })
+    assert.deepEqual(wanted('charge.refunded', { id: 'ch_1' }), { what: 'charge', id: 'ch_1' })
+    assert.equal(wanted('charge.refunded', { id: 'ch_1', refunds: { data: [{ id: 're_1' }] } }), null)
+    assert.deepEqual(wanted('invoice.paid', { id: 'in_1', parent: null }), { what: 'invoice', id: 'in_1' })
+    assert.equal(wanted('invoice.paid', { id: 'in_1', charge: null }), null)
+    assert.equal(wanted('invoice.paid', { id: 'in_1', parent: null, payment_intent: 'pi_1' }), null)
+    assert.equal(wanted('payment_intent.succeeded', { id: 'pi_1' }), null)
+  })
+
+  test('of one payment have one subject', () => {
+    const subject = (object: Record<string, unknown>) => subjectOf({ type: 'x', at: AT, object, before: {} })
+    assert.equal(subject(intentObject({ name: 'x' })), 'pi_x')
+    assert.equal(subject(chargeObject({ name: 'x' }, 1)), 'pi_x')
+    assert.equal(subject({ id: 'in_1', subscription: 'sub_1' }), 'sub_1')
+    assert.equal(subject({}), 'unknown')
+  })
+
+  test('are read only when they are events', () => {
+    const good = event('x', { id: 'y' }, { id: 'evt_1', created: 5 })
+    assert.deepEqual(readEvent(good), {
+      id: 'evt_1',
+      type: 'x',
+      created: 5,
+      data: { object: { id: 'y' }, previous_attributes: {} },
+    })
+    for (const bad of [
+      null,
+      5,
+      'x',
+      [],
+      {},
+      { ...good, id: '' },
+      { ...good, created: -1 },
+      { ...good, created: 1e15 },
+      { ...good, data: null },
+    ])
+      assert.equal(readEvent(bad), null)
+  })
+})

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createPayments } from '../../workers/providers/payments.ts'
+import { event } from '../payment-events.ts'
+import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
+
+/** The real SDK against a stand-in: what it asks, and what becomes of each way to fail. */
+
+const stripe = await stripeStandIn()
+const settings = (given: Record<string, string> = {}) =>
+  parse({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
+const provider = createPayments(settings())
+const hasty = createPayments(settings(), 300)
+const { signal } = new AbortController()
+const customer = { email: 'a@example.com', name: null, userId: 7 }
+let keys = 0
+const once = () => ({ key: `key-${++keys}`, signal })
+
+const failure = async (work: Promise<unknown>): Promise<Failure> => {
+  const error = await work.then(
+    () => null,
+    (thrown) => thrown,
+  )
+  assert.ok(error instanceof Failure, String(error))
+  return error
+}
+
+describe('a failure', () => {
+  const table: readonly [Fault, code: string, detail: RegExp, retryable: boolean][] = [
+    ['declined', 'payment.declined', /^Your card was declined\.$/, false],
+    ['invalid', 'payment.rejected', /^The price is not available\. Contact \*\*\*\.$/, false],
+    ['revoked', 'payment.key', /invalid or revoked$/, false],
+    ['forbidden', 'payment.key', /lacks a permission$/, false],
+    ['busy', 'payment.failed', /too many requests$/, true],
+    ['broken', 'payment.failed', /status 500$/, true],
+    ['garbage', 'payment.failed', /no answer$/, true],
+    ['hang', 'payment.failed', /no answer$/, true],
+    ['hang-after', 'payment.failed', /no answer$/, true],
+  ]
+  for (const [fault, code, detail, retryable] of table)
+    test(`${fault}: ${code}`, async () => {
+      stripe.faults.push(fault)
+      const error = await failure(hasty.createCustomer(customer, once()))
+      assert.deepEqual([error.code, error.retryable], [code, retryable])
+      assert.match(error.detail, detail)
+      assert.doesNotMatch(JSON.stringify(error.detail), /[sr]k_/)
+    })
+
+  test('of the connection is met with one more request under the same key', async () => {
+    for (const fault of ['refuse', 'cut'] as const) {
+      const [before, key] = [stripe.account.customers.length, once()]
+      stripe.faults.push(fault)
+      await provider.createCustomer(customer, key)
+      assert.equal(stripe.account.customers.length, before + 1)
+      assert.deepEqual(
+        stripe.asked.slice(-2).map(({ idempotencyKey }) => idempotencyKey),
+        [key.key, key.key],
+      )
+    }
+  })
+
+  test('because nobody is there is a failure for now', async () => {
+    const away = createPayments(settings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:1' }), 300)
+    assert.equal((await failure(away.prices(signal))).code, 'payment.failed')
+  })
+
+  test('of the settings is told without asking anybody', async () => {
+    const none = createPayments(parse({}))
+    const before = stripe.asked.length
+    for (const work of [
+      none.createCustomer(customer, once()),
+      none.prices(signal),
+      none.cancelSubscription('sub_1', once()),
+    ])
+      assert.equal((await failure(work)).code, 'payment.not_configured')
+    assert.equal(stripe.asked.length, before)
+    const wrong = createPayments(settings({ PROVIDER_SECRET_KEY: 'sk_test_wrong' }))
+    assert.equal((await failure(wrong.prices(signal))).code, 'payment.key')
+  })
+
+  test('under a key that stood for something else is not taken for a refusal', async () => {
+    const key = once()
+    await provider.createCustomer(customer, key)
+    assert.equal(
+      (await failure(provider.createCustomer({ ...customer, email: 'b@example.com' }, key))).code,
+      'payment.failed',
+    )
+  })
+})
+
+test('a call that is aborted ends at once, with the reason', async () => {
+  const abort = new AbortController()
+  stripe.faults.push('hang')
+  const asked = stripe.asked.length
+  const call = provider.createCustomer(customer, { key: 'aborted', signal: abort.signal })
+  const reason = new Error('cancelled')
+  while (stripe.asked.length === asked) await new Promise((resolve) => setImmediate(resolve))
+  abort.abort(reason)
+  await assert.rejects(call, reason)
+  await assert.rejects(provider.prices(abort.signal), reason)
+})
+
+test('a time of the provider’s clock comes with what it answers', async () => {
+  stripe.account.subscriptions.set('sub_1', { id: 'sub_1', status: 'active' })
+  const { at, object } = await provider.cancelSubscription('sub_1', once())
+  assert.ok(Math.abs(at - Date.now() / 1000) < 5)
+  assert.equal(object.cancel_at_period_end, true)
+})
+
+test('lists are read to their end', async () => {
+  const created = 1_700_000_000
+  for (let n = 0; n < 250; n++)
+    stripe.account.events.push(
+      event(
+        n % 5 === 0 ? 'customer.created' : 'invoice.paid',
+        { n },
+        { id: `evt_${n}`, created: created + n },
+      ) as never,
+    )
+  const pages: number[] = []
+  const ids: unknown[] = []
+  for await (const page of provider.eventsSince(created + 10, ['invoice.paid'], signal)) {
+    pages.push(page.length)
+    ids.push(...page.map(({ id }) => id))
+  }
+  assert.deepEqual(pages, [100, 92])
+  assert.deepEqual([ids[0], ids.at(-1), new Set(ids).size], ['evt_249', 'evt_11', 192])
+  for (let n = 0; n < 1100; n++) stripe.account.prices.push({ id: `price_${n}` })
+  assert.equal((await provider.prices(signal)).length, 1000)
+})
+
+test('what is not there is none, not a failure', async () => {
+  assert.deepEqual(await provider.refundsOf({ charge: 'ch_none' }, signal), { objects: [], at: 0 })
+  assert.equal(await provider.intentOf('invoice', 'in_none', signal), null)
+  assert.equal(await provider.intentOf('session', 'cs_none', signal), null)
+  stripe.account.invoices.set('in_1', 'pi_1')
+  assert.equal(await provider.intentOf('invoice', 'in_1', signal), 'pi_1')
+})

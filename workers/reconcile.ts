@@ -1,0 +1,41 @@
+import { createDatabase } from '../sql/db.ts'
+import { uuidv7 } from '../sql/ids.ts'
+import type { TaskContext } from '../tasks/context.ts'
+import { createLog } from '../tasks/log.ts'
+import { reconcile } from '../tasks/payments/reconcile.ts'
+import { settingsOrExit } from '../tasks/process.ts'
+import { createProviders } from './providers/index.ts'
+
+// `npm run reconcile`: does now, and beside any worker, what the schedule does by itself. What it takes in, workers apply.
+const settings = settingsOrExit()
+if (settings.databaseUrl === undefined) {
+  process.stderr.write('DATABASE_URL: required\n')
+  process.exit(2)
+}
+const db = createDatabase({
+  url: settings.databaseUrl,
+  applicationName: `${settings.projectName}-reconcile`,
+  size: 2,
+  validateRows: settings.checked,
+})
+const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
+  // It is no job, and nobody can take it over.
+  job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
+  db,
+  settings,
+  providers: createProviders(settings),
+  log: await createLog(settings.logLevel, 'reconcile'),
+  signal: new AbortController().signal,
+  progress: (label) => process.stderr.write(`${label}\n`),
+  emit: () => {},
+  fenced: (work) => db.transaction(work),
+}
+try {
+  const { missed, left, settled } = await reconcile.run(context as TaskContext, {})
+  process.stdout.write(`Events taken in: ${missed}; taken up again: ${left}; refunds looked up: ${settled}\n`)
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  process.exitCode = 1
+} finally {
+  await db.close()
+}
