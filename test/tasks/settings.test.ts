@@ -71,6 +71,7 @@ test('an empty environment has the documented defaults', () => {
     },
     blobs: { store: 'postgres', s3: null },
     maxUploadBytes: 100 * 1024 * 1024,
+    maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
     visionProvider: 'tesseract',
     logLevel: 'info',
