@@ -5,6 +5,7 @@ import { Failure, fail } from '../sql/errors.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import type { Reader } from '../sql/reader.ts'
 import type { Settings } from '../tasks/settings.ts'
+import type { Auth } from './route.ts'
 import type { EdgeRequest } from './server.ts'
 
 export type Role = 'user' | 'moderator' | 'admin'
@@ -246,6 +247,15 @@ export function readCookie(request: EdgeRequest, name: string): string | null {
 }
 
 const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
+
+/** The least role that a way of admission asks for; null: that of any account. */
+export function roleFor(auth: Auth, settings: Settings): Role | null {
+  if (auth === 'editor' || auth === 'operator') {
+    if (settings.authLevel === 'basic') return null
+    return auth === 'editor' ? 'moderator' : 'admin'
+  }
+  return auth === 'admin' || auth === 'moderator' ? auth : null
+}
 
 /** Refuses a caller below a role. */
 export function requireRole(caller: Caller, role: Role): Failure | null {

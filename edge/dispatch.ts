@@ -1,5 +1,5 @@
 import { Failure, fail } from '../sql/errors.ts'
-import { ANONYMOUS, type Caller, requireRole } from './auth.ts'
+import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
 import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './endings.ts'
 import { Exchange } from './exchange.ts'
@@ -42,7 +42,8 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const params = parsePart(route.params, 'path', rawParams)
     const query =
       route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
-    const body = hasParsedBody(route) ? await parseBody(route, request, edge.settings.maxJsonBytes) : null
+    const bodyBytes = Math.max(edge.settings.maxJsonBytes, route.bodyBytes ?? 0)
+    const body = hasParsedBody(route) ? await parseBody(route, request, bodyBytes) : null
     const input = { params, query, body: body?.value, caller, edge, request, requestId, exchange } as never
     const fingerprint = (): Buffer =>
       fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
@@ -90,19 +91,13 @@ function admit(
       if (!isOpen) throw fail('auth.required')
       return ANONYMOUS
     }
-    const role = isOpen ? null : roleOf(auth, edge)
+    const role = isOpen ? null : roleFor(auth, edge.settings)
     const refused = role === null ? null : requireRole(caller, role)
     if (refused !== null) throw refused
     return caller
   }
   const caller = edge.accounts.authenticate(request)
   return caller instanceof Promise ? caller.then(permit) : permit(caller)
-}
-
-/** The role that a caller needs; null: any. */
-function roleOf(auth: Auth, edge: Edge): 'admin' | 'moderator' | null {
-  if (auth === 'operator') return edge.settings.authLevel === 'basic' ? null : 'admin'
-  return auth === 'admin' || auth === 'moderator' ? auth : null
 }
 
 /** Whether a page of another site could use a browser's cookies, or give it some: then it must not. */

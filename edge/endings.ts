@@ -5,11 +5,19 @@ import type { JobRef } from '../tasks/task.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import type { JobEvent } from './hub.ts'
-import { type KeptAnswer, type KeyRef, keepAnswer, keptAnswer, once, takeKey } from './idempotency.ts'
+import {
+  fingerprintOf,
+  type KeptAnswer,
+  type KeyRef,
+  keepAnswer,
+  keptAnswer,
+  once,
+  takeKey,
+} from './idempotency.ts'
 import { invalid, wantsBackground } from './input.ts'
 import type { Entry } from './match.ts'
 import { failureBody } from './reply.ts'
-import { Answer } from './route.ts'
+import { Answer, type Received } from './route.ts'
 import { SSE_HEADERS, type Streams } from './sse.ts'
 
 /** The four ways in which a route can end. */
@@ -45,15 +53,12 @@ export async function endWithJob(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
   const key = keyOf(exchange, entry)
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
-  const begun = await edge.db.transaction(
-    async (tx: Queries): Promise<{ first: Claim } | { ref: JobRef<unknown> }> => {
-      const first = key === null ? null : await takeKey(edge, tx, key, ending.fingerprint())
-      if (first !== null) return { first }
-      const ref = await entry.route.job!({ ...(input as object), tx } as never)
-      if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, ref.jobId))
-      return { ref }
-    },
-  )
+  const received = await entry.route.receive?.(input)
+  const begun = await beginJob(ending, key, received).catch(async (error) => {
+    await received?.discard()
+    throw error
+  })
+  if ('first' in begun) await received?.discard()
   if ('first' in begun) return repeatJob(edge, exchange, key!, begun.first)
   const { jobId } = begun.ref
   edge.publisher.mark(jobId)
@@ -61,6 +66,26 @@ export async function endWithJob(ending: Ending): Promise<void> {
   // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
   if (key !== null && (background || !exchange.responder.done)) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
+}
+
+/** Adds the job, or finds the request that was the first under its key. */
+function beginJob(
+  { edge, entry, exchange, input, fingerprint }: Ending,
+  key: KeyRef | null,
+  received: Received | undefined,
+): Promise<{ first: Claim } | { ref: JobRef<unknown> }> {
+  const { method, path, query } = exchange.request
+  return edge.db.transaction(async (tx: Queries) => {
+    if (key !== null) {
+      const print =
+        received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
+      const first = await takeKey(edge, tx, key, print)
+      if (first !== null) return { first }
+    }
+    const ref = await entry.route.job!({ ...(input as object), tx, received } as never)
+    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, ref.jobId))
+    return { ref }
+  })
 }
 
 export async function endWithStream({ edge, entry, exchange, input, streams }: Ending): Promise<void> {

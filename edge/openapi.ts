@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type ErrorCode, errorRow } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { roleFor } from './auth.ts'
 import type { AnyRoute, Area, Auth } from './route.ts'
 import { Accepted, Problem } from './schemas.ts'
 
@@ -63,7 +64,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
             content: { [bodyMediaType(route)]: { schema: schema(route.body, 'input') } },
           },
         }),
-    responses: responsesOf(area, route, auth, schema),
+    responses: responsesOf(area, route, auth, settings, schema),
   }
 }
 
@@ -71,17 +72,19 @@ function responsesOf(
   area: Area,
   route: AnyRoute,
   auth: Auth,
+  settings: Settings,
   schema: (type: z.ZodType, io: 'input' | 'output') => Json,
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': { schema: schema(type, 'output') } })
+  const content = {
+    ...(route.produces === undefined ? {} : { [route.produces]: { schema: { type: 'string' } } }),
+    ...(route.response === undefined ? {} : json(route.response)),
+  }
   const responses: Record<string, Json> = {
     [success]: {
       description: success === 204 ? 'Done; no body' : 'Success',
-      ...(route.produces !== undefined
-        ? { content: { [route.produces]: { schema: { type: 'string' } } } }
-        : {}),
-      ...(route.response !== undefined ? { content: json(route.response) } : {}),
+      ...(Object.keys(content).length === 0 ? {} : { content }),
     },
   }
   for (const [status, description] of Object.entries(route.alsoAnswers ?? {})) {
@@ -91,19 +94,19 @@ function responsesOf(
   if (route.job !== undefined)
     responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
   if (route.stream !== undefined) responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
-  for (const [status, details] of errorsOf(area, route, auth)) {
+  for (const [status, details] of errorsOf(area, route, auth, settings)) {
     responses[status] ??= { description: details.join('; '), content: json(Problem) }
   }
   return responses
 }
 
 /** Texts of the refusals by status: the route's own, and those that follow from its declaration. */
-function errorsOf(area: Area, route: AnyRoute, auth: Auth): Map<number, string[]> {
+function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
   if ((auth !== 'public' || route.signsIn) && route.method !== 'get') codes.add('request.cross_site')
   if (route.limit !== undefined) codes.add('request.limited')
-  if (auth === 'moderator' || auth === 'admin' || auth === 'operator') codes.add('auth.forbidden')
+  if (roleFor(auth, settings) !== null) codes.add('auth.forbidden')
   if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
     codes.add('request.invalid')
   if (route.body !== undefined)

@@ -20,10 +20,11 @@ export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
 /**
  * Who may call: `public` anyone (the caller is there when they sent a valid credential), `user` any active account,
- * a role that role and those above it, `open` like `user` unless `OPEN_AREAS` or `AUTH_LEVEL=none` open the area,
- * `operator` like `admin` under `AUTH_LEVEL=rbac` and like `user` under `basic` unless the area is open.
+ * a role that role and those above it, `editor` moderators and admins under `AUTH_LEVEL=rbac` and any active account
+ * under `basic`, `open` like `user` unless `OPEN_AREAS` or `AUTH_LEVEL=none` open the area, `operator` like `admin` under
+ * `AUTH_LEVEL=rbac` and like `user` under `basic` unless the area is open.
  */
-export type Auth = 'public' | 'user' | 'moderator' | 'admin' | 'open' | 'operator'
+export type Auth = 'public' | 'user' | 'editor' | 'moderator' | 'admin' | 'open' | 'operator'
 
 /** JSON that is already text, such as PostgreSQL built it, or a whole answer with its own status and headers. */
 export class Answer<T> {
@@ -80,12 +81,21 @@ export interface Input<P, Q, B, C> {
   readonly exchange: Exchange
 }
 
+/** What a `job` route has taken from its body, before the transaction that its job is added in. */
+export interface Received {
+  /** What of it a repetition under an Idempotency-Key must equal. */
+  readonly fingerprint: Uint8Array
+  /** Called when no job came about. */
+  discard(): Promise<unknown>
+}
+
 interface Declaration<
   P extends z.ZodType,
   Q extends z.ZodType,
   B extends z.ZodType,
   R extends z.ZodType,
   A extends Auth,
+  V extends Received,
 > {
   readonly method: Method
   /** Below the area's prefix; `:name` stands for one segment. */
@@ -97,8 +107,12 @@ interface Declaration<
   readonly params?: P
   readonly query?: Q
   readonly body?: B
-  /** How the body comes; default `json`. `multipart` and `bytes` are read by a `raw` handler. */
+  /** How the body comes; default `json`. `multipart` and `bytes` are read by a `raw` handler, or by `receive`. */
   readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
+  /** A JSON body may have this many bytes where `MAX_JSON_BYTES` is less. */
+  readonly bodyBytes?: number
+  /** Reads the body of a `job` route as it comes; what it answers is `received` there. */
+  readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
   /** What a success answers; absent: no body. */
   readonly response?: R
   /** Its status; default 200, or 204 without a response. */
@@ -127,9 +141,9 @@ interface Declaration<
 type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller
 type Out<T extends z.ZodType> = z.output<T>
 
-interface Endings<P, Q, B, R, C> {
+interface Endings<P, Q, B, R, C, V> {
   handle: (input: Input<P, Q, B, C>) => Promise<R | Answer<R>> | R | Answer<R>
-  job: (input: Input<P, Q, B, C> & { readonly tx: Queries }) => Promise<JobRef<R>>
+  job: (input: Input<P, Q, B, C> & { readonly tx: Queries; readonly received: V }) => Promise<JobRef<R>>
   stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>
   raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
 }
@@ -141,8 +155,10 @@ type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
 
 /** A route with its types erased, as dispatch and the reference see it. */
 export interface AnyRoute
-  extends Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth>,
-    Partial<Endings<never, never, never, unknown, never>> {}
+  extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive'>,
+    Partial<Endings<never, never, never, unknown, never, never>> {
+  readonly receive?: (input: never) => Promise<Received>
+}
 
 /**
  * Declares a route. The schemas type the handler: it is given their output and must answer the response's input;
@@ -154,9 +170,10 @@ export function route<
   B extends z.ZodType = z.ZodUndefined,
   R extends z.ZodType = z.ZodUndefined,
   const A extends Auth = 'user',
+  V extends Received = never,
 >(
-  declaration: Declaration<P, Q, B, R, A> &
-    OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>>>,
+  declaration: Declaration<P, Q, B, R, A, V> &
+    OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>, V>>,
 ): AnyRoute {
   // The one place where a route's types are erased: dispatch parses the input with the same schemas that typed it.
   return declaration as unknown as AnyRoute

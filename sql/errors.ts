@@ -187,6 +187,23 @@ const table = {
   'subscription.missing': { status: 404, detail: 'Subscription not found' },
   'subscription.canceled': { status: 400, detail: 'The subscription is canceled already' },
   'dispute.missing': { status: 404, detail: 'Dispute not found' },
+  'post.missing': { status: 404, detail: 'Post not found' },
+  'post.slug_taken': { status: 409, detail: 'A post with this slug already exists' },
+  'tag.missing': { status: 404, detail: 'Tag not found' },
+  'tag.name_taken': { status: 409, detail: 'A tag with this name already exists' },
+  'tag.slug_taken': { status: 409, detail: 'A tag with this slug already exists' },
+  'import.file_required': { status: 422, detail: 'The form needs a field "file" that holds a file' },
+  'import.file_type': {
+    status: 400,
+    detail: 'The file name must end with .md, .markdown, .zip or .json',
+  },
+  'import.encoding': { status: 400, detail: 'The file is not valid UTF-8' },
+  'import.refused': { status: 400, detail: 'The file cannot be imported: {reason}' },
+  'import.conflict': {
+    status: 409,
+    detail: 'Nothing was imported: a post with the slug {slug} already exists',
+  },
+  'import.bytes_missing': { status: 502, detail: 'The stored bytes of the file are gone' },
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
     status: 503,
@@ -203,6 +220,9 @@ export type ErrorCode = keyof typeof table
 const constraints: Readonly<Record<string, ErrorCode>> = {
   account_email_key: 'account.email_taken',
   account_last_admin: 'account.last_admin',
+  blog_post_slug_key: 'post.slug_taken',
+  blog_tag_name_key: 'tag.name_taken',
+  blog_tag_slug_key: 'tag.slug_taken',
   document_supersedes_id_check: 'document.supersedes_self',
   document_supersedes_missing: 'document.supersedes_missing',
   document_supersedes_id_key: 'document.supersedes_taken',

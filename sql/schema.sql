@@ -94,6 +94,84 @@ create table blob_chunk (
   constraint blob_chunk_blob_id_fkey FOREIGN KEY (blob_id) REFERENCES blob(id) ON DELETE CASCADE
 );
 
+create table blog_post (
+  id integer not null generated always as identity,
+  title text not null,
+  slug text not null,
+  excerpt text,
+  content text not null default ''::text,
+  status text not null default 'draft'::text,
+  author_id integer,
+  author_name text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  published_at timestamp with time zone,
+  seo_title text,
+  seo_description text,
+  hero_image_url text,
+  tags text not null default '[]'::text,
+  "json" text not null generated always as (blog_post_json(id, title, slug, excerpt, content, status, author_id, author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url, tags)),
+  constraint blog_post_pkey PRIMARY KEY (id),
+  constraint blog_post_slug_key UNIQUE (slug),
+  constraint blog_post_author_id_fkey FOREIGN KEY (author_id) REFERENCES account(id) ON DELETE SET NULL,
+  constraint blog_post_author_name_check CHECK ((length(author_name) <= 320)),
+  constraint blog_post_content_check CHECK ((length(content) <= 1000000)),
+  constraint blog_post_excerpt_check CHECK ((length(excerpt) <= 500)),
+  constraint blog_post_hero_image_url_check CHECK ((length(hero_image_url) <= 1024)),
+  constraint blog_post_published_at_check CHECK (((status <> 'published'::text) OR (published_at IS NOT NULL))),
+  constraint blog_post_seo_description_check CHECK ((length(seo_description) <= 320)),
+  constraint blog_post_seo_title_check CHECK ((length(seo_title) <= 200)),
+  constraint blog_post_slug_check CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 220))),
+  constraint blog_post_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'published'::text, 'archived'::text]))),
+  constraint blog_post_title_check CHECK (((length(title) >= 1) AND (length(title) <= 200)))
+);
+
+create table blog_post_count (
+  id bigint not null generated always as identity,
+  status text not null,
+  posts integer not null,
+  constraint blog_post_count_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0);
+
+create table blog_post_tag (
+  post_id integer not null,
+  tag_id integer not null,
+  constraint blog_post_tag_pkey PRIMARY KEY (post_id, tag_id),
+  constraint blog_post_tag_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE,
+  constraint blog_post_tag_tag_id_fkey FOREIGN KEY (tag_id) REFERENCES blog_tag(id) ON DELETE CASCADE
+);
+
+create table blog_tag (
+  id integer not null generated always as identity,
+  name text not null,
+  slug text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint blog_tag_pkey PRIMARY KEY (id),
+  constraint blog_tag_name_key UNIQUE (name),
+  constraint blog_tag_slug_key UNIQUE (slug),
+  constraint blog_tag_name_check CHECK (((length(name) >= 1) AND (length(name) <= 80))),
+  constraint blog_tag_slug_check CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 100)))
+);
+
+create table blog_upload (
+  id bigint not null generated always as identity,
+  file_name text not null,
+  format text not null,
+  job_id uuid,
+  result jsonb,
+  created_at timestamp with time zone not null default now(),
+  constraint blog_upload_pkey PRIMARY KEY (id),
+  constraint blog_upload_format_check CHECK ((format = ANY (ARRAY['markdown'::text, 'zip'::text, 'json'::text])))
+);
+
+create table blog_upload_chunk (
+  upload_id bigint not null,
+  ordinal integer not null,
+  bytes bytea not null storage external,
+  constraint blog_upload_chunk_pkey PRIMARY KEY (upload_id, ordinal),
+  constraint blog_upload_chunk_upload_id_fkey FOREIGN KEY (upload_id) REFERENCES blog_upload(id) ON DELETE CASCADE
+);
+
 create table comms_send (
   id uuid not null,
   channel text not null,
@@ -491,6 +569,20 @@ CREATE INDEX audit_event_organization_id_idx ON public.audit_event USING btree (
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
 
+CREATE INDEX blog_post_author_id_idx ON public.blog_post USING btree (author_id) WHERE (author_id IS NOT NULL);
+
+CREATE INDEX blog_post_created_at_idx ON public.blog_post USING btree (created_at DESC, id DESC);
+
+CREATE INDEX blog_post_published_idx ON public.blog_post USING btree (published_at DESC, id DESC) WHERE (status = 'published'::text);
+
+CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, created_at DESC, id DESC);
+
+CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_id, post_id);
+
+CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), name);
+
+CREATE INDEX blog_upload_created_at_idx ON public.blog_upload USING btree (created_at);
+
 CREATE INDEX comms_send_created_at_idx ON public.comms_send USING btree (created_at);
 
 CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['queued'::text, 'sending'::text, 'failed'::text]));
@@ -657,6 +749,113 @@ CREATE OR REPLACE FUNCTION public.audit_append_only()
 AS $function$
 begin
   raise exception 'The audit trail is append-only' using errcode = 'insufficient_privilege';
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_count_add(given text, more bigint)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  with free as (
+    select id from blog_post_count where status = given order by id limit 100 for update skip locked
+  ), folded as (
+    delete from blog_post_count c using free where c.id = free.id returning c.posts
+  )
+  insert into blog_post_count (status, posts) select given, more + coalesce(sum(posts), 0) from folded
+$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  free text := left(slug, 80);
+  n integer := 1;
+begin
+  while exists (select from blog_tag where name = free) loop
+    n := n + 1;
+    free := left(slug, 70) || ' ' || n;
+  end loop;
+  return free;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_json(id integer, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text, tags text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select json_build_object('id', id, 'title', title, 'slug', slug, 'excerpt', excerpt, 'content', content,
+    'status', status, 'author_id', author_id, 'author_name', author_name, 'created_at', iso(created_at),
+    'updated_at', iso(updated_at), 'published_at', iso(published_at), 'seo_title', seo_title,
+    'seo_description', seo_description, 'hero_image_url', hero_image_url, 'tags', tags::json)::text
+$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform blog_count_add(old.status, -1), blog_count_add(new.status, 1);
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_tags_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform blog_tags_shown(array(select distinct post_id from changed));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_posts_added()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform blog_count_add(status, count(*)) from changed group by status;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_posts_removed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform blog_count_add(status, -count(*)) from changed group by status;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select json_build_object('id', t.id, 'name', t.name, 'slug', t.slug, 'created_at', iso(t.created_at))
+$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_tags_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform blog_tags_shown(array(select distinct post_id from blog_post_tag where tag_id in (select id from changed)));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from blog_post where id = any(posts) order by id for update;
+  update blog_post p set tags = now.tags
+  from (
+    select given.id, coalesce(json_agg(blog_tag_json(t) order by lower(t.name), t.name) filter (where t.id is not null), '[]')::text as tags
+    from unnest(posts) as given(id)
+    left join blog_post_tag pt on pt.post_id = given.id left join blog_tag t on t.id = pt.tag_id group by given.id
+  ) now
+  where p.id = now.id and p.tags <> now.tags;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id integer, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone)
@@ -1516,6 +1715,18 @@ CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH
 CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
 
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
+
+CREATE TRIGGER blog_post_added AFTER INSERT ON public.blog_post REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_posts_added();
+
+CREATE TRIGGER blog_post_moved AFTER UPDATE OF status ON public.blog_post FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION blog_post_moved();
+
+CREATE TRIGGER blog_post_removed AFTER DELETE ON public.blog_post REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_posts_removed();
+
+CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+
+CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+
+CREATE TRIGGER blog_tag_changed AFTER UPDATE ON public.blog_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_tags_changed();
 
 CREATE TRIGGER document_supersedes BEFORE INSERT OR UPDATE OF supersedes_id ON public.document FOR EACH ROW WHEN ((new.supersedes_id <> new.id)) EXECUTE FUNCTION document_supersedes();
 

@@ -1,6 +1,7 @@
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { verification } from './accounts/verification.ts'
+import { importPosts } from './blog/import.ts'
 import { call } from './comms/call.ts'
 import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
 import { email } from './comms/email.ts'
@@ -34,6 +35,7 @@ export const tasks: readonly AnyTask[] = [
   email,
   extract,
   housekeeping,
+  importPosts,
   invite,
   listDomains,
   lookUp,

@@ -153,6 +153,7 @@ const Environment = z.object({
   ...blobShape,
   ...paymentShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
+  MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   AI_MODEL: z.string().min(1).max(200).optional(),
@@ -213,6 +214,7 @@ export interface Settings {
   readonly blobs: BlobSettings
   readonly payments: PaymentSettings
   readonly maxUploadBytes: number
+  readonly maxImportBytes: number
   readonly maxJsonBytes: number
   /** What reads pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
@@ -296,6 +298,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     blobs: blobSettings(env),
     payments: paymentSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
+    maxImportBytes: env.MAX_IMPORT_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
     visionProvider: visionProvider(env),
     logLevel: env.LOG_LEVEL,

@@ -1,5 +1,6 @@
 import type { Area } from '../route.ts'
 import { accounts } from './accounts.ts'
+import { blog } from './blog.ts'
 import { comms } from './comms.ts'
 import { documents } from './documents.ts'
 import { jobs } from './jobs.ts'
@@ -12,6 +13,7 @@ import { payments } from './payments.ts'
 export const areas: readonly Area[] = [
   accounts,
   organizations,
+  blog,
   documents,
   comms,
   jobs,

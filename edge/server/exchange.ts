@@ -1,8 +1,18 @@
 import type { Body } from './body.ts'
+import { Chunks } from './chunks.ts'
 import { EventStream } from './events.ts'
 import { headText, isBodiless } from './head.ts'
 import { Pieces } from './pieces.ts'
-import type { BodyWriter, EventSink, NativeResponse, Reply, ReplyHead, Responder, Shared } from './types.ts'
+import type {
+  BodyWriter,
+  ChunkWriter,
+  EventSink,
+  NativeResponse,
+  Reply,
+  ReplyHead,
+  Responder,
+  Shared,
+} from './types.ts'
 
 /** An unread body of at most this rest is waited for, so that the connection lives on after an early answer. */
 const WAIT_FOR_REST = 64 * 1024
@@ -27,7 +37,7 @@ export class Exchange implements Responder {
   private readonly res: NativeResponse
   private readonly shared: Shared
   private state: 'open' | 'answered' | 'streaming' | 'gone' = 'open'
-  private stream: EventStream | Pieces | undefined = undefined
+  private stream: EventStream | Pieces | Chunks | undefined = undefined
   private closeListeners: (() => void)[] | undefined = undefined
   private linger: NodeJS.Timeout | undefined = undefined
 
@@ -68,6 +78,13 @@ export class Exchange implements Responder {
     return pieces
   }
 
+  chunks(head: ReplyHead): ChunkWriter {
+    const text = headText(head)
+    const chunks = new Chunks(this.res, text, this.state === 'open')
+    if (this.state === 'open') this.begin(chunks)
+    return chunks
+  }
+
   events(head: ReplyHead, first?: Uint8Array | string): EventSink {
     const text = headText(head)
     if (this.state !== 'open') return new EventStream(this.res, this.shared, undefined)
@@ -83,7 +100,7 @@ export class Exchange implements Responder {
     else if (this.state === 'streaming') this.cut()
   }
 
-  private begin(stream: EventStream | Pieces): void {
+  private begin(stream: EventStream | Pieces | Chunks): void {
     this.state = 'streaming'
     this.stream = stream
     this.incoming?.discard()

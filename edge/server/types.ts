@@ -53,6 +53,8 @@ export interface Responder {
   send(reply: Reply): void
   /** A body in pieces whose total length is known. */
   body(head: ReplyHead, totalBytes: number): BodyWriter
+  /** A body in pieces of unknown sum, in chunked encoding. */
+  chunks(head: ReplyHead): ChunkWriter
   /** Opens an event stream: headers and `first` (a comment by default) are sent, the response stays open. */
   events(head: ReplyHead, first?: Uint8Array | string): EventSink
 }
@@ -61,6 +63,14 @@ export interface BodyWriter {
   /** One call at a time. Resolves when the next piece is welcome. @throws fail('request.incomplete') when the client left. */
   write(chunk: Uint8Array): Promise<void>
   /** Cuts the connection, so that the client sees that the body is not whole. Does nothing after the last byte. */
+  abort(): void
+}
+
+export interface ChunkWriter {
+  /** One call at a time. Resolves when the next piece is welcome. @throws fail('request.incomplete') when the client left. */
+  write(chunk: Uint8Array): Promise<void>
+  end(): void
+  /** Cuts the connection, so that the client sees that the body is not whole. Does nothing after the end. */
   abort(): void
 }
 

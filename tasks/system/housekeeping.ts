@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
+import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
@@ -9,7 +10,7 @@ import { defineTask } from '../task.ts'
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
 
-/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys. */
+/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, files whose import has ended. */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',
   queue: 'system',
@@ -22,6 +23,7 @@ export const housekeeping = defineTask({
     tokens: z.int(),
     limits: z.int(),
     keys: z.int(),
+    imports: z.int(),
   }),
   run: async ({ db, settings, signal }) => {
     const all = async (query: () => Query<{ count: number }>): Promise<number> => {
@@ -40,6 +42,7 @@ export const housekeeping = defineTask({
         (await all(() => deleteExpiredLimits(BATCH))) +
         (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
       keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
+      imports: await all(() => deleteAbandonedImports(BATCH)),
     }
   },
 })

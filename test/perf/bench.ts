@@ -16,12 +16,17 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   upload: async () => (await import('./upload.ts')).upload,
   auth: async () => (await import('./auth.ts')).auth,
   sends: async () => (await import('./sends.ts')).sends,
+  blog: async () => (await import('./blog.ts')).blog,
+  import: async () => (await import('./import.ts')).importReal,
 }
 
 const all = process.argv.slice(2)
-// The folder of `corpus DIR` is no name.
-const given = all[0] === 'corpus' ? ['corpus'] : all
-const names = given.includes('all') ? Object.keys(BENCHMARKS).filter((name) => name !== 'corpus') : given
+// These are about a folder, which is no name.
+const OF_FOLDERS = ['corpus', 'import']
+const given = OF_FOLDERS.includes(all[0] ?? '') ? all.slice(0, 1) : all
+const names = given.includes('all')
+  ? Object.keys(BENCHMARKS).filter((name) => !OF_FOLDERS.includes(name))
+  : given
 if (names.length === 0 || names.some((name) => BENCHMARKS[name] === undefined)) {
   process.stderr.write(`Usage: npm run bench -- NAME…; one of ${Object.keys(BENCHMARKS).join(', ')} or all\n`)
   process.exit(2)

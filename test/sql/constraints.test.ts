@@ -70,6 +70,11 @@ const token = (fields: Row = {}): Row => ({
   ...fields,
 })
 
+const post = (fields: Row = {}): Row => ({ title: 't', slug: `s-${++counter}`, ...fields })
+const blogPost = (await insert('blog_post', post({ slug: 'taken' }))).id
+const blogTag = (await insert('blog_tag', { name: 'n', slug: 'n' })).id
+const blogUpload = (await insert('blog_upload', { file_name: 'f', format: 'zip' })).id
+
 const valid: Readonly<Record<string, readonly Row[]>> = {
   account: [account({ role: 'moderator', full_name: 'N' })],
   job: [
@@ -81,6 +86,24 @@ const valid: Readonly<Record<string, readonly Row[]>> = {
     job({ status: 'cancelled', ...ended }),
   ],
   document: [document(), document({ owner_id: owner })],
+  blog_post: [
+    post({
+      title: 't'.repeat(200),
+      slug: 's'.repeat(220),
+      content: 'c'.repeat(1_000_000),
+      excerpt: 'e'.repeat(500),
+    }),
+    post({
+      slug: '1',
+      seo_title: 's'.repeat(200),
+      seo_description: 's'.repeat(320),
+      author_name: 'a'.repeat(320),
+    }),
+    post({ slug: 'a-1-b', hero_image_url: 'h'.repeat(1024), status: 'published', published_at: new Date() }),
+    post({ status: 'archived' }),
+    post({ published_at: new Date() }),
+  ],
+  blog_tag: [{ name: 'n'.repeat(80), slug: 's'.repeat(100) }],
   document_page: [
     page(),
     page({ method: 'vision', model: 'm', image: bytes(3), width: 1, height: 1 }),
@@ -163,6 +186,43 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   document_page_try: [
     ['document_page_try_document_id_fkey', { document_id: 999_999, page_number: 0, job_id: randomUUID() }],
   ],
+  blog_post: [
+    ['blog_post_slug_key', post({ slug: 'taken' })],
+    ['blog_post_author_id_fkey', post({ author_id: 999_999 })],
+    ['blog_post_title_check', post({ title: '' }), post({ title: 't'.repeat(201) })],
+    [
+      'blog_post_slug_check',
+      ...['', '-', 'a-', '-a', 'a--b', 'A', 'ä', 'a b', 'a\n', 's'.repeat(221)].map((slug) => post({ slug })),
+    ],
+    ['blog_post_content_check', post({ content: 'c'.repeat(1_000_001) })],
+    ['blog_post_excerpt_check', post({ excerpt: 'e'.repeat(501) })],
+    ['blog_post_status_check', post({ status: 'gone' })],
+    ['blog_post_author_name_check', post({ author_name: 'a'.repeat(321) })],
+    ['blog_post_published_at_check', post({ status: 'published' })],
+    ['blog_post_seo_title_check', post({ seo_title: 's'.repeat(201) })],
+    ['blog_post_seo_description_check', post({ seo_description: 's'.repeat(321) })],
+    ['blog_post_hero_image_url_check', post({ hero_image_url: 'h'.repeat(1025) })],
+  ],
+  blog_tag: [
+    ['blog_tag_name_key', { name: 'n', slug: 'other' }],
+    ['blog_tag_slug_key', { name: 'other', slug: 'n' }],
+    ['blog_tag_name_check', { name: '', slug: 'x' }, { name: 'n'.repeat(81), slug: 'x' }],
+    [
+      'blog_tag_slug_check',
+      { name: 'x', slug: 'X' },
+      { name: 'x', slug: '' },
+      { name: 'x', slug: 's'.repeat(101) },
+    ],
+  ],
+  blog_post_tag: [
+    ['blog_post_tag_post_id_fkey', { post_id: 999_999, tag_id: blogTag }],
+    ['blog_post_tag_tag_id_fkey', { post_id: blogPost, tag_id: 999_999 }],
+  ],
+  blog_post_count: [],
+  blog_upload: [['blog_upload_format_check', { file_name: 'f', format: 'tar' }]],
+  blog_upload_chunk: [
+    ['blog_upload_chunk_upload_id_fkey', { upload_id: 999_999, ordinal: 0, bytes: bytes(1) }],
+  ],
   idempotency_key: [
     [
       'idempotency_key_answer_check',
@@ -213,6 +273,23 @@ describe('constraints', () => {
       job_id: randomUUID(),
     })
     await twice('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })
+    await twice('blog_post_tag_pkey', 'blog_post_tag', { post_id: blogPost, tag_id: blogTag })
+    await twice('blog_upload_chunk_pkey', 'blog_upload_chunk', {
+      upload_id: blogUpload,
+      ordinal: 0,
+      bytes: bytes(1),
+    })
+    for (const table of ['blog_tag', 'blog_upload', 'blog_post_count'])
+      await assertBroken(
+        `${table}_pkey`,
+        query(`insert into ${table} overriding system value select * from ${table} limit 1`),
+      )
+    await assertBroken(
+      'blog_post_pkey',
+      query(`insert into blog_post (id, title, slug) overriding system value values ($1, 't', 'free')`, [
+        blogPost,
+      ]),
+    )
     await twice('document_owner_id_sha256_key', 'document', document())
     await twice('document_owner_id_sha256_key', 'document', document({ owner_id: owner }))
     await assertBroken(

@@ -36,11 +36,16 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   piscina: ['workers/pools.ts'],
   'prom-client': ['edge/metrics.ts'],
   slonik: ['sql/db.ts'],
+  'smol-toml': ['tasks/blog/toml.ts'],
   stripe: ['workers/providers/payments.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
   'tesseract.js': ['workers/providers/*.ts'],
   twilio: ['workers/providers/telephony.ts'],
+  transliteration: ['tasks/blog/slugs.ts'],
   'uWebSockets.js': ['edge/server.ts'],
+  yaml: ['tasks/blog/yaml.ts'],
+  yauzl: ['tasks/blog/zip.ts'],
+  yazl: ['edge/routes/blog/archive.ts'],
 }
 const SEVERAL = new Map([
   ['graphile-worker', 2],

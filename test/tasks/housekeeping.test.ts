@@ -29,12 +29,12 @@ const ended = (n: number, age: number) =>
 describe('housekeeping', { concurrency: false }, () => {
   beforeEach(() =>
     query(
-      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event, blob, blob_chunk, idempotency_key, document cascade',
+      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event, blob, blob_chunk, blog_upload, idempotency_key, document cascade',
     ),
   )
 
   test('of nothing is nothing', async () => {
-    assert.deepEqual(await run(), { jobs: 0, tokens: 0, limits: 0, keys: 0 })
+    assert.deepEqual(await run(), { jobs: 0, tokens: 0, limits: 0, keys: 0, imports: 0 })
   })
 
   test('removes ended jobs past their time with their events, however many, and no others', async () => {
@@ -47,6 +47,14 @@ describe('housekeeping', { concurrency: false }, () => {
     assert.equal(await ledger.status(job.id), 'running')
     assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
     assert.deepEqual([await count('job'), await count('job_event')], [4, 1])
+  })
+
+  test('removes files whose import has ended, after a day', async () => {
+    await query(
+      `insert into blog_upload (file_name, format, created_at) select 'x', 'json', now() - n * interval '13 hours' from generate_series(1, 3) n`,
+    )
+    assert.equal((await run()).imports, 2)
+    assert.equal(await count('blog_upload'), 1)
   })
 
   test('removes tokens, counts and keys past their time', async () => {
@@ -65,7 +73,7 @@ describe('housekeeping', { concurrency: false }, () => {
       select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into idempotency_key (scope, key, fingerprint, locked_until, created_at)
       select 's', n::text, '', now(), now() - n * interval '10 h' from generate_series(1, 4) n`)
-    assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2 })
+    assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2, imports: 0 })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])
     assert.equal(await count('idempotency_key'), 2)
@@ -75,7 +83,7 @@ describe('housekeeping', { concurrency: false }, () => {
     await ended(1500, 10_000)
     const abort = new AbortController()
     abort.abort()
-    assert.deepEqual(await run({}, abort.signal), { jobs: 0, tokens: 0, limits: 0, keys: 0 })
+    assert.deepEqual(await run({}, abort.signal), { jobs: 0, tokens: 0, limits: 0, keys: 0, imports: 0 })
     assert.equal(await count('job'), 1500)
   })
 

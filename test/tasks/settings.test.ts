@@ -78,6 +78,7 @@ test('an empty environment has the documented defaults', () => {
       cancelUrl: undefined,
     },
     maxUploadBytes: 100 * 1024 * 1024,
+    maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
     visionProvider: 'tesseract',
     logLevel: 'info',

@@ -1,0 +1,39 @@
+import { Readable } from 'node:stream'
+import { ZipFile } from 'yazl'
+
+/** A file on its way into an archive. */
+export interface ArchiveFile {
+  readonly name: string
+  readonly text: string
+  readonly changed: Date
+}
+
+/**
+ * A zip archive of files as they come: the next one is asked for when the one before is packed, and that goes on at the
+ * pace of the reader. The only importer of `yazl`.
+ */
+export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerator<Uint8Array> {
+  const zip = new ZipFile()
+  const output = zip.outputStream as Readable
+  let current: Readable | undefined
+  const pack = async (): Promise<void> => {
+    for await (const { name, text, changed } of files) {
+      if (output.destroyed) return
+      const source = Readable.from([Buffer.from(text)])
+      current = source
+      const packed = new Promise((resolve) => source.once('close', resolve))
+      zip.addReadStream(source, name, { mtime: changed, mode: 0o100644 })
+      await packed
+    }
+    zip.end()
+  }
+  const packing = pack().catch((error) => void output.destroy(error))
+  try {
+    for await (const chunk of output) yield chunk as Uint8Array
+  } finally {
+    // A reader that leaves early leaves a file half packed.
+    output.destroy()
+    current?.destroy()
+    await packing
+  }
+}

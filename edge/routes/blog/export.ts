@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { exportedAfter } from '../../../sql/blog/transfer.ts'
+import type { PostStatus } from '../../../sql/blog.ts'
+import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
+import type { Edge } from '../../context.ts'
+import type { Header } from '../../reply.ts'
+import { route } from '../../route.ts'
+import { type ArchiveFile, archive } from './archive.ts'
+import { Exported, Status } from './shapes.ts'
+
+/** All posts, as they are stored: what the import takes back. */
+export const exportRoute = route({
+  method: 'get',
+  path: '/export',
+  summary: 'All posts, as files of Markdown in a zip archive or as one JSON array',
+  description:
+    'In the order in which they were written. Imported into an empty blog, either gives the same export again.',
+  auth: 'editor',
+  query: z.object({
+    format: z.enum(['markdown', 'json']).default('markdown'),
+    status_filter: Status.optional(),
+  }),
+  response: z.array(Exported),
+  produces: 'application/zip',
+  raw: async ({ query, edge, request, responder, head }) => {
+    const zip = query.format === 'markdown'
+    const headers: Header[] = [
+      ['content-type', zip ? 'application/zip' : 'application/json; charset=utf-8'],
+      ['content-disposition', `attachment; filename="blog.${zip ? 'zip' : 'json'}"`],
+      ['cache-control', 'no-store'],
+    ]
+    if (request.method === 'HEAD') {
+      responder.send({ ...head(200, headers), head: true })
+      return undefined
+    }
+    const posts = allPosts(edge, query.status_filter ?? null)
+    const pieces = zip ? archive(filesOf(posts)) : arrayOf(posts)
+    // Before the head: what fails at once can still be answered with its status.
+    const first = await pieces.next()
+    const writer = responder.chunks(head(200, headers))
+    try {
+      if (!first.done) await writer.write(first.value)
+      for await (const piece of pieces) await writer.write(piece)
+      writer.end()
+    } catch (error) {
+      await pieces.return(undefined)
+      writer.abort()
+      throw error
+    }
+    return undefined
+  },
+})
+
+/** Every post as JSON text, a few at a time. */
+async function* allPosts(edge: Edge, status: PostStatus | null): AsyncGenerator<string> {
+  for (let after = 0; ; ) {
+    const posts = await edge.db.any(exportedAfter(after, status))
+    if (posts.length === 0) return
+    for (const { json } of posts) yield json
+    after = posts.at(-1)!.id
+  }
+}
+
+async function* filesOf(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
+  for await (const text of posts) {
+    const post = JSON.parse(text) as PostMatter & { content: string; updated_at: string }
+    yield { name: `${post.slug}.md`, text: toMarkdown(post), changed: packable(post.updated_at) }
+  }
+}
+
+// Of the years that an archive can name.
+const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
+const packable = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))
+
+async function* arrayOf(posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  let before = '['
+  for await (const text of posts) {
+    yield Buffer.from(`${before}${text}`)
+    before = ',\n'
+  }
+  yield Buffer.from(before === '[' ? '[]' : ']')
+}

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import {
+  appendToUpload,
+  claimUpload,
+  createUpload,
+  discardUpload,
+  type UploadFormat,
+} from '../../../sql/blog/transfer.ts'
+import { fail } from '../../../sql/errors.ts'
+import { ImportResult, importPosts } from '../../../tasks/blog/import.ts'
+import { ON_CONFLICT } from '../../../tasks/blog/write.ts'
+import { inParts } from '../../../tasks/documents/blobs/parts.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import type { Edge } from '../../context.ts'
+import { type Received, route } from '../../route.ts'
+import type { EdgeRequest } from '../../server.ts'
+import { readMultipart } from '../../uploads.ts'
+
+const ImportForm = z.object({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
+
+/** A file of posts in the database, waiting for its job. */
+interface Upload extends Received {
+  readonly id: number
+}
+
+// A file is a few dozen rows then, however small the pieces are that it comes in.
+const ROW_BYTES = 256 * 1024
+
+const FORMATS: Readonly<Record<string, UploadFormat>> = {
+  md: 'markdown',
+  markdown: 'markdown',
+  zip: 'zip',
+  json: 'json',
+}
+
+export const importRoute = route({
+  method: 'post',
+  path: '/import',
+  summary: 'Import posts from a file of Markdown, a zip archive of such files, or a JSON array',
+  description: `Front matter may be YAML, TOML or JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, Pelican and Ghost. \
+\`on_conflict\` says what becomes of a post whose slug exists; with \`fail\` the first one leaves nothing imported. Posts that \
+can't be read are counted and named in \`errors\` (the first 1000), and the others are imported. It is one transaction.`,
+  auth: 'editor',
+  query: z.object({ background: z.string().optional(), on_conflict: z.enum(ON_CONFLICT).default('skip') }),
+  body: ImportForm,
+  bodyType: 'multipart',
+  response: ImportResult.meta({ id: 'ImportResult' }),
+  errors: [
+    'import.file_required',
+    'import.file_type',
+    'import.encoding',
+    'import.refused',
+    'import.conflict',
+    'import.bytes_missing',
+  ],
+  sideEffect: true,
+  receive: ({ edge, request }) => receive(edge, request),
+  job: async ({ query, caller, edge, tx, received, requestId }) => {
+    const payload = { uploadId: received.id, onConflict: query.on_conflict }
+    const ref = await enqueue(tx, importPosts, payload, {
+      ownerId: caller.ownerId,
+      requestId,
+      maxTries: edge.settings.workerMaxTries,
+    })
+    await tx.run(claimUpload(received.id, ref.jobId))
+    return ref
+  },
+})
+
+/** Streams the file into the database; nothing is left of one that can't be imported. */
+async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
+  let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
+  const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))
+  try {
+    const { hadFile } = await readMultipart(request, {
+      maxBytes: edge.settings.maxImportBytes,
+      file: async ({ fileName }, chunks) => {
+        const format = FORMATS[/\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? '']
+        if (format === undefined) throw fail('import.file_type')
+        const { id } = await edge.db.one(createUpload(fileName, format))
+        upload = { id, fingerprint: Buffer.alloc(0) }
+        upload = {
+          id,
+          fingerprint: await store(edge, id, fileName, format === 'zip' ? chunks : utf8Only(chunks)),
+        }
+      },
+    })
+    if (!hadFile || upload === null) {
+      const problems = [{ loc: ['body', 'file'], msg: 'is required', type: 'invalid_type' }]
+      throw fail('import.file_required', {}, { problems })
+    }
+    return { ...(upload as Omit<Upload, 'discard'>), discard }
+  } catch (error) {
+    await discard()
+    throw error
+  }
+}
+
+/** Stores the bytes as they come; answers a digest of them and the name. */
+async function store(
+  edge: Edge,
+  id: number,
+  fileName: string,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Uint8Array> {
+  const hash = createHash('sha256').update(fileName).update('\0')
+  let ordinal = 0
+  for await (const { bytes } of inParts(chunks, ROW_BYTES)) {
+    hash.update(bytes)
+    if (bytes.length > 0) await edge.db.run(appendToUpload(id, ordinal++, bytes))
+  }
+  return hash.digest()
+}
+
+/** Passes text on. @throws fail('import.encoding') at the first byte that is none. */
+async function* utf8Only(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const check = (chunk?: Uint8Array): void => {
+    try {
+      decoder.decode(chunk, { stream: chunk !== undefined })
+    } catch (error) {
+      throw fail('import.encoding', {}, { cause: error })
+    }
+  }
+  for await (const chunk of chunks) {
+    check(chunk)
+    yield chunk
+  }
+  check()
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod'
+import {
+  archivePost,
+  deletePost,
+  freeSlug,
+  insertPost,
+  lockPost,
+  type NewPost,
+  post,
+  publishPost,
+  setTags,
+  tagsOf,
+  updatePost,
+} from '../../../sql/blog.ts'
+import type { Queries, Query } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import { LIMITS } from '../../../tasks/blog/limits.ts'
+import { slugify, slugOfTitle } from '../../../tasks/blog/slugs.ts'
+import type { Edge } from '../../context.ts'
+import { invalid } from '../../input.ts'
+import { type Answer, json, route } from '../../route.ts'
+import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
+
+type PostAnswer = Answer<z.input<typeof Post>>
+
+const Given = z
+  .strictObject({
+    title: FIELDS.title,
+    slug: FIELDS.slug.nullish(),
+    content: FIELDS.content.nullish(),
+    excerpt: FIELDS.excerpt.nullish(),
+    tag_slugs: FIELDS.tag_slugs.nullish(),
+    seo_title: FIELDS.seo_title.nullish(),
+    seo_description: FIELDS.seo_description.nullish(),
+    hero_image_url: FIELDS.hero_image_url.nullish(),
+  })
+  .meta({ id: 'BlogPostCreate' })
+const Changes = Given.extend({ title: FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
+
+const SLUG =
+  'A slug is spelled in lower-case ASCII letters, digits and hyphens, whatever script it is given in.'
+
+/** What editors do to posts. */
+export const postRoutes = [
+  route({
+    method: 'post',
+    path: '/posts',
+    summary: 'Write a post, a draft to begin with',
+    description: `${SLUG} One that is derived from the title is free by itself, with a number if need be.`,
+    auth: 'editor',
+    body: Given,
+    bodyBytes: BODY_BYTES,
+    response: Post,
+    status: 201,
+    errors: ['post.slug_taken'],
+    sideEffect: true,
+    handle: async ({ body, caller, edge }) => {
+      const { full_name: name, email } = JSON.parse(caller.profile) as {
+        full_name: string | null
+        email: string
+      }
+      const { title, slug, tag_slugs: tags, ...rest } = body
+      const draft = {
+        title,
+        content: rest.content ?? '',
+        excerpt: rest.excerpt ?? null,
+        seo_title: rest.seo_title ?? null,
+        seo_description: rest.seo_description ?? null,
+        hero_image_url: rest.hero_image_url ?? null,
+        authorId: caller.ownerId,
+        authorName: caller.ownerId === null ? null : name || email,
+      }
+      return edge.db.transaction(async (tx): Promise<PostAnswer> => {
+        const tagIds = tags ? await idsOf(tx, tags) : []
+        const id = slug ? await insertAs(tx, normalized(slug), draft) : await insertSomewhere(tx, draft)
+        if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
+        return json((await tx.one(post(id))).json)
+      })
+    },
+  }),
+
+  route({
+    method: 'put',
+    path: '/posts/:post',
+    summary: 'Change a post',
+    description: `Only what is given changes. null clears an excerpt, SEO text or picture, and leaves anything else as it is. \
+\`tag_slugs\` replaces all tags. ${SLUG} Another slug of a published post is another public address.`,
+    auth: 'editor',
+    params: PostParams,
+    body: Changes,
+    bodyBytes: BODY_BYTES,
+    response: Post,
+    errors: ['post.missing', 'post.slug_taken'],
+    handle: async ({ params: { post: id }, body: { tag_slugs: tags, slug, ...rest }, edge }) => {
+      const changes = { ...defined(rest), ...(slug ? { slug: normalized(slug) } : {}) }
+      return edge.db.transaction(async (tx): Promise<PostAnswer> => {
+        const tagIds = tags ? await idsOf(tx, tags) : null
+        if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
+        if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
+        if (tagIds !== null) await tx.run(setTags(id, tagIds))
+        return json((await tx.one(post(id))).json)
+      })
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/posts/:post/publish',
+    summary: 'Publish a post',
+    description: 'When it was published first stays, whatever becomes of it.',
+    auth: 'editor',
+    params: PostParams,
+    response: Post,
+    errors: ['post.missing'],
+    sideEffect: true,
+    handle: ({ params, edge }) => moved(edge, params.post, publishPost),
+  }),
+
+  route({
+    method: 'post',
+    path: '/posts/:post/archive',
+    summary: 'Take a post out of public sight; it can be published again',
+    auth: 'editor',
+    params: PostParams,
+    response: Post,
+    errors: ['post.missing'],
+    sideEffect: true,
+    handle: ({ params, edge }) => moved(edge, params.post, archivePost),
+  }),
+
+  route({
+    method: 'delete',
+    path: '/posts/:post',
+    summary: 'Delete a post',
+    auth: 'editor',
+    params: PostParams,
+    errors: ['post.missing'],
+    handle: async ({ params, edge }) => {
+      const gone = await edge.db.transaction((tx) => tx.run(deletePost(params.post)))
+      if (gone === 0) throw fail('post.missing')
+      return undefined
+    },
+  }),
+]
+
+async function moved(
+  edge: Edge,
+  id: number,
+  move: (id: number) => Query<{ id: number }>,
+): Promise<PostAnswer> {
+  return edge.db.transaction(async (tx) => {
+    if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
+    return json((await tx.one(post(id))).json)
+  })
+}
+
+/** A slug that was asked for, as it is stored. */
+function normalized(given: string): string {
+  const slug = slugify(given)
+  if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
+  if (slug.length > LIMITS.slug)
+    throw invalid('body', 'slug', `must have at most ${LIMITS.slug} characters in ASCII`, 'too_big')
+  return slug
+}
+
+/** The ids of tags. @throws fail('request.invalid') when there are not all of them. */
+async function idsOf(tx: Queries, slugs: readonly string[]): Promise<number[]> {
+  const tags = await tx.any(tagsOf(slugs))
+  const unknown = slugs.filter((slug) => !tags.some((tag) => tag.slug === slug))
+  if (unknown.length > 0) {
+    const named = unknown.slice(0, 10).map((slug) => JSON.stringify(slug))
+    throw invalid('body', 'tag_slugs', `no such tags: ${named.join(', ')}`, 'invalid_value')
+  }
+  return tags.map(({ id }) => id)
+}
+
+async function insertAs(tx: Queries, slug: string, draft: Omit<NewPost, 'slug'>): Promise<number> {
+  const made = await tx.maybeOne(insertPost({ ...draft, slug }))
+  if (made === null) throw fail('post.slug_taken')
+  return made.id
+}
+
+/** Under the first free slug of its title; when another post takes that meanwhile, under the next. */
+async function insertSomewhere(tx: Queries, draft: Omit<NewPost, 'slug'>): Promise<number> {
+  for (;;) {
+    const { slug } = await tx.one(freeSlug(slugOfTitle(draft.title)))
+    const made = await tx.maybeOne(insertPost({ ...draft, slug }))
+    if (made !== null) return made.id
+  }
+}
+
+/** Without what is absent, and without null where that leaves a text as it is. */
+function defined(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
+  const kept = Object.entries(changes).filter(
+    ([name, value]) => value !== undefined && !(value === null && (name === 'title' || name === 'content')),
+  )
+  return Object.fromEntries(kept) as Parameters<typeof updatePost>[1]
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import {
+  readPosts,
+  readPostsOf,
+  readPostsTagged,
+  readPublished,
+  readPublishedPost,
+  readPublishedTagged,
+  readTags,
+} from '../../../sql/blog.ts'
+import { json, route } from '../../route.ts'
+import { found, PAGED, Post, PostList, SlugParams, Status, TagList } from './shapes.ts'
+
+// A list that is whole is bounded all the same.
+const MOST_TAGS = 1000
+
+const offset = ({ page, page_size }: { page: number; page_size: number }) =>
+  [(page - 1) * page_size, page_size, page] as const
+
+/** What anybody may read, and the lists of editors. */
+export const readRoutes = [
+  route({
+    method: 'get',
+    path: '/posts',
+    summary: 'Published posts, newest first',
+    auth: 'public',
+    query: z.object(PAGED),
+    response: PostList,
+    handle: async ({ query, edge }) => {
+      const values = offset(query)
+      const text =
+        query.tag === undefined
+          ? edge.reader.text(readPublished, values)
+          : edge.reader.text(readPublishedTagged, [...values, query.tag])
+      return json((await text)!)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/posts/:post',
+    summary: 'A published post',
+    auth: 'public',
+    params: SlugParams,
+    response: Post,
+    errors: ['post.missing'],
+    handle: async ({ params, edge }) => found(await edge.reader.text(readPublishedPost, [params.post])),
+  }),
+
+  route({
+    method: 'get',
+    path: '/admin/posts',
+    summary: 'All posts, drafts and archived ones too, newest first',
+    query: z.object({ ...PAGED, status: Status.optional() }),
+    response: PostList,
+    auth: 'editor',
+    handle: async ({ query, edge }) => {
+      const { tag, status } = query
+      const values = offset(query)
+      const text =
+        tag !== undefined
+          ? edge.reader.text(readPostsTagged, [...values, tag, status ?? null])
+          : status === undefined
+            ? edge.reader.text(readPosts, values)
+            : edge.reader.text(readPostsOf, [...values, status])
+      return json((await text)!)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/tags',
+    summary: 'The tags by name',
+    description: `At most ${MOST_TAGS}; \`total\` counts all.`,
+    auth: 'public',
+    response: TagList,
+    handle: async ({ edge }) => json((await edge.reader.text(readTags, [MOST_TAGS]))!),
+  }),
+]

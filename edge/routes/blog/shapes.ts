@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { POST_STATUSES } from '../../../sql/blog.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
+import { type Answer, json } from '../../route.ts'
+import { count, RowId, Timestamp } from '../../schemas.ts'
+
+/** What the routes of the blog take and answer. */
+
+export const Tag = z
+  .strictObject({ id: z.int(), name: z.string(), slug: z.string(), created_at: Timestamp })
+  .meta({ id: 'BlogTagResponse' })
+export const TagList = z
+  .strictObject({ tags: z.array(Tag), total: z.int() })
+  .meta({ id: 'BlogTagListResponse' })
+
+export const Status = z.enum(POST_STATUSES)
+
+export const Post = z
+  .strictObject({
+    id: z.int(),
+    title: z.string(),
+    slug: z.string(),
+    excerpt: z.string().nullable(),
+    content: z.string(),
+    status: Status,
+    author_id: z.int().nullable(),
+    author_name: z.string().nullable(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    published_at: Timestamp.nullable(),
+    seo_title: z.string().nullable(),
+    seo_description: z.string().nullable(),
+    hero_image_url: z.string().nullable(),
+    tags: z.array(Tag),
+  })
+  .meta({ id: 'BlogPostResponse' })
+export const PostList = z
+  .strictObject({ posts: z.array(Post), total: z.int(), page: z.int(), page_size: z.int() })
+  .meta({ id: 'BlogPostListResponse' })
+
+export const Exported = Post.omit({ id: true, author_id: true, tags: true })
+  .extend({ tag_slugs: z.array(z.string()) })
+  .meta({ id: 'ExportedPost' })
+
+/** A text of at most so many characters; what PostgreSQL could not keep as it is, half a character, is refused. */
+const text = (most: number) =>
+  z
+    .string()
+    .refine((given) => !isLonger(given, most), `must have at most ${most} characters`)
+    .refine((given) => given.isWellFormed(), 'must not hold half a character')
+    .meta({ maxLength: most })
+const named = (most: number) => text(most).trim().min(1)
+
+/** What an editor says of a post, and how long it may be. */
+export const FIELDS = {
+  title: named(LIMITS.title),
+  slug: named(LIMITS.slug),
+  content: text(LIMITS.content),
+  excerpt: text(LIMITS.excerpt),
+  tag_slugs: z.array(text(LIMITS.tag_slug)).max(LIMITS.tags),
+  seo_title: text(LIMITS.seo_title),
+  seo_description: text(LIMITS.seo_description),
+  hero_image_url: text(LIMITS.hero_image_url),
+}
+export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag_slug) }
+
+// A million characters, each written as an escaped pair of 12 bytes, and what is around them.
+export const BODY_BYTES = 16 * 1024 * 1024
+
+export const PAGED = {
+  page: count({ min: 1, max: 1_000_000, fallback: 1 }),
+  page_size: count({ min: 1, max: 100, fallback: 20 }),
+  tag: z.string().max(LIMITS.tag_slug).optional(),
+}
+
+// One name for both: a path of the reference can't have two for one place.
+export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('The slug of the post') })
+export const PostParams = z.object({ post: RowId })
+export const TagParams = z.object({ tag_id: RowId })
+
+/** JSON that PostgreSQL built, or 404. */
+export function found<T>(text: string | null): Answer<T> {
+  if (text === null) throw fail('post.missing')
+  return json<T>(text)
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { deleteTag, insertTag, updateTag } from '../../../sql/blog.ts'
+import { fail } from '../../../sql/errors.ts'
+import { LIMITS } from '../../../tasks/blog/limits.ts'
+import { slugify, slugOfTag } from '../../../tasks/blog/slugs.ts'
+import { invalid } from '../../input.ts'
+import { json, route } from '../../route.ts'
+import { TAG_FIELDS, Tag, TagParams } from './shapes.ts'
+
+/** What editors do to tags. */
+export const tagRoutes = [
+  route({
+    method: 'post',
+    path: '/tags',
+    summary: 'Add a tag',
+    auth: 'editor',
+    body: z
+      .strictObject({ name: TAG_FIELDS.name, slug: TAG_FIELDS.slug.nullish() })
+      .meta({ id: 'BlogTagCreate' }),
+    response: Tag,
+    status: 201,
+    errors: ['tag.name_taken', 'tag.slug_taken'],
+    sideEffect: true,
+    handle: async ({ body: { name, slug }, edge }) =>
+      json((await edge.db.one(insertTag(name, slug ? normalized(slug) : slugOfTag(name)))).json),
+  }),
+
+  route({
+    method: 'put',
+    path: '/tags/:tag_id',
+    summary: 'Change a tag; null or nothing leaves as it is',
+    auth: 'editor',
+    params: TagParams,
+    body: z
+      .strictObject({ name: TAG_FIELDS.name.nullish(), slug: TAG_FIELDS.slug.nullish() })
+      .meta({ id: 'BlogTagUpdate' }),
+    response: Tag,
+    errors: ['tag.missing', 'tag.name_taken', 'tag.slug_taken'],
+    handle: async ({ params, body: { name, slug }, edge }) => {
+      const change = updateTag(params.tag_id, name ?? null, slug ? normalized(slug) : null)
+      const changed = await edge.db.transaction((tx) => tx.maybeOne(change))
+      if (changed === null) throw fail('tag.missing')
+      return json(changed.json)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/tags/:tag_id',
+    summary: 'Delete a tag, and take it from all posts',
+    auth: 'editor',
+    params: TagParams,
+    errors: ['tag.missing'],
+    handle: async ({ params, edge }) => {
+      const gone = await edge.db.transaction((tx) => tx.run(deleteTag(params.tag_id)))
+      if (gone === 0) throw fail('tag.missing')
+      return undefined
+    },
+  }),
+]
+
+function normalized(given: string): string {
+  const slug = slugify(given)
+  if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
+  if (slug.length > LIMITS.tag_slug)
+    throw invalid('body', 'slug', `must have at most ${LIMITS.tag_slug} characters in ASCII`, 'too_big')
+  return slug
+}

@@ -1,0 +1,186 @@
+import { z } from 'zod'
+import { JsonText, nothing, type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Posts and tags. Lists and posts are put together from JSON that was built when their rows were written. */
+
+export const POST_STATUSES = ['draft', 'published', 'archived'] as const
+export type PostStatus = (typeof POST_STATUSES)[number]
+
+/** $1 offset, $2 page size, $3 page; what is found is in order, and counted apart. */
+const page = (found: string, total: string): string => `
+  select concat('{"posts" : [', (select string_agg(p.json, ',') from (${found} offset $1::int limit $2::int) p),
+    '], "total" : ', (${total}), ', "page" : ', $3::int, ', "page_size" : ', $2::int, '}')`
+
+const PUBLISHED = 'p.published_at desc, p.id desc'
+const CREATED = 'p.created_at desc, p.id desc'
+const TAGGED = `blog_tag t join blog_post_tag pt on pt.tag_id = t.id join blog_post p on p.id = pt.post_id`
+const COUNTED = 'select coalesce(sum(posts), 0) from blog_post_count'
+
+/** Published posts, newest first: $1 offset, $2 page size, $3 page. */
+export const readPublished: ReadStatement = {
+  name: 'blog_published',
+  text: page(
+    `select p.json from blog_post p where p.status = 'published' order by ${PUBLISHED}`,
+    `${COUNTED} where status = 'published'`,
+  ),
+}
+
+/** The same of a tag: $4 its slug. */
+export const readPublishedTagged: ReadStatement = {
+  name: 'blog_published_tagged',
+  text: page(
+    `select p.json from ${TAGGED} where t.slug = $4 and p.status = 'published' order by ${PUBLISHED}`,
+    `select count(*) from ${TAGGED} where t.slug = $4 and p.status = 'published'`,
+  ),
+}
+
+/** All posts, newest first. */
+export const readPosts: ReadStatement = {
+  name: 'blog_posts',
+  text: page(`select p.json from blog_post p order by ${CREATED}`, COUNTED),
+}
+
+/** Those of a status: $4. */
+export const readPostsOf: ReadStatement = {
+  name: 'blog_posts_of',
+  text: page(
+    `select p.json from blog_post p where p.status = $4 order by ${CREATED}`,
+    `${COUNTED} where status = $4`,
+  ),
+}
+
+/** Those of a tag: $4 its slug, $5 a status or null. */
+export const readPostsTagged: ReadStatement = {
+  name: 'blog_posts_tagged',
+  text: page(
+    `select p.json from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5) order by ${CREATED}`,
+    `select count(*) from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5)`,
+  ),
+}
+
+/** One published post: $1 slug. */
+export const readPublishedPost: ReadStatement = {
+  name: 'blog_published_post',
+  text: `select p.json from blog_post p where p.slug = $1 and p.status = 'published'`,
+}
+
+/** The tags by name: $1 how many at most. */
+export const readTags: ReadStatement = {
+  name: 'blog_tags',
+  text: `select json_build_object('tags', coalesce((select json_agg(blog_tag_json(t)) from (
+      select * from blog_tag order by lower(name), name limit $1::int) t), '[]'),
+    'total', (select count(*) from blog_tag))::text`,
+}
+
+/** One post as clients see it. */
+export const post = (id: number): Query<{ json: string }> =>
+  sql.prepared('blog_post', JsonText)`select json from blog_post where id = ${id}`
+
+/** What an editor says of a post. */
+export interface PostFields {
+  readonly title: string
+  readonly content: string
+  readonly excerpt: string | null
+  readonly seo_title: string | null
+  readonly seo_description: string | null
+  readonly hero_image_url: string | null
+}
+
+export interface NewPost extends PostFields {
+  readonly slug: string
+  readonly authorId: number | null
+  readonly authorName: string | null
+}
+
+/** Adds a draft; no row when the slug is taken. */
+export const insertPost = (p: NewPost): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    insert into blog_post (title, slug, content, excerpt, seo_title, seo_description, hero_image_url, author_id, author_name)
+    values (${p.title}, ${p.slug}, ${p.content}, ${p.excerpt}, ${p.seo_title}, ${p.seo_description}, ${p.hero_image_url},
+      ${p.authorId}, ${p.authorName})
+    on conflict (slug) do nothing
+    returning id`
+
+/** The slug itself, or with the first number from 2 on that makes it free. */
+export const freeSlug = (base: string): Query<{ slug: string }> =>
+  sql.type(z.object({ slug: z.string() }))`
+    with taken as (
+      select slug from blog_post where slug = ${base}
+      union all
+      -- In ASCII the full stop follows the hyphen.
+      select slug from blog_post where slug > ${`${base}-`} and slug < ${`${base}.`}
+    ), number as (
+      select min(n) as n from generate_series(2, 2 + (select count(*) from taken)) n
+      where ${base} || '-' || n not in (select slug from taken)
+    )
+    select case when ${base} in (select slug from taken) then ${base} || '-' || (select n from number) else ${base} end as slug`
+
+/** Changes what is given of a post: null clears, absent leaves. No row when there is no such post. */
+export const updatePost = (
+  id: number,
+  changes: Partial<PostFields> & { readonly slug?: string },
+): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update blog_post p set
+      title = coalesce(c ->> 'title', p.title), slug = coalesce(c ->> 'slug', p.slug),
+      content = coalesce(c ->> 'content', p.content),
+      excerpt = case when c ? 'excerpt' then c ->> 'excerpt' else p.excerpt end,
+      seo_title = case when c ? 'seo_title' then c ->> 'seo_title' else p.seo_title end,
+      seo_description = case when c ? 'seo_description' then c ->> 'seo_description' else p.seo_description end,
+      hero_image_url = case when c ? 'hero_image_url' then c ->> 'hero_image_url' else p.hero_image_url end,
+      updated_at = now()
+    from (select ${JSON.stringify(changes)}::jsonb as c) given
+    where p.id = ${id}
+    returning p.id`
+
+/** Locks a post, so that its tags are changed by one at a time. */
+export const lockPost = (id: number): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
+
+/** Publishes a post; when it was published first stays. No row when there is no such post. */
+export const publishPost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
+    with found as (select id from blog_post where id = ${id}), changed as (
+      update blog_post set status = 'published', published_at = coalesce(published_at, now()), updated_at = now()
+      where id = ${id} and status <> 'published'
+    )
+    select id from found`
+
+export const archivePost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
+    with found as (select id from blog_post where id = ${id}), changed as (
+      update blog_post set status = 'archived', updated_at = now() where id = ${id} and status <> 'archived'
+    )
+    select id from found`
+
+export const deletePost = (id: number): Query<unknown> =>
+  sql.type(nothing)`delete from blog_post where id = ${id}`
+
+const Slugged = z.object({ id: z.number(), slug: z.string() })
+
+/** The tags of slugs; they stay as long as the transaction goes on. */
+export const tagsOf = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
+  sql.type(Slugged)`
+    select id, slug from blog_tag where slug = any(${sql.array([...slugs], 'text')}) order by id for key share`
+
+/** Gives a post these tags and no others. */
+export const setTags = (postId: number, tagIds: readonly number[]): Query<unknown> =>
+  sql.type(nothing)`
+    with removed as (
+      delete from blog_post_tag where post_id = ${postId} and tag_id <> all(${sql.array([...tagIds], 'int4')})
+    )
+    insert into blog_post_tag (post_id, tag_id) select ${postId}, given from unnest(${sql.array([...tagIds], 'int4')}) given
+    on conflict do nothing`
+
+export const insertTag = (name: string, slug: string): Query<{ json: string }> =>
+  sql.type(
+    JsonText,
+  )`insert into blog_tag as t (name, slug) values (${name}, ${slug}) returning blog_tag_json(t)::text as json`
+
+/** Changes what is given; no row when there is no such tag. */
+export const updateTag = (id: number, name: string | null, slug: string | null): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug) where id = ${id}
+    returning blog_tag_json(t)::text as json`
+
+export const deleteTag = (id: number): Query<unknown> =>
+  sql.type(nothing)`delete from blog_tag where id = ${id}`

@@ -1,0 +1,185 @@
+import { z } from 'zod'
+import type { PostStatus } from '../blog.ts'
+import { nothing, type Query, sql } from '../db.ts'
+
+/** Posts on their way out, and files of posts on their way in. */
+
+const Exported = z.object({ id: z.number(), json: z.string() })
+export type Exported = z.output<typeof Exported>
+
+// Never less than a post, and so much of several that a statement is worth its trip.
+const EXPORT_BYTES = 1_048_576
+
+/** The next posts after an id, in the order of their ids, as JSON of what an export holds; none: that was all. */
+export const exportedAfter = (id: number, status: PostStatus | null): Query<Exported> =>
+  sql.type(Exported)`
+    with next as (
+      select id, sum(octet_length(content)) over (order by id) - octet_length(content) as before from (
+        select id, content from blog_post where id > ${id} and (${status}::text is null or status = ${status}) order by id limit 100) few
+    )
+    select p.id, json_build_object('title', title, 'slug', slug, 'excerpt', excerpt, 'content', content, 'status', status,
+      'author_name', author_name, 'created_at', iso(p.created_at), 'updated_at', iso(updated_at),
+      'published_at', iso(published_at), 'seo_title', seo_title, 'seo_description', seo_description,
+      'hero_image_url', hero_image_url, 'tag_slugs', coalesce((select json_agg(t.slug order by t.slug)
+        from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id), '[]'))::text as json
+    from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`
+
+export const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const
+export type UploadFormat = (typeof UPLOAD_FORMATS)[number]
+
+const Id = z.object({ id: z.number() })
+
+export const createUpload = (fileName: string, format: UploadFormat): Query<{ id: number }> =>
+  sql.type(Id)`insert into blog_upload (file_name, format) values (${fileName}, ${format}) returning id`
+
+export const appendToUpload = (id: number, ordinal: number, bytes: Buffer): Query<unknown> =>
+  sql.prepared('blog_upload_append', nothing)`
+    insert into blog_upload_chunk (upload_id, ordinal, bytes) values (${id}, ${ordinal}, ${sql.binary(bytes)})`
+
+/** Hands an upload to the job that reads it. */
+export const claimUpload = (id: number, jobId: string): Query<unknown> =>
+  sql.type(nothing)`update blog_upload set job_id = ${jobId}::uuid where id = ${id}`
+
+export const deleteUpload = (id: number): Query<unknown> =>
+  sql.type(nothing)`delete from blog_upload where id = ${id}`
+
+/** Removes an upload that no job has come to read. */
+export const discardUpload = (id: number): Query<unknown> =>
+  sql.type(nothing)`delete from blog_upload where id = ${id} and job_id is null`
+
+const Upload = z.object({ file_name: z.string(), format: z.enum(UPLOAD_FORMATS), result: z.unknown() })
+
+export const upload = (id: number): Query<z.output<typeof Upload>> =>
+  sql.type(Upload)`select file_name, format, result from blog_upload where id = ${id}`
+
+/** Keeps how an import ended, and no longer what it was made from. */
+export const endUpload = (id: number, result: object): Query<unknown> =>
+  sql.type(nothing)`
+    with gone as (delete from blog_upload_chunk where upload_id = ${id})
+    update blog_upload set result = ${JSON.stringify(result)}::jsonb where id = ${id}`
+
+const Chunk = z.object({ bytes: z.instanceof(Uint8Array) })
+
+/** One chunk of an upload; no row past its end. */
+export const uploadChunk = (id: number, ordinal: number): Query<{ bytes: Uint8Array }> =>
+  sql.prepared('blog_upload_chunk', Chunk)`
+    select bytes from blog_upload_chunk where upload_id = ${id} and ordinal = ${ordinal}`
+
+/** Removes uploads of a day ago and more whose job has ended, or never came about. */
+export const deleteAbandonedImports = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with abandoned as (
+      delete from blog_upload where id in (
+        select u.id from blog_upload u left join job j on j.id = u.job_id and j.finished_at is null
+        where u.created_at < now() - interval '1 day' and j.id is null order by u.created_at limit ${batch})
+      returning 1
+    )
+    select count(*)::int as count from abandoned`
+
+/** A post as an import writes it; what is absent of times and author is the import's own, or stays as it is. */
+export interface ImportedPost {
+  readonly title: string
+  readonly slug: string
+  readonly content: string
+  readonly status: PostStatus
+  readonly excerpt: string | null
+  readonly seo_title: string | null
+  readonly seo_description: string | null
+  readonly hero_image_url: string | null
+  /** Null: nobody; undefined: who imports. */
+  readonly author_name: string | null | undefined
+  readonly created_at: string | undefined
+  readonly updated_at: string | undefined
+  readonly published_at: string | null | undefined
+}
+
+/** Who imports; a column of null when nobody does. */
+export const importer = (id: number | null): Query<{ name: string | null }> =>
+  sql.type(z.object({ name: z.string().nullable() }))`
+    select (select coalesce(full_name, email) from account where id = ${id}::int) as name`
+
+const Slugged = z.object({ id: z.number(), slug: z.string() })
+export type Slugged = z.output<typeof Slugged>
+
+/** Those of these slugs that are taken; they stay as they are until the transaction ends. */
+export const takenSlugs = (slugs: readonly string[]): Query<Slugged> =>
+  sql.type(Slugged)`
+    select id, slug from blog_post where slug = any(${sql.array([...slugs], 'text')}) order by id for update`
+
+const given = (posts: readonly ImportedPost[]) => sql.fragment`(
+    select g ->> 'title' as title, g ->> 'slug' as slug, g ->> 'content' as content, g ->> 'status' as status,
+      g ->> 'excerpt' as excerpt, g ->> 'seo_title' as seo_title, g ->> 'seo_description' as seo_description,
+      g ->> 'hero_image_url' as hero_image_url, g ? 'author_name' as has_author, g ->> 'author_name' as author_name,
+      (g ->> 'created_at')::timestamptz as created_at, (g ->> 'updated_at')::timestamptz as updated_at,
+      (g ->> 'published_at')::timestamptz as published_at, n
+    from jsonb_array_elements(${JSON.stringify(posts)}::jsonb) with ordinality as list(g, n))`
+
+/** Adds posts, in order; answers those whose slug was still free. */
+export const insertPosts = (
+  posts: readonly ImportedPost[],
+  author: { readonly id: number | null; readonly name: string | null },
+): Query<Slugged> =>
+  sql.type(Slugged)`
+    insert into blog_post (title, slug, content, status, excerpt, seo_title, seo_description, hero_image_url, author_id,
+      author_name, created_at, updated_at, published_at)
+    select title, slug, content, status, excerpt, seo_title, seo_description, hero_image_url,
+      case when not has_author then ${author.id}::int end, case when has_author then author_name else ${author.name}::text end,
+      coalesce(created_at, now()), coalesce(updated_at, created_at, now()),
+      case when status = 'published' then coalesce(published_at, created_at, now()) else published_at end
+    from ${given(posts)} g order by n
+    on conflict (slug) do nothing
+    returning id, slug`
+
+/** Writes over posts that are there. */
+export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =>
+  sql.type(Slugged)`
+    update blog_post p set title = g.title, content = g.content, status = g.status, excerpt = g.excerpt,
+      seo_title = g.seo_title, seo_description = g.seo_description, hero_image_url = g.hero_image_url,
+      author_id = case when not has_author then author_id end,
+      author_name = case when has_author then g.author_name else p.author_name end,
+      created_at = coalesce(g.created_at, p.created_at), updated_at = coalesce(g.updated_at, now()),
+      published_at = coalesce(g.published_at, p.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)
+    from ${given(posts)} g where p.slug = g.slug
+    returning p.id, p.slug`
+
+/** A tag that an import needs: its slug, and its name should it have to be made. */
+export interface NeededTag {
+  readonly slug: string
+  readonly name: string
+}
+
+const texts = (all: readonly string[]) => sql.array([...all], 'text')
+const numbers = (all: readonly number[]) => sql.array([...all], 'int4')
+
+/** Finds tags by their slugs, and makes those that are missing; one whose name is taken is named by its slug. */
+export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
+  const slugs = texts(tags.map(({ slug }) => slug))
+  return sql.type(Slugged)`
+    with given as (
+      select distinct on (slug) slug, name, n
+      from unnest(${slugs}, ${texts(tags.map(({ name }) => name))}) with ordinality as list(slug, name, n) order by slug, n
+    ), named as (
+      -- Of one name the first has it; the others, and those of whose name there is a tag already, find another.
+      select slug, case when row_number() over (partition by name order by n) = 1
+        and not exists (select from blog_tag t where t.name = given.name) then name else blog_free_name(slug) end as name, n
+      from given where not exists (select from blog_tag t where t.slug = given.slug)
+    ), made as (
+      insert into blog_tag (name, slug) select name, slug from named order by n on conflict do nothing returning id, slug
+    )
+    select id, slug from made union all select id, slug from blog_tag where slug = any(${slugs})`
+}
+
+/** Gives posts these tags and no others. */
+export const setAllTags = (
+  postIds: readonly number[],
+  links: readonly { readonly postId: number; readonly tagId: number }[],
+): Query<unknown> => {
+  const list = sql.fragment`unnest(${numbers(links.map(({ postId }) => postId))}, ${numbers(links.map(({ tagId }) => tagId))})
+    as given(post_id, tag_id)`
+  return sql.type(nothing)`
+    with removed as (
+      delete from blog_post_tag pt where pt.post_id = any(${numbers(postIds)})
+        and not exists (select from ${list} where given.post_id = pt.post_id and given.tag_id = pt.tag_id)
+    )
+    insert into blog_post_tag (post_id, tag_id) select post_id, tag_id from ${list} on conflict do nothing`
+}

@@ -1,0 +1,195 @@
+/**
+ * Dates as people write them: ISO and its relatives, mail's, month names in English, numbers of epoch. A time without a
+ * zone is UTC.
+ */
+
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+const MONTH =
+  '(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?'
+const DAY = '(\\d{1,2})(?:st|nd|rd|th)?'
+
+/** Minutes east of Greenwich of the zones that go by letters. */
+const ZONES: Readonly<Record<string, number>> = {
+  z: 0,
+  utc: 0,
+  gmt: 0,
+  ut: 0,
+  wet: 0,
+  west: 60,
+  bst: 60,
+  cet: 60,
+  met: 60,
+  cest: 120,
+  mest: 120,
+  eet: 120,
+  eest: 180,
+  msk: 180,
+  ist: 330,
+  hkt: 480,
+  sgt: 480,
+  awst: 480,
+  jst: 540,
+  kst: 540,
+  acst: 570,
+  aest: 600,
+  acdt: 630,
+  aedt: 660,
+  nzst: 720,
+  nzdt: 780,
+  est: -300,
+  edt: -240,
+  cst: -360,
+  cdt: -300,
+  mst: -420,
+  mdt: -360,
+  pst: -480,
+  pdt: -420,
+  akst: -540,
+  akdt: -480,
+  hst: -600,
+}
+
+interface Day {
+  readonly year: number
+  readonly month: number
+  readonly day: number
+}
+
+type Groups = readonly (string | undefined)[]
+const numbers = (year: unknown, month: unknown, day: unknown): Day => ({
+  year: Number(year),
+  month: Number(month),
+  day: Number(day),
+})
+const named = (year: unknown, month: unknown, day: unknown): Day =>
+  numbers(year, MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
+
+const FORMS: readonly [RegExp, (groups: Groups) => Day][] = [
+  [/^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/, ([, year, , month, day]) => numbers(year, month, day)],
+  [/^(\d{4})(\d{2})(\d{2})$/, ([, year, month, day]) => numbers(year, month, day)],
+  [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => numbers(year, month, 1)],
+  [/^(\d{4})$/, ([, year]) => numbers(year, 1, 1)],
+  [/^(\d{1,2})([-.])(\d{1,2})\2(\d{4})$/, ([, day, , month, year]) => numbers(year, month, day)],
+  // With strokes America's month comes first, unless it can't be one.
+  [
+    /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
+    ([, one, two, year]) => (Number(one) > 12 ? numbers(year, two, one) : numbers(year, one, two)),
+  ],
+  [
+    new RegExp(`^${MONTH}[ ,-]+${DAY}[ ,-]+(\\d{4})$`, 'i'),
+    ([, month, day, year]) => named(year, month, day),
+  ],
+  [
+    new RegExp(`^${DAY}(?: of)?[ ,-]*${MONTH}[ ,-]*(\\d{4})$`, 'i'),
+    ([, day, month, year]) => named(year, month, day),
+  ],
+  [
+    new RegExp(`^(\\d{4})[ ,-]+${MONTH}[ ,-]+${DAY}$`, 'i'),
+    ([, year, month, day]) => named(year, month, day),
+  ],
+  [new RegExp(`^${MONTH}[ ,-]+(\\d{4})$`, 'i'), ([, month, year]) => named(year, month, 1)],
+]
+
+const TIME =
+  /(?:^|(?<=\d)t|[ ,]+)(?:at )?(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?: ?([ap])\.?m\b\.?)?/i
+const COMPACT = /(?<=^\d{8})t(\d{2})(\d{2})(\d{2})?(?:[.,](\d{1,9}))?/i
+const OFFSET = /^ ?(?:(?:utc|gmt) ?)?([+\u2212-])(\d{1,2})(?::?(\d{2}))?(?![\d:])/i
+const LETTERS = /^ ?([a-z]{1,4})\b(?![/_])/i
+const PLACE = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
+
+/** An instant as ISO text in UTC, or null when it can't be read. */
+export function readDate(given: string): string | null {
+  const text = given.trim().replace(/\s+/g, ' ')
+  if (/^-?\d{9,10}(\.\d+)?$/.test(text)) return isoOf(Math.round(Number(text) * 1000))
+  if (/^\d{12,13}$/.test(text)) return isoOf(Number(text))
+  const plain = text
+    .replace(/\([^)]*\)/g, ' ')
+    .replace(/^(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\b[.,]*/i, '')
+    .trim()
+  const time = TIME.exec(plain) ?? COMPACT.exec(plain)
+  if (time === null) return instantOf(dayOf(plain), 0, { minutes: 0 })
+  const behind = plain.slice(time.index + time[0].length)
+  const { zone, rest } = zoneOf(behind)
+  if (zone === null) return null
+  return instantOf(dayOf(`${plain.slice(0, time.index)} ${rest}`.trim()), secondsOf(time), zone)
+}
+
+function dayOf(text: string): Day | null {
+  const clean = text.replace(/[ ,]+$/, '').replace(/^[ ,]+/, '')
+  for (const [form, read] of FORMS) {
+    const groups = form.exec(clean)
+    if (groups !== null) return read(groups)
+  }
+  return null
+}
+
+/** Milliseconds of a time of the day; not a number when there is no such time. */
+function secondsOf([, hours, minutes, seconds = '0', fraction = '', half]: Groups): number {
+  let hour = Number(hours)
+  if (half !== undefined) {
+    if (hour < 1 || hour > 12) return Number.NaN
+    hour = (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
+  }
+  if (hour > 24 || Number(minutes) > 59 || Number(seconds) > 60) return Number.NaN
+  return (
+    ((hour * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 +
+    Math.floor(Number(`0.${fraction}0`) * 1000)
+  )
+}
+
+type Zone = { readonly minutes: number } | { readonly place: string }
+
+/** The zone that a text begins with, UTC when it has none, and what is behind it; null for one that is unknown. */
+function zoneOf(text: string): { zone: Zone | null; rest: string } {
+  const offset = OFFSET.exec(text)
+  if (offset !== null) {
+    const [all, sign, hours, minutes = '0'] = offset
+    const size = Number(hours) * 60 + Number(minutes)
+    const zone = size > 18 * 60 ? null : { minutes: sign === '+' ? size : -size }
+    return { zone, rest: text.slice(all.length).replace(/^ ?\[[^\]]*\]/, '') }
+  }
+  const place = PLACE.exec(text)
+  if (place !== null)
+    return { zone: isPlace(place[1]!) ? { place: place[1]! } : null, rest: text.slice(place[0].length) }
+  const letters = LETTERS.exec(text)
+  if (letters === null || MONTHS.includes(letters[1]!.slice(0, 3).toLowerCase()))
+    return { zone: { minutes: 0 }, rest: text }
+  const minutes = ZONES[letters[1]!.toLowerCase()]
+  return { zone: minutes === undefined ? null : { minutes }, rest: text.slice(letters[0].length) }
+}
+
+function isPlace(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function instantOf(day: Day | null, milliseconds: number, zone: Zone): string | null {
+  if (day === null || Number.isNaN(milliseconds)) return null
+  const date = new Date(0)
+  date.setUTCFullYear(day.year, day.month - 1, day.day)
+  // The calendar moves a day that does not exist into the next month.
+  if (date.getUTCMonth() !== day.month - 1 || date.getUTCDate() !== day.day) return null
+  const local = date.getTime() + milliseconds
+  return isoOf(local - ('minutes' in zone ? zone.minutes : minutesOf(zone.place, local)) * 60_000)
+}
+
+/** How far east a place's clocks are at a local time: what they show at the instant that would be it in UTC, twice. */
+function minutesOf(place: string, local: number): number {
+  const shown = new Intl.DateTimeFormat('en-US', { timeZone: place, timeZoneName: 'longOffset' })
+  const at = (instant: number): number => {
+    const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(shown.format(instant)) ?? []
+    return (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * (sign === '-' ? -1 : 1)
+  }
+  return at(local - at(local) * 60_000)
+}
+
+/** ISO text of the years that PostgreSQL and ISO write with four digits. */
+function isoOf(milliseconds: number): string | null {
+  const text =
+    Number.isNaN(milliseconds) || Math.abs(milliseconds) > 8.64e15 ? '' : new Date(milliseconds).toISOString()
+  return /^(?!0000)\d{4}-/.test(text) ? text : null
+}

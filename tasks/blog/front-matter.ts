@@ -1,0 +1,129 @@
+import { parseToml } from './toml.ts'
+import { parseYaml } from './yaml.ts'
+
+/** What stands before a post's text, in the ways of the common site generators. */
+
+/** Why a file can't be read as a post; the text is for whoever sent it. */
+export class Unreadable extends Error {
+  /** Of the post, as far as it is known. */
+  slug: string | null = null
+}
+
+export interface Split {
+  /** Keys and values, as they are written. */
+  readonly matter: Readonly<Record<string, unknown>>
+  /** What follows, byte for byte. */
+  readonly body: string
+}
+
+// What takes longer to write is no front matter, and what takes long to parse must not come from anybody.
+const MOST = 256 * 1024
+
+const EOL = '(?:\\r\\n|\\n|$)'
+const FENCE = /^(---|\+\+\+)[ \t]*([a-z]+)?[ \t]*(?:\r\n|\n|$)/i
+// A line begins behind a line feed: what `^` takes for one besides, such as U+2028, may stand in a text of the matter.
+const END_OF_TOML = /(?<![^\n])\+\+\+[ \t]*(?:\r\n|\n|$)/
+const END_OF_YAML = /(?<![^\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\n|$)/
+const END_OF_HEAD = /(?<![^\n])-{3,}[ \t]*(?:\r\n|\n|$)/
+const KEY_LINE = /^[A-Za-z_][\w -]*:(?:[ \t]|\r?\n|$)/
+const KNOWN = /^(title|date|slug|tags|categories|category|author|permalink|layout|status|draft|published)$/i
+
+/** Parts a file into its front matter and the text of the post. @throws Unreadable when the one can't be read. */
+export function splitFrontMatter(file: string): Split {
+  const text = file.startsWith('\uFEFF') ? file.slice(1) : file
+  const fence = FENCE.exec(text)
+  if (fence !== null) return fenced(text, fence)
+  if (/^\{\s*["}]/.test(text)) return jsonFirst(text)
+  if (KEY_LINE.test(text)) return headerless(text) ?? metadata(text) ?? { matter: {}, body: text }
+  return { matter: {}, body: text }
+}
+
+/** Between two lines of the same kind: `---` for YAML, or for what is named behind it, `+++` for TOML. */
+function fenced(text: string, [opening, kind, language]: RegExpExecArray): Split {
+  const from = opening.length
+  const end = kind === '+++' ? END_OF_TOML : END_OF_YAML
+  const closing = end.exec(text.slice(from))
+  if (closing === null) {
+    if (kind === '+++' || KEY_LINE.test(text.slice(from)))
+      throw new Unreadable('The front matter is not closed')
+    // A line across the page, and no front matter at all.
+    return { matter: {}, body: text }
+  }
+  const block = text.slice(from, from + closing.index)
+  const value = parsed(block, (language ?? (kind === '+++' ? 'toml' : 'yaml')).toLowerCase())
+  const body = text.slice(from + closing.index + closing[0].length)
+  if (value === null || value === undefined) return { matter: {}, body }
+  return isMapping(value) ? { matter: value, body } : { matter: {}, body: text }
+}
+
+const LANGUAGES: Readonly<Record<string, readonly [name: string, parse: (text: string) => unknown]>> = {
+  yaml: ['YAML', parseYaml],
+  yml: ['YAML', parseYaml],
+  toml: ['TOML', parseToml],
+  json: ['JSON', JSON.parse],
+}
+
+function parsed(block: string, language: string): unknown {
+  if (block.length > MOST) throw new Unreadable('The front matter is too long')
+  const [name, parse] = LANGUAGES[language] ?? []
+  if (parse === undefined)
+    throw new Unreadable(`The front matter is in a language that is not read here: ${language}`)
+  try {
+    return block.trim() === '' ? null : parse(block)
+  } catch (error) {
+    const [reason] = String((error as Error).message).split('\n')
+    throw new Unreadable(`The front matter is not valid ${name}: ${reason}`)
+  }
+}
+
+/** Hugo's JSON: an object, and then the text. */
+function jsonFirst(text: string): Split {
+  const end = endOfObject(text)
+  if (end === -1) throw new Unreadable('The front matter is not closed')
+  const value = parsed(text.slice(0, end), 'json')
+  const [gap] = new RegExp(`^[ \\t]*${EOL}`).exec(text.slice(end)) ?? ['']
+  return { matter: value as Record<string, unknown>, body: text.slice(end + gap.length) }
+}
+
+function endOfObject(text: string): number {
+  let depth = 0
+  for (const { 0: token, index } of text.matchAll(/"(?:\\.|[^"\\])*"|[{}]/g)) {
+    if (token === '{') depth++
+    else if (token === '}' && --depth === 0) return index + 1
+    if (index > MOST) break
+  }
+  return -1
+}
+
+/** Hexo's: YAML from the first line on, with `---` only at its end, and no empty line in it. */
+function headerless(text: string): Split | null {
+  const end = END_OF_HEAD.exec(text.slice(0, MOST))
+  if (end === null || /\n[ \t]*\r?\n/.test(text.slice(0, end.index))) return null
+  // A heading that is underlined has the same shape: it is no mistake that it is not YAML.
+  if (!KNOWN.test(text.slice(0, text.indexOf(':')))) return null
+  const value = parsed(text.slice(0, end.index), 'yaml')
+  if (!isMapping(value)) return null
+  return { matter: value, body: text.slice(end.index + end[0].length) }
+}
+
+/** Pelican's: lines `Key: value` up to an empty one; a line that is indented goes on with the one before. */
+function metadata(text: string): Split | null {
+  const end = /(?:\r\n|\n)[ \t]*(?:\r\n|\n|$)/.exec(text)
+  const block = text.slice(0, end?.index ?? text.length)
+  const matter: Record<string, unknown> = {}
+  let last = ''
+  for (const line of block.split(/\r?\n/)) {
+    const [, key, value] = /^([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)$/.exec(line) ?? []
+    if (key !== undefined) {
+      last = key
+      matter[key] = value!.trim()
+    } else if (/^\s+\S/.test(line) && last !== '') matter[last] = `${matter[last]}\n${line.trim()}`
+    else return null
+  }
+  if (!Object.keys(matter).some((key) => KNOWN.test(key))) return null
+  return { matter, body: end === null ? '' : text.slice(end.index + end[0].length) }
+}
+
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { deleteUpload, endUpload, importer, upload, uploadChunk } from '../../sql/blog/transfer.ts'
+import type { Queries } from '../../sql/db.ts'
+import { Failure, fail } from '../../sql/errors.ts'
+import { fenceJob } from '../../sql/jobs.ts'
+import type { TaskContext } from '../context.ts'
+import { defineTask } from '../task.ts'
+import { Unreadable } from './front-matter.ts'
+import { type Item, itemsOf } from './items.ts'
+import { ON_CONFLICT, Writer } from './write.ts'
+
+const Payload = z.strictObject({ uploadId: z.int(), onConflict: z.enum(ON_CONFLICT) })
+
+export const ImportResult = z.strictObject({
+  created: z.int().min(0),
+  updated: z.int().min(0),
+  skipped: z.int().min(0),
+  failed: z.int().min(0),
+  errors: z.array(z.strictObject({ slug: z.string().nullable(), file: z.string(), message: z.string() })),
+})
+export type ImportResult = z.output<typeof ImportResult>
+
+// Errors that are told one by one; the others are only counted.
+const MOST_ERRORS = 1000
+const PROGRESS_EVERY = 50
+
+/**
+ * Imports a file of posts in one transaction: of an attempt that is cut short nothing stays, and the next one counts from
+ * the start.
+ */
+export const importPosts = defineTask({
+  name: 'blog.import',
+  queue: 'blog',
+  pool: 'cpu',
+  actor: () => 'blog',
+  payload: Payload,
+  result: ImportResult,
+  run: async (ctx, { uploadId, onConflict }) => {
+    ctx.progress('Reading the file')
+    const file = await ctx.db.maybeOne(upload(uploadId))
+    if (file === null) throw fail('import.bytes_missing')
+    if (file.result !== null) return ImportResult.parse(file.result)
+    try {
+      const items = await itemsOf(file.file_name, file.format, await bytesOf(ctx, uploadId))
+      return await ctx.db.transaction(async (tx) => {
+        const { name } = await tx.one(importer(ctx.job.ownerId))
+        const writer = new Writer(tx, { id: ctx.job.ownerId, name }, onConflict)
+        const result = await importAll(ctx, items, writer)
+        await tx.run(endUpload(uploadId, result))
+        await assertMine(ctx, tx)
+        return result
+      })
+    } catch (error) {
+      // It will fail the next time too, and there will be none.
+      if (error instanceof Failure && !error.retryable && error.code !== 'job.superseded')
+        await ctx.db.run(deleteUpload(uploadId))
+      throw error
+    }
+  },
+})
+
+async function importAll(ctx: TaskContext, items: readonly Item[], writer: Writer): Promise<ImportResult> {
+  const errors: ImportResult['errors'] = []
+  let failed = 0
+  for (const [i, item] of items.entries()) {
+    ctx.signal.throwIfAborted()
+    try {
+      await writer.add(await item.read())
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error
+      if (++failed <= MOST_ERRORS) errors.push({ slug: error.slug, file: item.file, message: error.message })
+    }
+    if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${items.length}`, i + 1, items.length)
+  }
+  await writer.flush()
+  ctx.progress(`Post ${items.length} of ${items.length}`, items.length, items.length)
+  return { ...writer.counts, failed, errors }
+}
+
+/** Last in the transaction, since it keeps the job's row from whoever would take the job over. */
+async function assertMine(ctx: TaskContext, tx: Queries): Promise<void> {
+  if ((await tx.maybeOne(fenceJob(ctx.job.id, ctx.job.attempt))) === null) throw fail('job.superseded')
+}
+
+async function bytesOf(ctx: TaskContext, uploadId: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for (;;) {
+    const chunk = await ctx.db.maybeOne(uploadChunk(uploadId, chunks.length))
+    if (chunk === null) return Buffer.concat(chunks)
+    chunks.push(chunk.bytes)
+  }
+}

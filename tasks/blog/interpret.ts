@@ -1,0 +1,194 @@
+import type { ImportedPost, NeededTag } from '../../sql/blog/transfer.ts'
+import type { PostStatus } from '../../sql/blog.ts'
+import { readDate } from './dates.ts'
+import { Unreadable } from './front-matter.ts'
+import { isLonger, LIMITS, shortened } from './limits.ts'
+import { dateOfAddress, type Place, slugOf } from './place.ts'
+import { slugOfTag } from './slugs.ts'
+import { type Keys, textOf, textsOf } from './values.ts'
+
+/** A post that an import has read, ready to be written. */
+export interface ReadPost {
+  readonly post: ImportedPost
+  readonly tags: readonly NeededTag[]
+}
+
+/** Where keys and values come from: our own JSON is taken at its word, front matter of others with lenience. */
+export interface Source extends Place {
+  /** What texts that only describe become when they are too long: refused, or cut. */
+  readonly strict: boolean
+  readonly defaultStatus: PostStatus
+}
+
+const STATUSES: Readonly<Record<string, PostStatus>> = {
+  draft: 'draft',
+  drafts: 'draft',
+  pending: 'draft',
+  private: 'draft',
+  hidden: 'draft',
+  scheduled: 'draft',
+  future: 'draft',
+  unpublished: 'draft',
+  published: 'published',
+  publish: 'published',
+  public: 'published',
+  live: 'published',
+  archived: 'archived',
+  archive: 'archived',
+}
+
+/** What the keys of the common site generators mean. @throws Unreadable with the reason when they make no post. */
+export function interpret(keys: Keys, content: string, source: Source): ReadPost {
+  const slug = slugOf(keys, exact(keys, 'title') ?? '', source)
+  try {
+    const post = postOf(keys, content, slug, source)
+    for (const [name, value] of Object.entries(post))
+      if (typeof value === 'string') assertStorable(name, value)
+    return { post, tags: tagsOf(keys) }
+  } catch (error) {
+    if (error instanceof Unreadable) error.slug = slug
+    throw error
+  }
+}
+
+function postOf(keys: Keys, content: string, slug: string, source: Source): ImportedPost {
+  const status = statusOf(keys, source)
+  const describe = (name: keyof typeof LIMITS, ...more: readonly string[]): string | null => {
+    const own = exact(keys, name)
+    return limited(name, own || (keys.text(...more) ?? own ?? null), !source.strict)
+  }
+  return {
+    title: limited('title', titleOf(keys, content, slug, source), false)!,
+    slug,
+    content: limited('content', content, false)!,
+    status,
+    excerpt: describe('excerpt', 'description', 'summary', 'customexcerpt'),
+    seo_title: describe('seo_title', 'seo.title', 'metatitle'),
+    seo_description: describe('seo_description', 'seo.description', 'metadescription'),
+    hero_image_url: limited('hero_image_url', heroOf(keys), false),
+    author_name: authorOf(keys),
+    ...datesOf(keys, status, source),
+  }
+}
+
+/** A text of our own keys as it is, not trimmed. */
+function exact(keys: Keys, name: string): string | undefined {
+  const value = keys.get(name.replaceAll('_', ''))
+  return typeof value === 'string' ? value : textOf(value)
+}
+
+/** What PostgreSQL can't keep: NUL, and half a character, which JSON and YAML can write. */
+function assertStorable(name: string, text: string): void {
+  if (text.includes('\0')) throw new Unreadable(`${name}: must not hold the character NUL`)
+  if (!text.isWellFormed()) throw new Unreadable(`${name}: must not hold half a character`)
+}
+
+function limited(name: keyof typeof LIMITS, text: string | null, cut: boolean): string | null {
+  if (text === null || !isLonger(text, LIMITS[name])) return text
+  if (cut) return shortened(text, LIMITS[name])
+  throw new Unreadable(`${name}: must have at most ${LIMITS[name]} characters`)
+}
+
+/** As given, else the first heading, else the words of the slug. */
+function titleOf(keys: Keys, content: string, slug: string, source: Source): string {
+  const given = exact(keys, 'title')?.trim()
+  if (given) return given
+  if (source.strict) throw new Unreadable('title: is required')
+  const heading = /^#[ \t]+(.+?)[ \t]*#*[ \t]*\r?$/m.exec(content.slice(0, 10_000))?.[1]
+  if (heading !== undefined) return shortened(heading, LIMITS.title)
+  const words = slug.replaceAll('-', ' ')
+  return words[0]!.toUpperCase() + words.slice(1)
+}
+
+function statusOf(keys: Keys, source: Source): PostStatus {
+  if (keys.flag('draft') === true || keys.flag('published') === false) return 'draft'
+  const given = keys.text('status')
+  if (given !== undefined) {
+    const known = STATUSES[given.toLowerCase()]
+    if (known === undefined) throw new Unreadable('status: must be draft, published or archived')
+    return known
+  }
+  if (source.inDrafts) return 'draft'
+  return keys.flag('published') === true || keys.flag('draft') === false ? 'published' : source.defaultStatus
+}
+
+/** Instants that the generators compute by themselves. */
+const COMPUTED = /^(git )?(last modified|created)$/i
+
+/** The first of the keys that has a date. */
+function dateOf(keys: Keys, ...names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const text = textOf(keys.get(name))
+    if (text === undefined || text === '' || COMPUTED.test(text)) continue
+    // Whether it is published, or when: both are called so.
+    if (name === 'published' && keys.flag(name) !== undefined) continue
+    const date = readDate(text)
+    if (date === null) throw new Unreadable(`${name}: can't be read as a date`)
+    return date
+  }
+  return undefined
+}
+
+type Dates = Pick<ImportedPost, 'created_at' | 'updated_at' | 'published_at'>
+
+function datesOf(keys: Keys, status: PostStatus, source: Source): Dates {
+  const own = dateOf(keys, 'publishedat')
+  const date =
+    own ??
+    dateOf(keys, 'date', 'publishdate', 'pubdate', 'published', 'publishedon') ??
+    source.date ??
+    dateOfAddress(keys)
+  const created_at = dateOf(keys, 'createdat', 'created') ?? date
+  const none = keys.get('publishedat') === null ? null : undefined
+  return {
+    created_at,
+    updated_at: dateOf(keys, 'updatedat', 'updated', 'lastmod', 'modified'),
+    // What is not published yet has a date to begin with, but no first publication, unless it is said so outright.
+    published_at: status === 'published' ? date : (own ?? none),
+  }
+}
+
+function heroOf(keys: Keys): string | null {
+  const own = exact(keys, 'hero_image_url')
+  if (own) return own
+  for (const name of ['image', 'cover', 'coverimage', 'featureimage', 'featuredimage']) {
+    const [url] = textsOf(keys.get(name), 'image', 'url', 'src', 'path', 'relative')
+    // Pictures that are written out in place are no address.
+    if (url !== undefined && !url.startsWith('data:') && url !== 'true' && url !== 'false') return url
+  }
+  return own ?? null
+}
+
+/** Who wrote it; null when it says nobody, undefined when it doesn't say. */
+function authorOf(keys: Keys): string | null | undefined {
+  const own = keys.get('authorname') === null ? null : exact(keys, 'author_name')
+  if (own !== undefined) return limited('author_name', own, false)
+  const names = textsOf([keys.get('author') ?? keys.get('authors')], 'name', 'slug').join(', ')
+  return names === '' ? undefined : limited('author_name', names, true)
+}
+
+// Lists as text: by commas or lines, else by spaces.
+const splitText = (text: string): string[] =>
+  text
+    .split(/[,\n]/.test(text) ? /[,\n]/ : /\s+/)
+    .map((item) => item.trim())
+    .filter(Boolean)
+
+function tagsOf(keys: Keys): NeededTag[] {
+  const found = new Map<string, NeededTag>()
+  const add = (tag: NeededTag): void => void (found.has(tag.slug) || found.set(tag.slug, tag))
+  for (const slug of textsOf(keys.get('tagslugs')))
+    add({ slug: slugOfTag(slug), name: slug.slice(0, LIMITS.tag_name) })
+  for (const name of ['tags', 'tag', 'categories', 'category', 'taxonomies.tags', 'taxonomies.categories']) {
+    const value = keys.get(name)
+    const names = typeof value === 'string' ? splitText(value) : textsOf(value, 'name', 'title', 'slug')
+    for (const tag of names) {
+      if (isLonger(tag, LIMITS.tag_name))
+        throw new Unreadable(`${name}: must have at most ${LIMITS.tag_name} characters each`)
+      assertStorable(name, tag)
+      add({ slug: slugOfTag(tag), name: tag })
+    }
+  }
+  if (found.size > LIMITS.tags) throw new Unreadable(`tags: must be at most ${LIMITS.tags}`)
+  return [...found.values()]
+}

@@ -1,0 +1,103 @@
+import type { UploadFormat } from '../../sql/blog/transfer.ts'
+import { fail } from '../../sql/errors.ts'
+import { isMapping, splitFrontMatter, Unreadable } from './front-matter.ts'
+import { interpret, type ReadPost } from './interpret.ts'
+import { placeOf } from './place.ts'
+import { slugify } from './slugs.ts'
+import { Keys } from './values.ts'
+import { openZip, type ZipEntry } from './zip.ts'
+
+/** One post of a file that is imported. */
+export interface Item {
+  /** The file that it stands in. */
+  readonly file: string
+  /** @throws Unreadable with the reason. */
+  read(): Promise<ReadPost> | ReadPost
+}
+
+// A post has a million characters of four bytes at most, and what stands before them.
+const MOST_BYTES = 5 * 1024 * 1024
+
+/** The posts of a file. @throws fail('import.refused' | 'import.encoding') when it is none of its kind. */
+export async function itemsOf(
+  fileName: string,
+  format: UploadFormat,
+  bytes: Buffer,
+): Promise<readonly Item[]> {
+  if (format === 'zip') return (await openZip(bytes)).filter(({ path }) => isPost(path)).map(ofZip)
+  const text = decoded(bytes)
+  if (text === null) throw fail('import.encoding')
+  if (format === 'markdown')
+    return [{ file: fileName, read: () => named(fileName, async () => readMarkdown(fileName, text)) }]
+  return listOf(text).map((value, i) => ({ file: fileName, read: () => readExported(value, i + 1) }))
+}
+
+/** Not what a system has put beside the files. */
+const isPost = (path: string): boolean =>
+  /(^|\/)[^/.][^/]*\.(md|markdown)$/i.test(path) && !path.startsWith('__MACOSX/')
+
+const ofZip = (entry: ZipEntry): Item => ({
+  file: entry.path,
+  read: () => named(entry.path, async () => readMarkdown(entry.path, await textOfEntry(entry))),
+})
+
+async function textOfEntry(entry: ZipEntry): Promise<string> {
+  const bytes = await entry.read(MOST_BYTES)
+  if (bytes === null) throw new Unreadable('The file is larger than a post can be')
+  if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04')))
+    throw fail('import.refused', { reason: 'an archive lies in the archive' })
+  const text = decoded(bytes)
+  if (text === null) throw new Unreadable('The file is not valid UTF-8')
+  return text
+}
+
+/** What is wrong with a post that has not come as far as to have a slug is told with that of its file. */
+async function named(path: string, read: () => Promise<ReadPost>): Promise<ReadPost> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof Unreadable) error.slug ??= slugify(placeOf(path).stem) || null
+    throw error
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function decoded(bytes: Buffer): string | null {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+function readMarkdown(path: string, text: string): ReadPost {
+  const { matter, body } = splitFrontMatter(text)
+  return interpret(new Keys(matter), body, { ...placeOf(path), strict: false, defaultStatus: 'published' })
+}
+
+function listOf(text: string): readonly unknown[] {
+  let value: unknown
+  try {
+    value = JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)
+  } catch (error) {
+    throw fail('import.refused', { reason: 'it is not valid JSON' }, { cause: error })
+  }
+  if (!Array.isArray(value)) throw fail('import.refused', { reason: 'it is not a JSON array' })
+  return value
+}
+
+const NOWHERE = { stem: '', date: undefined, inDrafts: false }
+
+function readExported(value: unknown, number: number): ReadPost {
+  try {
+    if (!isMapping(value)) throw new Unreadable('it is not an object')
+    const keys = new Keys(value)
+    const content = keys.get('content') ?? ''
+    if (typeof content !== 'string') throw new Unreadable('content: must be a text')
+    return interpret(keys, content, { ...NOWHERE, strict: true, defaultStatus: 'draft' })
+  } catch (error) {
+    if (error instanceof Unreadable) error.message = `Item ${number}: ${error.message}`
+    throw error
+  }
+}

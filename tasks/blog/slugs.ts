@@ -1,0 +1,34 @@
+import { transliterate } from 'transliteration'
+import { LIMITS } from './limits.ts'
+
+/** Letters, digits and single hyphens of a text in any script; '' when nothing is left of it. */
+export function slugify(text: string): string {
+  const spelled = text
+    .normalize('NFKC')
+    // What tells C, C++ and C# apart.
+    .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
+    .replace(/(?<=[\p{L}\p{N}])#/gu, ' sharp ')
+    .replace(/&/g, ' and ')
+  return transliterate(spelled)
+    .toLowerCase()
+    .replace(/['`’]/g, '')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+}
+
+/** As much of a slug as there is room for, if possible whole words. */
+export function fitted(slug: string, most: number): string {
+  if (slug.length <= most) return slug
+  const cut = slug.slice(0, most)
+  const end = slug[most] === '-' ? most : cut.lastIndexOf('-')
+  return cut.slice(0, end > most / 2 ? end : most).replace(/-$/, '')
+}
+
+// Room for the number that makes a slug unlike others.
+const NUMBER = 10
+
+/** The slug of a title; unlike others it becomes where it is stored. */
+export const slugOfTitle = (title: string): string => fitted(slugify(title), LIMITS.slug - NUMBER) || 'post'
+
+/** The slug of a tag's name. */
+export const slugOfTag = (name: string): string => fitted(slugify(name), LIMITS.tag_slug) || 'tag'

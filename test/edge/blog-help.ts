@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { type Answered, type Api, type EdgeOptions, edgeAndDatabase, multipart } from './harness.ts'
+import { type Person, peopleOf } from './orgs-help.ts'
+
+/** A blog, its editors, and short ways to call it. */
+
+export const BASE = '/api/v1/blog'
+
+export interface Call {
+  readonly query?: Readonly<Record<string, string | number>>
+  readonly json?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Calls below /blog by whoever it is; by nobody when there is no one. */
+export function callerOf(api: Api) {
+  return (who: { readonly token: string } | null, method: string, path: string, options: Call = {}) => {
+    const { query = {}, json, headers } = options
+    const text = new URLSearchParams(query as Readonly<Record<string, string>>).toString()
+    return api.call(method, `${BASE}${path}${text === '' ? '' : `?${text}`}`, {
+      ...(who === null ? {} : { token: who.token }),
+      ...(json === undefined ? {} : { json }),
+      ...(headers === undefined ? {} : { headers }),
+    })
+  }
+}
+
+export async function blogWorld(options: EdgeOptions = {}) {
+  const base = await edgeAndDatabase(options)
+  const { api, query } = base
+  const people = peopleOf(api, query)
+  const call = callerOf(api)
+  const [editor] = (await people(1, 'moderator')) as [Person]
+  let count = 0
+
+  /** A post as it was answered. */
+  const write = async (fields: object = {}): Promise<Answered['json']> => {
+    const answer = await call(editor, 'POST', '/posts', { json: { title: `Post ${++count}`, ...fields } })
+    assert.equal(answer.status, 201, answer.text)
+    return answer.json
+  }
+  const publish = async (fields: object = {}): Promise<Answered['json']> => {
+    const { id } = await write(fields)
+    const answer = await call(editor, 'POST', `/posts/${id}/publish`)
+    assert.equal(answer.status, 200, answer.text)
+    return answer.json
+  }
+  const tag = async (name: string, slug?: string): Promise<Answered['json']> => {
+    const answer = await call(editor, 'POST', '/tags', { json: { name, slug } })
+    assert.equal(answer.status, 201, answer.text)
+    return answer.json
+  }
+  return { ...base, people, call, editor, write, publish, tag }
+}
+
+/** Sends a file to the import. */
+export function importFile(
+  api: Api,
+  who: { readonly token: string } | null,
+  name: string,
+  bytes: string | Uint8Array,
+  options: { readonly query?: string; readonly headers?: Readonly<Record<string, string>> } = {},
+): Promise<Answered> {
+  const { body, type } = multipart(bytes, { name })
+  return api.post(`${BASE}/import${options.query ?? ''}`, {
+    ...(who === null ? {} : { token: who.token }),
+    body,
+    headers: { 'content-type': type, ...options.headers },
+  })
+}
+
+/** Counts that lists tell, against the rows that there are. */
+export async function assertCounted(
+  query: (text: string) => Promise<Record<string, unknown>[]>,
+): Promise<void> {
+  const [row] = await query(`
+    select (select coalesce(json_object_agg(status, n order by status), '{}') from (
+        select status, count(*) as n from blog_post group by 1) posts) as posts,
+      (select coalesce(json_object_agg(status, n order by status), '{}') from (
+        select status, sum(posts) as n from blog_post_count group by 1 having sum(posts) <> 0) counts) as counts`)
+  assert.deepEqual(row!.counts, row!.posts)
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import net from 'node:net'
+import { test } from 'node:test'
+import { until } from '../until.ts'
+import { BASE, blogWorld, importFile } from './blog-help.ts'
+import { multipart } from './harness.ts'
+import { assertRefused } from './orgs-help.ts'
+
+/** How a file comes in, up to the job that reads it. */
+
+const LIMIT = 400_000
+const { api, editor, query } = await blogWorld({ env: { MAX_IMPORT_BYTES: String(LIMIT) } })
+const send = (name: string, bytes: string | Uint8Array, options: Parameters<typeof importFile>[4] = {}) =>
+  importFile(api, editor, name, bytes, { query: '?background=true', ...options })
+const jobs = async () =>
+  Number((await query(`select count(*) from job where name = 'blog.import'`))[0]!.count)
+
+/** What is refused leaves nothing behind. */
+async function assertNothing(work: () => Promise<void>): Promise<void> {
+  const before = [
+    await jobs(),
+    await query('select id from blog_upload'),
+    await query('select count(*) from blog_upload_chunk'),
+  ]
+  await work()
+  assert.deepEqual(
+    [
+      await jobs(),
+      await query('select id from blog_upload'),
+      await query('select count(*) from blog_upload_chunk'),
+    ],
+    before,
+  )
+}
+
+test('a file waits for its job byte for byte, whatever its ending is spelled like', async () => {
+  for (const [name, format] of [
+    ['a.md', 'markdown'],
+    ['A.MD', 'markdown'],
+    ['a.markdown', 'markdown'],
+    ['a.b.zip', 'zip'],
+    ['a.Json', 'json'],
+  ] as const) {
+    const bytes = format === 'zip' ? randomBytes(LIMIT) : Buffer.from(`${name} 題 `.repeat(20_000))
+    const answer = await send(name, bytes)
+    assert.equal(answer.status, 202, answer.text)
+    const [row] = await query(
+      `select u.file_name, u.format, j.payload, j.owner_id, j.actor, string_agg(c.bytes, '' order by c.ordinal) as bytes
+       from job j join blog_upload u on u.job_id = j.id join blog_upload_chunk c on c.upload_id = u.id where j.id = $1 group by u.id, j.id`,
+      [answer.json.job_id],
+    )
+    assert.deepEqual(
+      [row!.file_name, row!.format, row!.owner_id, row!.actor],
+      [name, format, editor.id, 'blog'],
+    )
+    assert.ok((row!.bytes as Buffer).equals(bytes))
+    assert.equal((row!.payload as { onConflict: string }).onConflict, 'skip')
+    assert.equal(answer.headers.location, `/api/v1/jobs/${answer.json.job_id}`)
+  }
+})
+
+test('an empty file is one too', async () => assert.equal((await send('a.md', '')).status, 202))
+
+test('on_conflict goes with it; another value is 422, before the file is read', async () => {
+  for (const on_conflict of ['skip', 'overwrite', 'fail']) {
+    const { json } = await send('a.md', 'x', { query: `?background=true&on_conflict=${on_conflict}` })
+    const [row] = await query('select payload from job where id = $1', [json.job_id])
+    assert.equal((row!.payload as { onConflict: string }).onConflict, on_conflict)
+  }
+  await assertNothing(async () => {
+    for (const given of ['on_conflict=merge', 'on_conflict=', 'background=maybe'])
+      assertRefused(await send('a.md', 'x', { query: `?${given}` }), 422)
+  })
+})
+
+test('another ending, or none, is 400', async () => {
+  await assertNothing(async () => {
+    for (const name of ['a.txt', 'a', 'md', 'a.md.exe', 'a.tar.gz', '', '.', 'a.mdx', 'a.md '])
+      if (name !== 'a.md ')
+        assertRefused(await send(name, 'x'), 400, 'The file name must end with .md, .markdown, .zip or .json')
+  })
+})
+
+test('text that is not UTF-8 is 400, wherever that shows', async () => {
+  await assertNothing(async () => {
+    for (const name of ['a.md', 'a.json'])
+      for (const bytes of [
+        Buffer.from([0xff]),
+        Buffer.concat([Buffer.alloc(300_000, 'x'), Buffer.from([0xc3])]),
+        Buffer.from('caf\xe9', 'latin1'),
+      ])
+        assertRefused(await send(name, bytes), 400, 'The file is not valid UTF-8')
+  })
+  assert.equal(
+    (await send('a.md', `${'x'.repeat(65_535)}題${'é'.repeat(100_000)}`)).status,
+    202,
+    'characters across chunks are whole',
+  )
+})
+
+test('a form without a file is 422', async () => {
+  await assertNothing(async () => {
+    for (const body of [
+      '--b\r\ncontent-disposition: form-data; name="title"\r\n\r\nx\r\n--b--\r\n',
+      '--b\r\ncontent-disposition: form-data; name="other"; filename="a.md"\r\n\r\nx\r\n--b--\r\n',
+    ]) {
+      const headers = { 'content-type': 'multipart/form-data; boundary=b' }
+      const answer = await api.post(`${BASE}/import`, { token: editor.token, body, headers })
+      assertRefused(answer, 422)
+      assert.deepEqual(answer.json.errors[0].loc, ['body', 'file'])
+    }
+  })
+})
+
+test('what is no form is 415, a broken one 400', async () => {
+  await assertNothing(async () => {
+    assert.equal((await api.post(`${BASE}/import`, { token: editor.token, json: [] })).status, 415)
+    const { body, type } = multipart('x', { name: 'a.md' })
+    const cut = await api.post(`${BASE}/import`, {
+      token: editor.token,
+      body: body.subarray(0, -10),
+      headers: { 'content-type': type },
+    })
+    assertRefused(cut, 400)
+  })
+})
+
+test('a file of exactly MAX_IMPORT_BYTES is taken, one byte more is 413', async () => {
+  assert.equal((await send('a.zip', randomBytes(LIMIT))).status, 202)
+  await assertNothing(async () => {
+    assertRefused(
+      await send('a.zip', randomBytes(LIMIT + 1)),
+      413,
+      `The body is larger than the limit of ${LIMIT} bytes`,
+    )
+    assertRefused(await send('a.md', 'x'.repeat(LIMIT + 2_000_000)), 413)
+  })
+})
+
+test('a client that leaves in the middle leaves nothing', async () => {
+  await assertNothing(async () => {
+    const { body, type } = multipart(randomBytes(390_000), { name: 'a.zip' })
+    const socket = net.connect(api.port, '127.0.0.1')
+    socket.write(
+      `POST ${BASE}/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${editor.token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    socket.write(body.subarray(0, 380_000))
+    const under = async () => (await query('select 1 from blog_upload where job_id is null')).length > 0
+    await until('it is under way', under)
+    socket.destroy()
+    await until('it is gone', async () => !(await under()))
+  })
+})
+
+test('the same file under one Idempotency-Key is one job, another file is 422', async () => {
+  const headers = { 'idempotency-key': 'k1' }
+  const first = await send('a.md', 'one', { headers })
+  await assertNothing(async () => {
+    const again = await send('a.md', 'one', { headers })
+    assert.deepEqual([again.status, again.json], [202, first.json])
+    assertRefused(await send('a.md', 'two', { headers }), 422)
+    assertRefused(await send('b.md', 'one', { headers }), 422)
+  })
+})

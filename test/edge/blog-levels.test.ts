@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { BASE, callerOf, importFile } from './blog-help.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { assertRefused, type Person, peopleOf, signed } from './orgs-help.ts'
+
+/** Who may write, read as an editor, export and import, at each level of authentication. */
+
+const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac' } })
+const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic' } })
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const people = peopleOf(rbac, query)
+const [user] = (await people(1)) as [Person]
+const [moderator] = (await people(1, 'moderator')) as [Person]
+const [admin] = (await people(1, 'admin')) as [Person]
+
+let count = 0
+interface Attempt {
+  readonly method: string
+  readonly path: string
+  readonly json?: () => object
+  readonly status: number
+}
+
+/** Everything that is for editors, each against rows that there are. */
+const protectedRoutes: readonly Attempt[] = [
+  { method: 'GET', path: '/admin/posts', status: 200 },
+  { method: 'GET', path: '/export', status: 200 },
+  { method: 'GET', path: '/export?format=json', status: 200 },
+  { method: 'POST', path: '/posts', json: () => ({ title: `Post ${++count}` }), status: 201 },
+  { method: 'PUT', path: '/posts/POST', json: () => ({ excerpt: 'e' }), status: 200 },
+  { method: 'POST', path: '/posts/POST/publish', status: 200 },
+  { method: 'POST', path: '/posts/POST/archive', status: 200 },
+  { method: 'DELETE', path: '/posts/POST', status: 204 },
+  { method: 'POST', path: '/tags', json: () => ({ name: `Tag ${++count}` }), status: 201 },
+  { method: 'PUT', path: '/tags/TAG', json: () => ({ name: `Tag ${++count}` }), status: 200 },
+  { method: 'DELETE', path: '/tags/TAG', status: 204 },
+]
+
+async function attempt(api: typeof rbac, who: { token: string } | null, { method, path, json }: Attempt) {
+  const [row] = await query(
+    `with p as (insert into blog_post (title, slug) values ('t', 'row-' || $1) returning id),
+      t as (insert into blog_tag (name, slug) values ('row ' || $1, 'row-' || $1) returning id)
+     select p.id as post, t.id as tag from p, t`,
+    [++count],
+  )
+  const at = path.replace('POST', String(row!.post)).replace('TAG', String(row!.tag))
+  return callerOf(api)(who, method, at, json === undefined ? {} : { json: json() })
+}
+
+const refused = (answer: Awaited<ReturnType<typeof attempt>>, status: number): void => {
+  assertRefused(
+    answer,
+    status,
+    status === 401 ? 'Not authenticated' : 'This needs the role moderator or admin',
+  )
+  assert.equal(answer.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined)
+}
+
+for (const [name, api, allowed, forbidden] of [
+  ['rbac', rbac, [moderator, admin], [user]],
+  ['basic', basic, [user, moderator, admin], []],
+  ['none', none, [null, user], []],
+] as const) {
+  describe(name, () => {
+    for (const one of protectedRoutes) {
+      test(`${one.method} ${one.path}`, async () => {
+        for (const who of allowed) assert.equal((await attempt(api, who, one)).status, one.status)
+        for (const who of forbidden) refused(await attempt(api, who, one), 403)
+        if (name === 'none') return
+        refused(await attempt(api, null, one), 401)
+        refused(await attempt(api, { token: 'nonsense' }, one), 401)
+      })
+    }
+
+    test('the import', async () => {
+      const send = (who: { token: string } | null) =>
+        importFile(api, who, 'p.md', `---\ntitle: I${++count}\n---\n`, { query: '?background=true' })
+      for (const who of allowed) assert.equal((await send(who)).status, 202)
+      const before = await query('select count(*) from blog_upload')
+      for (const who of forbidden) refused(await send(who), 403)
+      if (name !== 'none') refused(await send(null), 401)
+      assert.deepEqual(await query('select count(*) from blog_upload'), before)
+    })
+
+    test('what is published is read by everybody', async () => {
+      await query(
+        `insert into blog_post (title, slug, status, published_at) values ('t', 'public-' || $1, 'published', now())`,
+        [name],
+      )
+      for (const who of [null, user, { token: 'nonsense' }]) {
+        const call = callerOf(api)
+        for (const path of ['/posts', `/posts/public-${name}`, '/tags'])
+          assert.equal((await call(who, 'GET', path)).status, 200)
+      }
+    })
+  })
+}
+
+test('an account that is deactivated, or loses its role, is out at once', async () => {
+  for (const [api, change, status] of [
+    [rbac, `update account set role = 'user' where id = $1`, 403],
+    [basic, `update account set is_active = false where id = $1`, 401],
+  ] as const) {
+    const [row] = await query(
+      `insert into account (email, password_hash, role) values ('out' || $1 || '@example.com', 'x', 'moderator') returning id, email`,
+      [++count],
+    )
+    const who = await signed(api, row!.id as number, row!.email as string, 'moderator')
+    assert.equal((await callerOf(api)(who, 'GET', '/admin/posts')).status, 200)
+    await query(change, [who.id])
+    await query(`select pg_notify('account_changed', $1)`, [String(who.id)])
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    refused(await callerOf(api)(who, 'GET', '/admin/posts'), status)
+  }
+})
+
+test('without authentication posts are nobody’s', async () => {
+  const { json } = await callerOf(none)(null, 'POST', '/posts', { json: { title: 'Nobody wrote this' } })
+  assert.deepEqual([json.author_id, json.author_name], [null, null])
+})
+
+test('the reference says who is refused', async () => {
+  const statuses = async (api: typeof rbac, path: string, method: string) =>
+    Object.keys((await api.get('/openapi.json')).json.paths[`${BASE}${path}`][method].responses)
+  assert.ok((await statuses(rbac, '/admin/posts', 'get')).includes('403'))
+  assert.ok(!(await statuses(basic, '/admin/posts', 'get')).includes('403'))
+  assert.ok((await statuses(basic, '/admin/posts', 'get')).includes('401'))
+  assert.ok(!(await statuses(rbac, '/posts', 'get')).includes('401'))
+})
+
+test('a page of another site may not write with the cookie of an editor', async () => {
+  const headers = { cookie: `millrace_session=${moderator.token}`, origin: 'https://evil.example' }
+  const json = { title: 'T' }
+  assertRefused(await callerOf(rbac)(null, 'POST', '/posts', { json, headers }), 403)
+  const own = { cookie: headers.cookie, origin: `http://127.0.0.1:${rbac.port}` }
+  assert.notEqual(
+    (
+      await callerOf(rbac)(null, 'POST', '/posts', {
+        json,
+        headers: { ...own, host: `127.0.0.1:${rbac.port}` },
+      })
+    ).status,
+    403,
+  )
+})

@@ -1,0 +1,324 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertCounted, blogWorld } from './blog-help.ts'
+import { assertRefused } from './orgs-help.ts'
+
+const { call, editor, write, publish, tag, query, people } = await blogWorld()
+const AT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** One field that is wrong, and nothing else. */
+function assertField(answer: Awaited<ReturnType<typeof call>>, ...loc: readonly unknown[]): void {
+  assertRefused(answer, 422)
+  const places = new Set(answer.json.errors.map((error: { loc: unknown }) => JSON.stringify(error.loc)))
+  assert.deepEqual([...places], [JSON.stringify(['body', ...loc])], answer.text)
+}
+
+test('a post is written as a draft with all its fields', async () => {
+  const answer = await call(editor, 'POST', '/posts', { json: { title: ' Hello, World! ' } })
+  assert.equal(answer.status, 201)
+  const { id, created_at, updated_at, ...rest } = answer.json
+  assert.deepEqual(rest, {
+    title: 'Hello, World!',
+    slug: 'hello-world',
+    excerpt: null,
+    content: '',
+    status: 'draft',
+    author_id: editor.id,
+    author_name: `N ${editor.email}`,
+    published_at: null,
+    seo_title: null,
+    seo_description: null,
+    hero_image_url: null,
+    tags: [],
+  })
+  assert.ok(id > 0)
+  for (const at of [created_at, updated_at]) assert.match(at, AT)
+})
+
+test('every field that is given is kept as it is, null counts as not given', async () => {
+  await tag('Given')
+  const fields = {
+    content: '# Title\r\n\r\n\ttext \u{1F600} "quoted" \\ \u2028',
+    excerpt: ' short ',
+    seo_title: 'SEO',
+    seo_description: '',
+    hero_image_url: 'https://example.com/a.png',
+  }
+  const post = await write({ ...fields, title: 'Given', slug: 'My  Slug!', tag_slugs: ['given'] })
+  for (const [name, value] of Object.entries(fields)) assert.equal(post[name], value, name)
+  assert.deepEqual([post.slug, post.tags.map(({ slug }: { slug: string }) => slug)], ['my-slug', ['given']])
+  const nulls = Object.fromEntries(
+    Object.keys({ ...fields, slug: 0, tag_slugs: 0 }).map((key) => [key, null]),
+  )
+  const empty = await write({ ...nulls, title: 'All null' })
+  assert.deepEqual([empty.content, empty.excerpt, empty.slug, empty.tags], ['', null, 'all-null', []])
+})
+
+test('the author of an account without a name is its address; it stays when the account goes', async () => {
+  const [author] = await people(1, 'moderator')
+  await query('update account set full_name = null where id = $1', [author!.id])
+  const fresh = await call(author!, 'PUT', `/posts/${(await write()).id}`, { json: {} })
+  assert.equal(fresh.status, 200)
+  const [nameless] = await people(1, 'moderator')
+  await query('update account set full_name = null where id = $1', [nameless!.id])
+  const { json } = await call(nameless!, 'POST', '/posts', { json: { title: 'Mine' } })
+  assert.deepEqual([json.author_id, json.author_name], [nameless!.id, nameless!.email])
+  await query('delete from account where id = $1', [nameless!.id])
+  const after = await call(editor, 'PUT', `/posts/${json.id}`, { json: {} })
+  assert.deepEqual([after.json.author_id, after.json.author_name], [null, nameless!.email])
+})
+
+const LONGEST = {
+  title: 200,
+  slug: 220,
+  content: 1_000_000,
+  excerpt: 500,
+  seo_title: 200,
+  seo_description: 320,
+  hero_image_url: 1024,
+}
+
+test('the longest of every field is taken, one character more is 422 at it', async () => {
+  const { id } = await write()
+  for (const [name, most] of Object.entries(LONGEST)) {
+    for (const character of name === 'slug'
+      ? ['x']
+      : name === 'content'
+        ? ['\u{1F600}']
+        : ['x', '題', '\u{1F600}']) {
+      const longest = character.repeat(most)
+      const path = `/posts/${id}`
+      const taken = await call(editor, 'PUT', path, { json: { [name]: longest } })
+      assert.equal(taken.status, 200, `${name}: ${taken.text.slice(0, 200)}`)
+      assert.equal(taken.json[name], longest)
+      assertField(await call(editor, 'PUT', path, { json: { [name]: `${longest}x` } }), name)
+      const json = { title: 'T', [name]: `${longest}x` }
+      assertField(await call(editor, 'POST', '/posts', { json }), name)
+      const made = await write({
+        title: `Longest ${name} ${character}`,
+        [name]: name === 'slug' ? 'y'.repeat(most) : longest,
+      })
+      assert.equal(made[name].length, longest.length)
+    }
+  }
+})
+
+test('what is no text, half a character, NUL or unknown is 422', async () => {
+  const { id } = await write()
+  for (const name of Object.keys(LONGEST)) {
+    for (const value of [1, true, [], {}, 'a\0b', 'a\ud800b']) {
+      assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { [name]: value } }), name)
+    }
+  }
+  assertRefused(await call(editor, 'PUT', `/posts/${id}`, { json: { colour: 'red' } }), 422)
+  for (const json of [undefined, [], 'text', null, { title: null }, {}, { title: '' }, { title: '   ' }])
+    assertRefused(await call(editor, 'POST', '/posts', { json }), 422)
+  for (const title of ['', ' '])
+    assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { title } }), 'title')
+})
+
+test('titles in any script give readable slugs, and equal ones are told apart by numbers', async () => {
+  const slugs: Readonly<Record<string, string>> = {
+    'Ünïcödé Straße': 'unicode-strasse',
+    'Привет, мир': 'privet-mir',
+    北京的春天: 'bei-jing-de-chun-tian',
+    'Tiếng Việt': 'tieng-viet',
+    "It's C++ & C#": 'its-c-plus-plus-and-c-sharp',
+  }
+  for (const [title, slug] of Object.entries(slugs)) assert.equal((await write({ title })).slug, slug, title)
+  for (const title of ['🎉', '🎈', '...']) assert.match((await write({ title })).slug, /^post(-\d+)?$/)
+  const same = []
+  for (let i = 0; i < 4; i++) same.push((await write({ title: 'Same' })).slug)
+  assert.deepEqual(same, ['same', 'same-2', 'same-3', 'same-4'])
+  await call(
+    editor,
+    'DELETE',
+    `/posts/${(await query(`select id from blog_post where slug = 'same-3'`))[0]!.id}`,
+  )
+  assert.equal((await write({ title: 'Same' })).slug, 'same-3')
+  const long = 'word '.repeat(40)
+  const [one, two] = [await write({ title: long }), await write({ title: long })]
+  assert.ok(one.slug.length <= 220 && two.slug === `${one.slug}-2`, two.slug)
+})
+
+test('the same title twenty times at once gives twenty slugs', async () => {
+  const posts = await Promise.all(Array.from({ length: 20 }, () => write({ title: 'At once' })))
+  const slugs = new Set(posts.map(({ slug }) => slug))
+  assert.deepEqual(
+    [...slugs].sort(),
+    ['at-once', ...Array.from({ length: 19 }, (_, i) => `at-once-${i + 2}`)].sort(),
+  )
+})
+
+test('a slug that is asked for and taken is 409, of many at once one gets it', async () => {
+  const first = await write({ slug: 'taken' })
+  const second = await write()
+  assertRefused(
+    await call(editor, 'POST', '/posts', { json: { title: 'T', slug: 'TAKEN' } }),
+    409,
+    'A post with this slug already exists',
+  )
+  assertRefused(await call(editor, 'PUT', `/posts/${second.id}`, { json: { slug: 'taken' } }), 409)
+  assert.equal((await call(editor, 'PUT', `/posts/${first.id}`, { json: { slug: 'taken' } })).status, 200)
+  const json = { title: 'T', slug: 'wanted' }
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => call(editor, 'POST', '/posts', { json })),
+  )
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)])
+})
+
+test('a slug of which nothing is left is 422', async () => {
+  const { id } = await write()
+  for (const slug of ['', '!!!', '🎉', '題'.repeat(220)]) {
+    assertField(await call(editor, 'POST', '/posts', { json: { title: 'T', slug } }), 'slug')
+    assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { slug } }), 'slug')
+  }
+})
+
+test('tags that do not exist are 422, and nothing is written', async () => {
+  await tag('Known')
+  const { id } = await write()
+  const before = await query('select count(*) from blog_post')
+  for (const tag_slugs of [['known', 'nowhere'], [''], ['Known']]) {
+    assertField(await call(editor, 'POST', '/posts', { json: { title: 'T', tag_slugs } }), 'tag_slugs')
+    assertField(
+      await call(editor, 'PUT', `/posts/${id}`, { json: { tag_slugs, title: 'Changed' } }),
+      'tag_slugs',
+    )
+  }
+  for (const tag_slugs of ['known', [1], {}])
+    assertRefused(await call(editor, 'PUT', `/posts/${id}`, { json: { tag_slugs } }), 422)
+  assertRefused(
+    await call(editor, 'PUT', `/posts/${id}`, { json: { tag_slugs: Array(101).fill('known') } }),
+    422,
+  )
+  assert.deepEqual(await query('select count(*) from blog_post'), before)
+  assert.deepEqual(await query(`select 1 from blog_post where title = 'Changed'`), [])
+})
+
+test('only what is given changes; tags are replaced as a whole', async () => {
+  for (const name of ['One', 'Two', 'Three']) await tag(name)
+  const fields = { excerpt: 'e', seo_title: 's', seo_description: 'd', hero_image_url: 'h', content: 'c' }
+  const post = await write({ ...fields, title: 'Change me', tag_slugs: ['one', 'two'] })
+  const put = async (json: object) => (await call(editor, 'PUT', `/posts/${post.id}`, { json })).json
+  const nothing = await put({})
+  assert.deepEqual(nothing, post)
+  const retitled = await put({ title: 'Changed' })
+  assert.deepEqual(retitled, { ...post, title: 'Changed', updated_at: retitled.updated_at })
+  assert.ok(retitled.updated_at > post.updated_at)
+  const nulls = await put({
+    title: null,
+    slug: null,
+    content: null,
+    tag_slugs: null,
+    ...Object.fromEntries(Object.keys(fields).map((key) => [key, null])),
+  })
+  assert.deepEqual(
+    [nulls.title, nulls.slug, nulls.content, nulls.tags.length],
+    ['Changed', post.slug, 'c', 2],
+    'null leaves these',
+  )
+  for (const key of ['excerpt', 'seo_title', 'seo_description', 'hero_image_url'])
+    assert.equal(nulls[key], null, key)
+  const slugsOf = ({ tags }: { tags: { slug: string }[] }) => tags.map(({ slug }) => slug)
+  assert.deepEqual(slugsOf(await put({ tag_slugs: ['three', 'two', 'three'] })), ['three', 'two'])
+  assert.deepEqual(slugsOf(await put({ tag_slugs: [] })), [])
+})
+
+test('the tags of a post changed by many at once end as one of them said, and its JSON says the same', async () => {
+  const names = ['a1', 'a2', 'a3', 'a4', 'a5']
+  for (const name of names) await tag(name)
+  const { id } = await write()
+  await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      call(editor, 'PUT', `/posts/${id}`, { json: { tag_slugs: [names[i % 5]] } }),
+    ),
+  )
+  const [row] = await query(
+    `select p.tags::json as shown, (select json_agg(t.slug) from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where post_id = p.id) as tags
+     from blog_post p where id = $1`,
+    [id],
+  )
+  assert.deepEqual(
+    (row!.shown as { slug: string }[]).map(({ slug }) => slug),
+    row!.tags,
+  )
+  assert.equal((row!.tags as string[]).length, 1)
+})
+
+test('draft, published and archived: every transition, and when it was published first', async () => {
+  const { id, slug } = await write()
+  const go = async (to: string) => (await call(editor, 'POST', `/posts/${id}/${to}`)).json
+  const seen = async () => (await call(null, 'GET', `/posts/${slug}`)).status
+  assert.equal(await seen(), 404)
+  const published = await go('publish')
+  assert.deepEqual([published.status, await seen()], ['published', 200])
+  assert.match(published.published_at, AT)
+  assert.deepEqual(await go('publish'), published, 'a repeat changes nothing')
+  const archived = await go('archive')
+  assert.deepEqual(
+    [archived.status, archived.published_at, await seen()],
+    ['archived', published.published_at, 404],
+  )
+  assert.deepEqual(await go('archive'), archived)
+  const again = await go('publish')
+  assert.deepEqual(
+    [again.status, again.published_at, await seen()],
+    ['published', published.published_at, 200],
+  )
+  const draft = await write()
+  const shelved = (await call(editor, 'POST', `/posts/${draft.id}/archive`)).json
+  assert.deepEqual([shelved.status, shelved.published_at], ['archived', null])
+  const late = (await call(editor, 'POST', `/posts/${draft.id}/publish`)).json
+  assert.deepEqual([late.status, typeof late.published_at], ['published', 'string'])
+  await assertCounted(query)
+})
+
+test('a published post is read by its slug, which changes with it', async () => {
+  const post = await publish({ title: 'Read me', content: 'x'.repeat(3000) })
+  const answer = await call(null, 'GET', '/posts/read-me')
+  assert.deepEqual([answer.status, answer.json], [200, post])
+  await call(editor, 'PUT', `/posts/${post.id}`, { json: { slug: 'read-me-now' } })
+  assertRefused(await call(null, 'GET', '/posts/read-me'), 404, 'Post not found')
+  assert.equal((await call(null, 'GET', '/posts/read-me-now')).status, 200)
+})
+
+test('a post is deleted from every state, and with it what it has of tags', async () => {
+  await tag('Gone')
+  for (const to of [null, 'publish', 'archive']) {
+    const { id } = await write({ tag_slugs: ['gone'] })
+    if (to !== null) await call(editor, 'POST', `/posts/${id}/${to}`)
+    const answer = await call(editor, 'DELETE', `/posts/${id}`)
+    assert.deepEqual([answer.status, answer.text], [204, ''])
+    assert.deepEqual(await query('select 1 from blog_post_tag where post_id = $1', [id]), [])
+    assertRefused(await call(editor, 'DELETE', `/posts/${id}`), 404)
+  }
+  await assertCounted(query)
+})
+
+test('what is not there is 404, what is no id is 422', async () => {
+  for (const [method, path, json] of [
+    ['PUT', '/posts/999999', { title: 'T' }],
+    ['PUT', '/posts/999999', {}],
+    ['POST', '/posts/999999/publish', undefined],
+    ['POST', '/posts/999999/archive', undefined],
+    ['DELETE', '/posts/999999', undefined],
+  ] as const) {
+    assertRefused(await call(editor, method, path, { json }), 404, 'Post not found')
+    for (const id of ['0', 'x', '2147483648', '-1'])
+      assertRefused(await call(editor, method, path.replace('999999', id), { json }), 422)
+  }
+  assertRefused(await call(null, 'GET', '/posts/nowhere'), 404)
+  assertRefused(await call(null, 'GET', `/posts/${'x'.repeat(221)}`), 422)
+})
+
+test('a post is written once under one Idempotency-Key', async () => {
+  const options = { json: { title: 'Only once' }, headers: { 'idempotency-key': 'k1' } }
+  const [one, two] = [
+    await call(editor, 'POST', '/posts', options),
+    await call(editor, 'POST', '/posts', options),
+  ]
+  assert.deepEqual([one.status, two.status, two.json], [201, 201, one.json])
+  const other = { ...options, json: { title: 'Another' } }
+  assert.equal((await call(editor, 'POST', '/posts', other)).status, 422)
+})

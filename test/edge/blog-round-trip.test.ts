@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { imports } from '../tasks/import-help.ts'
+import { callerOf } from './blog-help.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+/** What is exported and imported into an empty blog is exported the same, byte for byte. */
+
+const { api, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'none' } })
+const { send, clear } = imports(database)
+const call = callerOf(api)
+const { query } = database
+const POSTS = 1000
+const SEED = Number(process.env.FC_SEED ?? Date.now() % 2 ** 31)
+
+// What front matter, Markdown, YAML, JSON and zip could trip over.
+const NASTY = [
+  '',
+  ' ',
+  '---',
+  '\n---\n',
+  '---\ntitle: x\n---\n',
+  '+++',
+  '...',
+  '\n...\n',
+  '{',
+  '{"a":1}',
+  '# x',
+  ': ',
+  'a: b',
+  '- x',
+  '&a',
+  '*a',
+  '!x',
+  '!!str x',
+  '%TAG',
+  '@x',
+  '`x`',
+  '"',
+  "'",
+  '\\',
+  '\\n',
+  '|',
+  '>',
+  '|-\n  x',
+  '? x',
+  '[',
+  ']',
+  '{{ x }}',
+  '{% x %}',
+  'null',
+  '~',
+  'true',
+  'no',
+  '1.10',
+  '0x1F',
+  '1e3',
+  '2020-01-02',
+  '.inf',
+  '\t',
+  '\r',
+  '\r\n',
+  '\n\n',
+  '\uFEFF',
+  '\u2028',
+  '\u0085',
+  '\u00a0',
+  '\u200b',
+  '\u202e',
+  '\x01',
+  '\x7f',
+  '\u{1F600}',
+  '\u{10FFFF}',
+  '題',
+  '__proto__',
+  '<x>',
+  '#',
+  ' #',
+  '\u0301',
+]
+const piece = fc.oneof(
+  fc.constantFrom(...NASTY),
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.string({ maxLength: 20 }),
+)
+const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '')
+const cut = (text: string, most: number): string => Array.from(text).slice(0, most).join('')
+const text = (most: number, pieces = 4) =>
+  fc.array(piece, { maxLength: pieces }).map((all) => cut(storable(all.join('')), most))
+const maybe = (most: number) => fc.option(text(most), { nil: null })
+const instant = fc
+  .date({
+    min: new Date('0001-01-01T00:00:00Z'),
+    max: new Date('9999-12-31T23:59:59.999Z'),
+    noInvalidDate: true,
+  })
+  .map((date) => date.toISOString())
+const slug = (most: number) =>
+  fc
+    .oneof(
+      fc.constantFrom(
+        'true',
+        'null',
+        'date',
+        'none',
+        'index',
+        'pretty',
+        '2020',
+        '1-2',
+        '0x1f',
+        '1e3',
+        'post',
+        'md',
+        'html',
+      ),
+      fc.string({
+        unit: fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789'),
+        minLength: 1,
+        maxLength: 12,
+      }),
+      fc.constant('x'.repeat(most)),
+    )
+    .map((all) => all.slice(0, most))
+
+const post = fc
+  .record({
+    title: text(200).map((title) => cut(title.trim(), 200).trim() || 'T'),
+    slug: slug(210),
+    content: fc.oneof(
+      { weight: 20, arbitrary: text(100_000, 12) },
+      { weight: 1, arbitrary: fc.constant('long '.repeat(50_000)) },
+    ),
+    status: fc.constantFrom('draft', 'published', 'archived'),
+    excerpt: maybe(500),
+    author_name: maybe(320),
+    seo_title: maybe(200),
+    seo_description: maybe(320),
+    hero_image_url: maybe(1024),
+    created_at: instant,
+    updated_at: instant,
+    published_at: fc.option(instant, { nil: null }),
+    tags: fc.uniqueArray(fc.nat(29), { maxLength: 5 }),
+  })
+  .map((made) => ({
+    ...made,
+    published_at: made.status === 'published' ? (made.published_at ?? made.created_at) : made.published_at,
+  }))
+
+/** Writes posts straight into the tables, as they would be after years of use. */
+async function write(): Promise<void> {
+  const posts = fc.sample(post, { numRuns: POSTS, seed: SEED })
+  const tags = fc.sample(fc.record({ name: text(70), slug: slug(90) }), { numRuns: 30, seed: SEED })
+  const rows = posts.map((one, i) => ({ ...one, slug: `${one.slug}-${i}` }))
+  // Some keep the slugs that look like something else.
+  for (const [i, odd] of ['true', 'null', 'date', 'none', 'index', '2020', 'md'].entries())
+    rows[i]!.slug = odd
+  await query(
+    `insert into blog_tag (name, slug) select g ->> 'name' || ' ' || n, left(g ->> 'slug', 90) || '-' || n from jsonb_array_elements($1::jsonb) with ordinality list(g, n)`,
+    [JSON.stringify(tags)],
+  )
+  await query(
+    `with given as (select * from jsonb_to_recordset($1::jsonb) as g(title text, slug text, content text, status text, excerpt text, author_name text,
+        seo_title text, seo_description text, hero_image_url text, created_at timestamptz, updated_at timestamptz, published_at timestamptz, tags int[])),
+      made as (insert into blog_post (title, slug, content, status, excerpt, author_name, seo_title, seo_description, hero_image_url, created_at, updated_at, published_at)
+        select title, slug, content, status, excerpt, author_name, seo_title, seo_description, hero_image_url, created_at, updated_at, published_at from given returning id, slug)
+    insert into blog_post_tag (post_id, tag_id)
+    select made.id, t.id from made join given using (slug), unnest(given.tags) n, lateral (select id from blog_tag order by id offset n limit 1) t`,
+    [JSON.stringify(rows)],
+  )
+}
+
+async function exported(format: string): Promise<Buffer> {
+  const answer = await call(null, 'GET', '/export', { query: { format } })
+  assert.equal(answer.status, 200)
+  return answer.bytes
+}
+
+test(`1,000 posts of seed ${SEED}, as a zip archive and as JSON`, { timeout: 110_000 }, async () => {
+  await write()
+  const [zip, json] = [await exported('markdown'), await exported('json')]
+  const posts = JSON.parse(json.toString()) as Record<string, unknown>[]
+  assert.equal(posts.length, POSTS)
+  for (const [name, bytes] of [
+    ['blog.zip', zip],
+    ['blog.json', json],
+  ] as const) {
+    await clear()
+    const { result, error } = await send(name, bytes)
+    assert.equal(error, null, String(error?.detail ?? error?.stack))
+    assert.deepEqual(result, { created: POSTS, updated: 0, skipped: 0, failed: 0, errors: [] })
+    // Said of the first post that differs, before it is said of all bytes.
+    for (const [i, again] of (JSON.parse((await exported('json')).toString()) as object[]).entries())
+      assert.deepEqual(again, posts[i])
+    assert.ok((await exported('json')).equals(json), `${name}: the same JSON`)
+    assert.ok((await exported('markdown')).equals(zip), `${name}: the same archive`)
+  }
+  const again = await send('blog.zip', zip, { onConflict: 'overwrite' })
+  assert.deepEqual(again.result, { created: 0, updated: POSTS, skipped: 0, failed: 0, errors: [] })
+  assert.ok((await exported('json')).equals(json), 'written over itself it is the same')
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertCounted, callerOf, importFile } from '../edge/blog-help.ts'
+import { type Account, type Answered, edgeAndDatabase, startEdge } from '../edge/harness.ts'
+import { assertRefused } from '../edge/orgs-help.ts'
+import { startProcess } from '../service.ts'
+import { zipOf } from '../tasks/import-help.ts'
+import { until } from '../until.ts'
+
+/** From the request to the posts, by a real worker; and what is left when that is killed. */
+
+const { api, url, query } = await edgeAndDatabase()
+const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
+const call = callerOf(api)
+const worker = (name: string) => startProcess('worker', url, { PROJECT_NAME: name, WORKER_QUEUES: 'blog' })
+let holder = await worker('first')
+const send = (name: string, bytes: string | Uint8Array, options = ''): Promise<Answered> =>
+  importFile(api, editor, name, bytes, { query: options })
+const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
+
+test('a file of Markdown is a post', async () => {
+  const answer = await send('2020-01-02-hello.md', '---\ntitle: Hello\ntags: [one]\n---\nText')
+  assert.deepEqual([answer.status, answer.json], [200, { ...NONE, created: 1 }])
+  const { json } = await call(null, 'GET', '/posts/hello')
+  assert.deepEqual(
+    [json.title, json.content, json.published_at, json.author_id, json.author_name, json.tags[0].slug],
+    ['Hello', 'Text', '2020-01-02T00:00:00.000Z', editor.id, 'Ed', 'one'],
+  )
+})
+
+test('what is wrong with single posts is told, and the answer is 200', async () => {
+  const answer = await send(
+    'x.zip',
+    await zipOf([
+      ['good.md', 'x'],
+      ['bad.md', '---\ntitle: [\n---\n'],
+      ['hello.md', 'x'],
+    ]),
+  )
+  assert.equal(answer.status, 200)
+  const { errors, ...counts } = answer.json
+  assert.deepEqual(counts, { created: 1, updated: 0, skipped: 1, failed: 1 })
+  assert.deepEqual([errors[0].slug, errors[0].file], ['bad', 'bad.md'])
+  assert.match(errors[0].message, /^The front matter is not valid YAML/)
+})
+
+test('an export is imported back', async () => {
+  const posts = (await call(editor, 'GET', '/export', { query: { format: 'json' } })).text
+  assert.deepEqual((await send('x.json', posts, '?on_conflict=overwrite')).json, { ...NONE, updated: 2 })
+  assert.equal((await call(editor, 'GET', '/export', { query: { format: 'json' } })).text, posts)
+})
+
+test('refusals of the job are those of the request', async () => {
+  assertRefused(await send('x.json', '{}'), 400, 'The file cannot be imported: it is not a JSON array')
+  assertRefused(
+    await send('x.zip', 'no archive'),
+    400,
+    'The file cannot be imported: it is not a zip archive',
+  )
+  assertRefused(
+    await send(
+      'x.zip',
+      await zipOf([
+        ['a.md', 'x'],
+        ['inner.zip', 'x'],
+      ]),
+    ),
+    400,
+  )
+  assertRefused(
+    await send('hello.md', 'x', '?on_conflict=fail'),
+    409,
+    'Nothing was imported: a post with the slug hello already exists',
+  )
+})
+
+test('in the background: 202, progress and the result on the job', async () => {
+  const posts = Array.from({ length: 200 }, (_, i) => ({ title: `Background ${i}` }))
+  const answer = await send('x.json', JSON.stringify(posts), '?background=true')
+  assert.equal(answer.status, 202)
+  const job = await until('it is done', async () => {
+    const { json } = await api.get(`/api/v1/jobs/${answer.json.job_id}`, { token: editor.token })
+    return json.status === 'done' && json
+  })
+  assert.deepEqual(
+    [job.result, job.label, job.progress],
+    [{ ...NONE, created: 200 }, 'Post 200 of 200', { current: 200, total: 200 }],
+  )
+})
+
+test('the answer of an import under a key is given again', async () => {
+  const options = { headers: { 'idempotency-key': 'k' } }
+  const one = await importFile(api, editor, 'once.md', 'x', options)
+  const two = await importFile(api, editor, 'once.md', 'x', options)
+  assert.deepEqual(
+    [one.status, one.json, two.status, two.json],
+    [200, { ...NONE, created: 1 }, 200, one.json],
+  )
+})
+
+test('without authentication posts are imported as nobody’s', async () => {
+  const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+  assert.deepEqual((await importFile(none, null, 'nobody.md', 'x')).json, { ...NONE, created: 1 })
+  const { json } = await call(null, 'GET', '/posts/nobody')
+  assert.deepEqual([json.author_id, json.author_name], [null, null])
+})
+
+const SLUGS = Array.from({ length: 1500 }, (_, i) => `killed-${i}`)
+const killed = async (): Promise<number> =>
+  Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
+
+/** Kills the worker half way through 1,500 posts; another one goes on. */
+async function killHalfWay(last: object, next: string): Promise<Record<string, unknown>> {
+  const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
+  const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')
+  const { job_id } = answer.json
+  const jobOf = async () =>
+    (
+      await query('select status, attempt, result, error_code, progress_current from job where id = $1', [
+        job_id,
+      ])
+    )[0]!
+  await until('it is half way', async () => Number((await jobOf()).progress_current) >= 700, 60_000)
+  await holder.kill()
+  assert.equal(await killed(), 0, 'nothing of it is committed')
+  holder = await worker(next)
+  return until(
+    'it has ended',
+    async () => {
+      const job = await jobOf()
+      assert.ok([0, SLUGS.length + 1].includes(await killed()), 'all or nothing, at every moment')
+      return ['done', 'failed'].includes(String(job.status)) && job
+    },
+    60_000,
+  )
+}
+
+test('a worker that is killed half way leaves nothing; the next one imports all, once', {
+  timeout: 110_000,
+}, async () => {
+  // Slow enough to be met half way.
+  await query(`create function slowly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.002); return null; end $$;
+    create trigger slowly after insert on blog_post for each row execute function slowly()`)
+  const job = await killHalfWay({ title: 'killed-last', slug: 'killed-last' }, 'second')
+  assert.deepEqual([job.status, job.attempt, job.result], ['done', 2, { ...NONE, created: SLUGS.length + 1 }])
+  assert.equal(await killed(), SLUGS.length + 1)
+  await assertCounted(query)
+})
+
+test('and when the last post collides, the next one imports nothing, either', {
+  timeout: 110_000,
+}, async () => {
+  await query(`delete from blog_post where slug like 'killed-%'; delete from blog_tag where slug = 'killed'`)
+  // The one before has ended with its test.
+  holder = await worker('third')
+  const job = await killHalfWay({ title: 'x', slug: 'hello' }, 'fourth')
+  assert.deepEqual([job.status, job.error_code], ['failed', 'import.conflict'])
+  assert.equal(await killed(), 0)
+  assert.deepEqual(await query(`select 1 from blog_tag where slug = 'killed'`), [])
+  await assertCounted(query)
+})

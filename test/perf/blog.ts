@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { zipOf } from '../tasks/import-help.ts'
+import { type Child, startChild } from './children.ts'
+import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import type { Finding, Measured } from './report.ts'
+import { ask, type Stack, signUp } from './stack.ts'
+import { rotated } from './stats.ts'
+import { untilQuiet } from './usage.ts'
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
+const IMPORTS = 5
+const POSTS = 1000
+const POOL_SIZES = [2, 4, 8, 16]
+const LIST = '/api/v1/blog/posts'
+
+interface Server {
+  readonly name: string
+  readonly child: Child
+}
+
+/** The public list of 20 out of 10,000 posts with tags, against Fastify; and 1,000 posts through the import. */
+export async function blog(stack: Stack): Promise<Measured> {
+  const lists = await listed(stack)
+  const imports = await imported(stack)
+  return {
+    rounds: ROUNDS,
+    findings: [...lists.findings, imports],
+    notes: [
+      ...lists.notes,
+      `Imports: ${POSTS} posts of 3 KB with 3 tags in a zip archive, from POST to answer.`,
+    ],
+    details: lists.details,
+  }
+}
+
+async function listed(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  await ask(url, STORE)
+  await ask(url, 'vacuum analyze')
+  const edge = await stack.edge(url)
+  const generator = await startGenerator()
+  const measure = ({ child }: Server): Promise<LoadResult> =>
+    generator.run({
+      ...ORDINARY,
+      port: child.ready.port!,
+      head: requestText('GET', LIST, null),
+      serverPids: [child.pid],
+      postmaster: stack.postmaster,
+    })
+  const [ordinary, same] = [await best(url, 'rows', measure), await best(url, 'ours', measure)]
+  const servers: Server[] = [{ name: 'edge', child: edge }, ordinary, same]
+  const bytes = await assertAlike(servers)
+  const results = new Map<string, LoadResult[]>(servers.map(({ name }) => [name, []]))
+  for (let round = 0; round < ROUNDS; round++)
+    for (const server of rotated(servers, round)) results.get(server.name)!.push(await measure(server))
+  await Promise.all([generator.stop(), ordinary.child.stop(), same.child.stop()])
+  return { rounds: ROUNDS, ...summary(results, ordinary, same, bytes) }
+}
+
+function summary(
+  results: ReadonlyMap<string, readonly LoadResult[]>,
+  ordinary: Server,
+  same: Server,
+  bytes: number,
+): Omit<Measured, 'rounds'> {
+  const rate = (name: string): number[] => results.get(name)!.map(({ perSecond }) => perSecond)
+  const cpu = (name: string, of: 'server' | 'postgres'): Finding => ({
+    name: `CPU of ${of === 'server' ? name : `PostgreSQL behind ${name}`}`,
+    unit: 'µs/request',
+    values: results.get(name)!.map(({ cpuMicroseconds }) => cpuMicroseconds[of]),
+  })
+  const against = (server: Server): Finding => ({
+    name: 'list of 20 of 10,000 posts',
+    unit: 'requests/s',
+    values: rate('edge'),
+    reference: { name: server.name, values: rate(server.name) },
+  })
+  return {
+    findings: [
+      { ...against(ordinary), target: { of: 'ratio', atLeast: 3 } },
+      against(same),
+      ...[...results.keys()].flatMap((name) => [cpu(name, 'server'), cpu(name, 'postgres')]),
+    ],
+    notes: [`Lists: the same ${bytes} bytes of posts from every server; 64 connections.`],
+    details: Object.fromEntries(results),
+  }
+}
+
+// Posts of about two kilobytes, with three of 200 tags each.
+const STORE = `
+  with tags as (insert into blog_tag (name, slug) select 'Tag ' || n, 'tag-' || n from generate_series(1, 200) n returning id),
+    posts as (insert into blog_post (title, slug, content, excerpt, status, author_name, created_at, published_at)
+      select 'Post number ' || n, 'post-' || n, (select string_agg('Line ' || l || ' of post ' || n || ', with "quotes" and *marks*.' || chr(10), '')
+        from generate_series(1, 40) l), 'About post ' || n, 'published', 'Ann', now() - n * interval '1 hour', now() - n * interval '1 hour'
+      from generate_series(1, 10000) n returning id)
+  insert into blog_post_tag (post_id, tag_id) select distinct p.id, t.id from posts p, generate_series(0, 2) k,
+    lateral (select id from tags offset (p.id * 7 + k * 61) % 200 limit 1) t`
+
+/** Every server answers the same posts, whatever its way to write them. */
+async function assertAlike(servers: readonly Server[]): Promise<number> {
+  const bodies = await Promise.all(
+    servers.map(async ({ child }) => (await fetch(`http://127.0.0.1:${child.ready.port}${LIST}`)).text()),
+  )
+  for (const body of bodies) assert.deepEqual(JSON.parse(body), JSON.parse(bodies[0]!))
+  const { posts, total } = JSON.parse(bodies[0]!) as { posts: { tags: unknown[] }[]; total: number }
+  assert.deepEqual([posts.length, total, posts.every(({ tags }) => tags.length === 3)], [20, 10_000, true])
+  return Buffer.byteLength(bodies[0]!)
+}
+
+/** The pool size that serves most; each is tried alone. */
+async function best(
+  url: string,
+  statement: string,
+  measure: (server: Server) => Promise<LoadResult>,
+): Promise<Server> {
+  const start = (size: number): Promise<Child> =>
+    startChild(new URL('./servers/fastify-blog.ts', import.meta.url), {
+      DATABASE_URL: url,
+      POOL_SIZE: String(size),
+      STATEMENT: statement,
+      NODE_ENV: 'production',
+    })
+  const rates: number[] = []
+  for (const size of POOL_SIZES) {
+    const child = await start(size)
+    rates.push((await measure({ name: '', child })).perSecond)
+    await child.stop()
+  }
+  const size = POOL_SIZES[rates.indexOf(Math.max(...rates))]!
+  const name =
+    statement === 'ours' ? `Fastify with our statement, pool of ${size}` : `Fastify + pg, pool of ${size}`
+  return { name, child: await start(size) }
+}
+
+async function imported(stack: Stack): Promise<Finding> {
+  const url = await stack.database()
+  const edge = await stack.edge(url)
+  const { token } = await signUp(edge.port)
+  await stack.worker(url, { WORKER_QUEUES: 'blog' })
+  const zip = await zipOf(Array.from({ length: POSTS }, (_, i) => [`posts/post-${i}.md`, postOf(i)] as const))
+  const values: number[] = []
+  for (let round = 0; round <= IMPORTS; round++) {
+    await ask(url, 'truncate blog_post, blog_tag, blog_post_count cascade')
+    await untilQuiet()
+    const startedAt = performance.now()
+    await send(edge.port, token, zip)
+    // The first one loads its modules.
+    if (round > 0) values.push((performance.now() - startedAt) / 1000)
+  }
+  return { name: `import of ${POSTS} posts`, unit: 's', values, target: { of: 'value', atMost: 5 } }
+}
+
+async function send(port: number, token: string, zip: Buffer): Promise<void> {
+  const form = new FormData()
+  form.set('file', new File([zip as Uint8Array<ArrayBuffer>], 'posts.zip'))
+  const response = await fetch(`http://127.0.0.1:${port}/api/v1/blog/import`, {
+    method: 'POST',
+    body: form,
+    headers: { authorization: `Bearer ${token}` },
+  })
+  const result = (await response.json()) as { created?: number }
+  if (response.status !== 200 || result.created !== POSTS)
+    throw new Error(`import: ${response.status} ${JSON.stringify(result)}`)
+}
+
+function postOf(i: number): string {
+  const lines = Array.from(
+    { length: 60 },
+    (_, l) => `Line ${l} of post ${i}: *some* text with [links](https://example.com/${l}).`,
+  )
+  const tags = [i % 50, (i * 7) % 50, (i * 13) % 50].map((n) => `  - Tag ${n}\n`).join('')
+  return `---\ntitle: "Post number ${i}"\ndate: 2020-01-02 03:04:05 +0100\ndescription: About it\ntags:\n${tags}---\n\n${lines.join('\n')}\n`
+}

@@ -1,0 +1,265 @@
+/**
+ * What a post's file says of it, read line by line without any parser of YAML or TOML, and without a look at the
+ * importer: from what CONTRACT says of the keys, and from how people write them.
+ */
+
+export interface Expected {
+  readonly title: string
+  /** '': in a script that is not spelled here; whatever it is, it is in ASCII. */
+  readonly slug: string
+  /** As it can be computed here; null: when it was imported. */
+  readonly date: string | null
+  readonly tags: readonly string[]
+  readonly status: 'draft' | 'published' | 'archived'
+  readonly body: string
+}
+
+export interface Found {
+  readonly title: string
+  readonly slug: string
+  readonly content: string
+  readonly status: string
+  readonly date: string
+  readonly is_new: boolean
+  readonly tags: readonly string[]
+}
+
+/** Key, in lower case and one word -> its value as written, lines that belong to it joined. */
+type Head = Map<string, string>
+
+interface Parts {
+  readonly head: Head
+  readonly body: string
+}
+
+export function expectedOf(path: string, raw: string): Expected {
+  const { head, body } = partsOf(raw.replace(/^\uFEFF/, ''))
+  const { stem, day } = nameOf(path)
+  const slug = slugIn(head) || ascii(stem)
+  return {
+    title: titleIn(head, body, slug).trim(),
+    slug,
+    date: dateIn(head, day),
+    tags: tagsIn(head),
+    status: statusIn(head, path),
+    body,
+  }
+}
+
+/** What is not as expected; '' when all is. */
+export function mistakes(expected: Expected, found: Found | undefined): string {
+  if (found === undefined) return `no post with the slug ${expected.slug}`
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(found.slug)) return `a slug that is none: ${found.slug}`
+  const wrong: string[] = []
+  const compare = (what: string, is: string, ought: string): void => {
+    if (is !== ought) wrong.push(`${what} is ${JSON.stringify(is)}, not ${JSON.stringify(ought)}`)
+  }
+  compare('title', found.title, expected.title)
+  compare('status', found.status, expected.status)
+  compare('tags', found.tags.join(), [...expected.tags].sort().join())
+  if (expected.date === null) compare('date', found.is_new ? 'now' : found.date, 'now')
+  else compare('date', found.date, expected.date)
+  if (found.content !== expected.body) wrong.push('the text is another')
+  return wrong.join('; ')
+}
+
+function partsOf(text: string): Parts {
+  const lines = text.split('\n')
+  const first = lines[0]!.trimEnd()
+  const end = (mark: string, from: number): number =>
+    lines.findIndex((line, i) => i >= from && line.trimEnd() === mark)
+  const upTo = (from: number, close: number): Parts => ({
+    head: headOf(lines.slice(from, close)),
+    body: lines.slice(close + 1).join('\n'),
+  })
+  if (first === '---' || first === '+++') {
+    const close = end(first, 1)
+    return close === -1 ? { head: new Map(), body: text } : upTo(1, close)
+  }
+  // Keys from the first line on: up to `---` when no empty line comes before, else up to that.
+  if (/^(title|date|slug|layout|tags): ?/i.test(first)) {
+    const close = end('---', 0)
+    const empty = lines.findIndex((line) => line.trim() === '')
+    if (close !== -1 && (empty === -1 || close < empty)) return upTo(0, close)
+    return upTo(0, empty === -1 ? lines.length : empty)
+  }
+  return { head: new Map(), body: text }
+}
+
+function headOf(lines: readonly string[]): Head {
+  const head: Head = new Map()
+  let key = ''
+  let table = ''
+  for (const line of lines) {
+    const section = /^\[([\w.]+)\]\s*$/.exec(line)
+    const found = /^([A-Za-z][\w-]*) ?(:|=)(?: +|$|\t)(.*)$/.exec(line.trimEnd())
+    if (section !== null) table = section[1]!
+    else if (found !== null) {
+      key = table + found[1]!.toLowerCase().replace(/[-_]/g, '')
+      // Three quotes are TOML's; in YAML they are a quote and a doubled one.
+      head.set(
+        key,
+        found[2] === '=' ? found[3]!.replace(/^'''(.*)'''$/, (_, raw) => JSON.stringify(raw)) : found[3]!,
+      )
+    } else if (key !== '' && !line.startsWith('#')) head.set(key, `${head.get(key)}\n${line.trimEnd()}`)
+  }
+  return head
+}
+
+/** A scalar without its quotes and what they escape, or the comment behind it. */
+function plain(written = ''): string {
+  // A lone `!` before a text says that it is one.
+  const text = written.trim().replace(/^! +/, '')
+  const double = /^"((?:[^"\\]|\\[\s\S])*)"/.exec(text)
+  if (double !== null) return unescaped(double[1]!).replace(/\s*\n\s*/g, ' ')
+  const single = /^'((?:[^']|'')*)'/.exec(text)
+  if (single !== null) return single[1]!.replaceAll("''", "'").replace(/\s*\n\s*/g, ' ')
+  const block = /^[>|][+-]?\n([\s\S]*)$/.exec(text)
+  if (block !== null)
+    return block[1]!
+      .split('\n')
+      .map((line) => line.trim())
+      .join(text.startsWith('>') ? ' ' : '\n')
+      .trim()
+  return text
+    .replace(/\s+#.*$/gm, '')
+    .replace(/\s*\n\s*/g, ' ')
+    .trim()
+}
+
+const unescaped = (text: string): string =>
+  text.replace(
+    /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\s\S]))/g,
+    (_, four?: string, two?: string, one = '') => {
+      if (four ?? two) return String.fromCharCode(Number.parseInt((four ?? two)!, 16))
+      return ({ n: '\n', t: '\t' } as Record<string, string>)[one] ?? one
+    },
+  )
+
+function nameOf(path: string): { stem: string; day: string | null } {
+  const parts = path.split('/')
+  let stem = parts.pop()!.replace(/\.(md|markdown)$/i, '')
+  if ((stem === 'index' || stem === '_index') && parts.length > 0) stem = parts.pop()!
+  const dated = /^(\d{4}-\d\d?-\d\d?)(?:[-_]+|$)(.*)$/.exec(stem)
+  return dated === null ? { stem, day: null } : { stem: dated[2]!, day: dated[1]! }
+}
+
+/** Letters of Latin scripts lose their marks; other scripts can't be spelled here. */
+const ascii = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(/['’`]/g, '')
+    .replace(/(?<=[a-z0-9+])\+/g, ' plus ')
+    .replace(/(?<=[a-z0-9])#/g, ' sharp ')
+    .replace(/&/g, ' and ')
+    .replace(/ß/g, 'ss')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+
+const segment = (address: string): string => {
+  const parts = address
+    .replace(/\.html?$/, '')
+    .split('/')
+    .filter((part) => part !== '')
+  return parts.at(-1) === 'index' ? (parts.at(-2) ?? '') : (parts.at(-1) ?? '')
+}
+
+function slugIn(head: Head): string {
+  const slug = plain(head.get('slug'))
+  if (slug !== '' && slug !== 'null') return ascii(segment(slug))
+  for (const key of ['permalink', 'path', 'url']) {
+    const address = plain(head.get(key))
+    if (address === '' || /[{}:]/.test(address) || address === 'false') continue
+    return ascii(segment(address.replace(/\.md$/, '')))
+  }
+  return ''
+}
+
+function titleIn(head: Head, body: string, slug: string): string {
+  const given = plain(head.get('title'))
+  if (given !== '') return given
+  const heading = body
+    .slice(0, 10_000)
+    .split('\n')
+    .find((line) => /^#[ \t]+\S/.test(line))
+  if (heading !== undefined)
+    return heading
+      .replace(/^#[ \t]+/, '')
+      .trim()
+      .replace(/\s*#+$/, '')
+  const words = slug.replaceAll('-', ' ')
+  return words.slice(0, 1).toUpperCase() + words.slice(1)
+}
+
+function dateIn(head: Head, day: string | null): string | null {
+  const named = ['publishedat', 'date', 'publishdate', 'pubdate']
+    .map((key) => plain(head.get(key)))
+    .find((text) => text !== '' && !/modified|created/i.test(text))
+  const inPath = /(?:^|\/)(\d{4})\/(\d\d?)\/(\d\d?)\//.exec(
+    plain(head.get('permalink') ?? head.get('path') ?? head.get('url')),
+  )
+  const text = named ?? day ?? (inPath === null ? undefined : inPath.slice(1).join('-'))
+  if (text === undefined) return null
+  const iso =
+    /^(\d{4})-(\d\d?)-(\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?\s*(Z|UTC|[+-]\d\d:?\d\d)?)?$/.exec(
+      text,
+    )
+  if (iso === null) return instant(text)
+  const [, year, month, date, hour = '00', minute = '00', second = '00', zone = 'Z'] = iso
+  const two = (part: string): string => part.padStart(2, '0')
+  const at = zone === 'UTC' ? 'Z' : zone.replace(/^(.\d\d)(\d\d)$/, '$1:$2')
+  return instant(
+    `${year}-${two(month!)}-${two(date!)}T${two(hour)}:${minute}:${second.includes('.') ? second : two(second)}${at}`,
+  )
+}
+
+const instant = (text: string): string => {
+  // The zones that are known to nobody but Europe.
+  const at = new Date(text.replace(/ CEST /, ' GMT+0200 ').replace(/ CET /, ' GMT+0100 '))
+  return Number.isNaN(at.getTime()) ? `unreadable: ${text}` : at.toISOString()
+}
+
+function tagsIn(head: Head): string[] {
+  const found = new Set<string>()
+  for (const key of ['tags', 'tag', 'categories', 'category', 'taxonomiestags', 'taxonomiescategories'])
+    for (const tag of itemsIn(head.get(key) ?? '')) found.add(ascii(tag))
+  return [...found].filter(Boolean)
+}
+
+function itemsIn(written: string): string[] {
+  const text = written.replace(/\s+#.*$/gm, '').trim()
+  if (text === '' || text === 'null' || text === '~') return []
+  const flow = /^\[([\s\S]*)\]$/.exec(text)
+  if (flow !== null)
+    return [...flow[1]!.matchAll(/"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|([^,\n"']+)/g)]
+      .map(([, a, b, c]) => (a ?? b ?? c)!.trim())
+      .filter(Boolean)
+  if (text.startsWith('- '))
+    return text
+      .split('\n')
+      .flatMap((line) =>
+        itemsIn(
+          line.replace(/^\s*-\s+/, '').includes('[')
+            ? line.replace(/^\s*-\s+/, '')
+            : JSON.stringify(plain(line.replace(/^\s*-\s+/, ''))),
+        ).map((item) => item),
+      )
+  if (/^"[^"]*"$/.test(text) && text.includes(' ') && !text.includes(',')) return quotedItem(text)
+  const bare = plain(text)
+  return bare
+    .split(bare.includes(',') ? ',' : /\s+/)
+    .map((item) => item.trim())
+    .filter(Boolean)
+}
+
+/** One item of a list that itsself has spaces. */
+const quotedItem = (text: string): string[] => [JSON.parse(text) as string]
+
+function statusIn(head: Head, path: string): Expected['status'] {
+  if (plain(head.get('draft')) === 'true' || plain(head.get('published')) === 'false') return 'draft'
+  const status = plain(head.get('status')).toLowerCase()
+  if (status === 'draft' || status === 'published' || status === 'archived') return status
+  return /(^|\/)_drafts\//.test(path) ? 'draft' : 'published'
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts.ts'
+import {
+  deleteAbandonedImports,
+  exportedAfter,
+  type ImportedPost,
+  insertPosts,
+  neededTags,
+  overwritePosts,
+  setAllTags,
+  takenSlugs,
+} from '../../sql/blog/transfer.ts'
+import {
+  archivePost,
+  deletePost,
+  deleteTag,
+  freeSlug,
+  insertPost,
+  insertTag,
+  lockPost,
+  post,
+  publishPost,
+  readPosts,
+  readPostsOf,
+  readPostsTagged,
+  readPublished,
+  readPublishedPost,
+  readPublishedTagged,
+  readTags,
+  setTags,
+  tagsOf,
+  updatePost,
+  updateTag,
+} from '../../sql/blog.ts'
+import type { Query } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+
+/** Whatever is asked of the blog is found by an index, among 10,000 posts and 2,000 tags. */
+
+const { url, query } = await testDatabase()
+await query(
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
+)
+await query(
+  `insert into blog_tag (name, slug) select 'Tag ' || n, 'tag-' || n from generate_series(1, 2000) n`,
+)
+await query(
+  `insert into blog_post (title, slug, content, status, author_id, created_at, published_at)
+   select 'Post ' || n, 'post-' || n, repeat('text ', 300), case n % 10 when 0 then 'draft' when 1 then 'archived' else 'published' end,
+     1 + n % 5000, now() - n * interval '1 hour', now() - n * interval '1 hour' from generate_series(1, 10000) n`,
+)
+await query(
+  `insert into blog_post_tag (post_id, tag_id) select p, 1 + (p * 7 + t * 13) % 2000 from generate_series(1, 10000) p, generate_series(1, 3) t`,
+)
+await query(
+  `insert into blog_upload (file_name, format, created_at) select 'x', 'zip', now() - n * interval '1 minute' from generate_series(1, 5000) n`,
+)
+await query(`insert into blog_upload_chunk (upload_id, ordinal, bytes) select id, 0, 'x' from blog_upload`)
+await query('vacuum analyze')
+
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+
+const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
+  ['published posts', readPublished, 0, 20, 1],
+  ['a later page', readPublished, 2000, 100, 21],
+  ['published posts of a tag', readPublishedTagged, 0, 20, 1, 'tag-5'],
+  ['all posts', readPosts, 0, 20, 1],
+  ['posts of a status', readPostsOf, 0, 20, 1, 'draft'],
+  ['posts of a tag', readPostsTagged, 0, 20, 1, 'tag-5', null],
+  ['posts of a tag and status', readPostsTagged, 0, 20, 1, 'tag-5', 'draft'],
+  ['a published post', readPublishedPost, 'post-5'],
+]
+
+describe('reads of the blog by index', () => {
+  for (const mode of PLAN_MODES) {
+    for (const [i, [what, statement, ...values]] of reads.entries())
+      test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
+  }
+
+  test('the public list comes in the order of its index, without sorting or counting posts', async () => {
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+      `explain ${readPublished.text.replaceAll('$1::int', '0').replaceAll('$2::int', '20').replaceAll('$3::int', '1')}`,
+    )
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    assert.match(plan, /Index Scan using blog_post_published_idx on blog_post p/)
+    assert.doesNotMatch(plan, /Sort|Seq Scan on blog_post\b|SubPlan/)
+  })
+
+  test('tags come in the order of theirs', async () => {
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+      `explain ${readTags.text.replace('$1::int', '100')}`,
+    )
+    assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Scan using blog_tag_listed_idx/)
+  })
+})
+
+const imported = (slug: string): ImportedPost => ({
+  title: 't',
+  slug,
+  content: 'c',
+  status: 'draft',
+  excerpt: null,
+  seo_title: null,
+  seo_description: null,
+  hero_image_url: null,
+  author_name: undefined,
+  created_at: undefined,
+  updated_at: undefined,
+  published_at: undefined,
+})
+
+describe('writes of the blog by index', () => {
+  let n = 100
+  const fields = {
+    title: 't',
+    content: '',
+    excerpt: null,
+    seo_title: null,
+    seo_description: null,
+    hero_image_url: null,
+  }
+  const author = { authorId: 1, authorName: 'n' }
+  const writes: readonly [what: string, () => Query<unknown>][] = [
+    ['a post', () => post(5)],
+    ['a free slug', () => freeSlug('post')],
+    ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
+    ['write under a slug that is taken', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
+    ['change', () => updatePost(++n, { title: 'x' })],
+    ['lock', () => lockPost(5)],
+    ['publish', () => publishPost(++n * 10)],
+    ['archive', () => archivePost(++n)],
+    ['delete', () => deletePost(++n)],
+    ['find tags', () => tagsOf(['tag-5', 'tag-6'])],
+    ['set tags', () => setTags(++n, [5, 6])],
+    ['add a tag', () => insertTag(`N${++n}`, `n${n}`)],
+    ['change a tag', () => updateTag(++n, `M${n}`, null)],
+    ['delete a tag', () => deleteTag(++n)],
+    ['delete an author', () => deleteAccount(++n)],
+    ['export', () => exportedAfter(5000, null)],
+    ['export a status', () => exportedAfter(5000, 'published')],
+    ['find slugs', () => takenSlugs(['post-5', 'nowhere'])],
+    ['import', () => insertPosts([imported(`i${++n}`), imported('post-7')], { id: 1, name: 'n' })],
+    ['import over', () => overwritePosts([imported('post-8')])],
+    [
+      'make tags',
+      () =>
+        neededTags([
+          { name: `Q${++n}`, slug: `q${n}` },
+          { name: 'x', slug: 'tag-8' },
+        ]),
+    ],
+    [
+      'set tags of many',
+      () =>
+        setAllTags(
+          [++n, n + 1],
+          [
+            { postId: n, tagId: 9 },
+            { postId: n, tagId: 10 },
+          ],
+        ),
+    ],
+    ['remove uploads', () => deleteAbandonedImports(10)],
+  ]
+  for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make, 'blog'))
+})

@@ -1,0 +1,107 @@
+import { ZipFile } from 'yazl'
+import type { UploadFormat } from '../../sql/blog/transfer.ts'
+import { appendToUpload, createUpload, exportedAfter } from '../../sql/blog/transfer.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { type ImportResult, importPosts } from '../../tasks/blog/import.ts'
+import type { OnConflict } from '../../tasks/blog/write.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** Imports in the test's own process. */
+
+export interface ImportAttempt {
+  readonly onConflict?: OnConflict
+  readonly ownerId?: number | null
+  readonly signal?: AbortSignal
+  /** Number of the attempt that the database holds to be running, where that is another one. */
+  readonly runningAttempt?: number
+}
+
+export interface Imported {
+  readonly result: ImportResult | null
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks for the code in it
+  readonly error: any
+  readonly progress: readonly string[]
+  readonly uploadId: number
+}
+
+export function imports({ db, query }: TestDatabase) {
+  const upload = async (name: string, bytes: string | Uint8Array): Promise<number> => {
+    const format: UploadFormat = name.endsWith('.zip') ? 'zip' : name.endsWith('.json') ? 'json' : 'markdown'
+    const { id } = await db.one(createUpload(name, format))
+    const buffer = Buffer.from(bytes)
+    for (let at = 0, ordinal = 0; at < buffer.length; at += 100_000, ordinal++)
+      await db.run(appendToUpload(id, ordinal, buffer.subarray(at, at + 100_000)))
+    return id
+  }
+
+  const run = async (uploadId: number, how: ImportAttempt = {}): Promise<Imported> => {
+    const job = { id: uuidv7(), attempt: 1, ownerId: how.ownerId ?? null, requestId: null }
+    await query(
+      `insert into job (id, name, queue, owner_id, payload, status, max_tries, attempt, lease_id)
+       values ($1, 'blog.import', 'blog', $2, '{}', 'running', 3, $3, gen_random_uuid())`,
+      [job.id, job.ownerId, how.runningAttempt ?? 1],
+    )
+    const progress: string[] = []
+    const context = {
+      job,
+      db,
+      settings: parse({}),
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      signal: how.signal ?? new AbortController().signal,
+      progress: (label: string) => void progress.push(label),
+      emit: () => {},
+    } as unknown as TaskContext
+    const [outcome] = await Promise.allSettled([
+      importPosts.run(context, { uploadId, onConflict: how.onConflict ?? 'skip' }),
+    ])
+    return {
+      result: outcome.status === 'fulfilled' ? outcome.value : null,
+      error: outcome.status === 'rejected' ? outcome.reason : null,
+      progress,
+      uploadId,
+    }
+  }
+
+  const send = async (name: string, bytes: string | Uint8Array, how: ImportAttempt = {}): Promise<Imported> =>
+    run(await upload(name, bytes), how)
+
+  /** The posts as an export holds them, in order. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into what came
+  const exported = async (): Promise<any[]> => {
+    const posts = []
+    for (let after = 0; ; ) {
+      const rows = await db.any(exportedAfter(after, null))
+      if (rows.length === 0) return posts
+      posts.push(...rows.map(({ json }) => JSON.parse(json)))
+      after = rows.at(-1)!.id
+    }
+  }
+
+  /** Imports one file of Markdown into an empty blog; answers the post, or why there is none. */
+  const one = async (path: string, text: string) => {
+    await clear()
+    const name = path.split('/').at(-1)!
+    const { result, error } =
+      path === name ? await send(name, text) : await send('posts.zip', await zipOf([[path, text]]))
+    if (error !== null) throw error
+    const [post] = await exported()
+    return post ?? result!.errors[0]!.message
+  }
+
+  const clear = () => query('delete from blog_post; delete from blog_tag')
+  return { upload, run, send, exported, one, clear }
+}
+
+/** A zip archive of files. */
+export async function zipOf(
+  files: readonly (readonly [path: string, text: string | Uint8Array])[],
+): Promise<Buffer> {
+  const zip = new ZipFile()
+  for (const [path, text] of files) zip.addBuffer(Buffer.from(text), path)
+  zip.end()
+  const chunks: Buffer[] = []
+  for await (const chunk of zip.outputStream) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}

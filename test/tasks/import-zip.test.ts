@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { crc32, deflateRawSync } from 'node:zlib'
+import { testDatabase } from '../database.ts'
+import { imports, zipOf } from './import-help.ts'
+
+/** Archives, as strangers make them. */
+
+const database = await testDatabase()
+const { send, exported, clear } = imports(database)
+
+interface RawEntry {
+  readonly name: string
+  readonly data: Buffer
+  readonly flags?: number
+  readonly method?: number
+  readonly attributes?: number
+  /** What the headers say, where that is not the truth. */
+  readonly central?: Partial<Sizes>
+  readonly local?: Partial<Sizes>
+  readonly localName?: string
+  /** Where its data are said to be: those of another entry. */
+  readonly at?: number
+}
+interface Sizes {
+  readonly packed: number
+  readonly unpacked: number
+  readonly crc: number
+}
+
+/** An archive byte by byte, truthful or not. */
+function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
+  const parts: Buffer[] = []
+  const directory: Buffer[] = []
+  let offset = 0
+  for (const entry of entries) {
+    const { name, data, flags = 0, method = 8, attributes = 0 } = entry
+    const packed = method === 8 ? deflateRawSync(data) : data
+    const truth = { packed: packed.length, unpacked: data.length, crc: crc32(data) }
+    const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
+      const head = Buffer.alloc(26)
+      for (const [value, at, size] of [
+        [20, 0, 2],
+        [flags, 2, 2],
+        [method, 4, 2],
+        [0x21, 8, 2],
+        [crc, 10, 4],
+        [packed, 14, 4],
+        [unpacked, 18, 4],
+        [nameLength, 22, 2],
+      ] as const)
+        head.writeUIntLE(value, at, size)
+      return head
+    }
+    const localName = Buffer.from(entry.localName ?? name)
+    const local = Buffer.concat([
+      Buffer.from('PK\x03\x04'),
+      fields({ ...truth, ...entry.local }, localName.length),
+      localName,
+    ])
+    const at = entry.at ?? offset
+    if (entry.at === undefined) {
+      parts.push(local, packed)
+      offset += local.length + packed.length
+    }
+    const tail = Buffer.alloc(14)
+    tail.writeUInt32LE(attributes, 6)
+    tail.writeUInt32LE(at, 10)
+    directory.push(
+      Buffer.from('PK\x01\x02\x14\x03', 'latin1'),
+      fields({ ...truth, ...entry.central }, Buffer.byteLength(name)),
+      tail,
+      Buffer.from(name),
+    )
+  }
+  const size = directory.reduce((sum, { length }) => sum + length, 0)
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06', 'latin1')
+  const many = Math.min(count, 0xffff)
+  for (const [value, at, width] of [
+    [many, 8, 2],
+    [many, 10, 2],
+    [size, 12, 4],
+    [offset, 16, 4],
+  ] as const)
+    end.writeUIntLE(value, at, width)
+  const large = count > 0xffff ? zip64(count, size, offset) : Buffer.alloc(0)
+  return Buffer.concat([...parts, ...directory, large, end])
+}
+
+/** The two records that say how many entries there are when two bytes can't. */
+function zip64(count: number, size: number, offset: number): Buffer {
+  const record = Buffer.alloc(76)
+  record.write('PK\x06\x06', 'latin1')
+  record.writeUInt32LE(44, 4)
+  for (const [value, at] of [
+    [count, 24],
+    [count, 32],
+    [size, 40],
+    [offset, 48],
+  ] as const)
+    record.writeBigUInt64LE(BigInt(value), at)
+  record.write('PK\x06\x07', 56, 'latin1')
+  record.writeBigUInt64LE(BigInt(offset + size), 64)
+  record.writeUInt32LE(1, 72)
+  return record
+}
+
+const post = (name: string, title = name): RawEntry => ({
+  name,
+  data: Buffer.from(`---\ntitle: ${title}\n---\n${title}`),
+})
+
+async function assertRefused(bytes: Buffer, reason: string | RegExp): Promise<void> {
+  await clear()
+  const { error, uploadId } = await send('posts.zip', bytes)
+  assert.ok(error, 'it is refused')
+  assert.deepEqual([error.code, error.status, error.retryable], ['import.refused', 400, false])
+  assert.match(
+    error.detail,
+    reason instanceof RegExp ? reason : new RegExp(`^The file cannot be imported: ${reason}`),
+  )
+  assert.deepEqual(await exported(), [], 'nothing of it is there')
+  assert.deepEqual(await database.query('select 1 from blog_upload where id = $1', [uploadId]), [])
+}
+
+test('the helper makes archives that are good', async () => {
+  await clear()
+  const { result } = await send('posts.zip', rawZip([post('one.md'), { ...post('two.md'), method: 0 }]))
+  assert.deepEqual(result, { created: 2, updated: 0, skipped: 0, failed: 0, errors: [] })
+})
+
+test('posts lie anywhere; folders, pictures, hidden files and what macOS adds are passed over', async () => {
+  await clear()
+  const files = [
+    ['blog/2020-01-02-one.md', '---\ntitle: One\n---\n1'],
+    ['blog/two/index.md', '2'],
+    ['blog/_drafts/three.MARKDOWN', '3'],
+    ['blog/a.png', Buffer.from([0x89, 0x50])],
+    ['README.txt', 'x'],
+    ['__MACOSX/blog/._2020-01-02-one.md', Buffer.from([0, 5, 22, 7])],
+    ['blog/.hidden.md', 'x'],
+    ['blog/.md', 'x'],
+    ['日本.md', 'x'],
+  ] as const
+  const { result } = await send('posts.zip', await zipOf(files))
+  assert.deepEqual(result, { created: 4, updated: 0, skipped: 0, failed: 0, errors: [] })
+  assert.deepEqual(
+    (await exported()).map(({ slug, status }) => `${slug} ${status}`),
+    ['one published', 'two published', 'three draft', 'ri-ben published'],
+  )
+})
+
+test('an archive without posts, or with nothing in it, imports nothing', async () => {
+  for (const zip of [rawZip([]), await zipOf([['a.txt', 'x']])])
+    assert.deepEqual((await send('posts.zip', zip)).result, {
+      created: 0,
+      updated: 0,
+      skipped: 0,
+      failed: 0,
+      errors: [],
+    })
+})
+
+test('posts that can’t be read don’t stop the others, and are named', async () => {
+  await clear()
+  const { result } = await send(
+    'posts.zip',
+    await zipOf([
+      ['good.md', 'x'],
+      ['a/Bad One.md', '---\ntitle: [\n---\n'],
+      ['latin1.md', Buffer.from([0x63, 0x61, 0x66, 0xe9])],
+      ['large.md', Buffer.from(Array.from({ length: 300_000 }, (_, i) => `line ${i} of many\n`).join(''))],
+      ['dated.md', '---\ntitle: Dated\nslug: when\ndate: soon\n---\n'],
+      ['nul.md', 'a\0b'],
+      ['fine.md', 'x'],
+    ]),
+  )
+  assert.deepEqual([result!.created, result!.failed], [2, 5])
+  assert.deepEqual(
+    result!.errors.map(({ slug, file, message }) => [slug, file, message.split(':')[0]]),
+    [
+      ['bad-one', 'a/Bad One.md', 'The front matter is not valid YAML'],
+      ['latin1', 'latin1.md', 'The file is not valid UTF-8'],
+      ['large', 'large.md', 'The file is larger than a post can be'],
+      ['when', 'dated.md', 'date'],
+      ['nul', 'nul.md', 'content'],
+    ],
+  )
+})
+
+describe('hostile archives are refused', () => {
+  for (const name of [
+    '../evil.md',
+    'a/../../evil.md',
+    '/etc/evil.md',
+    'C:/evil.md',
+    '..\\evil.md',
+    'C:\\evil.md',
+  ])
+    test(name, () =>
+      assertRefused(rawZip([post('good.md'), post(name)]), 'a path in the archive leads out of it'),
+    )
+  test('a bomb by ratio', () =>
+    assertRefused(
+      rawZip([post('a.md'), { name: 'bomb.md', data: Buffer.alloc(50_000_000) }]),
+      'a file in the archive is more than 100 times',
+    ))
+  test('a bomb that is no post', () =>
+    assertRefused(
+      rawZip([{ name: 'bomb.bin', data: Buffer.alloc(50_000_000) }]),
+      'a file in the archive is more than 100 times',
+    ))
+  test('a bomb by total', () => {
+    const data = Buffer.alloc(5_000_000, 'x')
+    return assertRefused(
+      rawZip(Array.from({ length: 110 }, (_, i) => ({ name: `${i}.md`, data }))),
+      'the files in the archive are larger than',
+    )
+  })
+  test('a bomb of files that share their bytes', () => {
+    const first = post('0.md', 'x'.repeat(3000))
+    return assertRefused(
+      rawZip([first, ...Array.from({ length: 100 }, (_, i) => ({ ...first, name: `${i}.md`, at: 0 }))]),
+      'the headers of the archive contradict',
+    )
+  })
+  test('100,000 entries', () => {
+    const entries = Array.from({ length: 100_000 }, (_, i) => ({
+      name: `${i}`,
+      data: Buffer.alloc(0),
+      method: 0,
+    }))
+    return assertRefused(rawZip(entries), 'the archive has more than 10000 entries')
+  })
+  test('a count of entries that is a lie', () =>
+    assertRefused(rawZip([post('a.md')], 9), 'the archive is damaged'))
+  test('an encrypted one', () =>
+    assertRefused(rawZip([{ ...post('a.md'), flags: 1 }]), 'the archive is encrypted'))
+  test('an unknown way of packing', () =>
+    assertRefused(rawZip([{ ...post('a.md'), method: 99 }]), 'the archive is packed in a way'))
+  test('an archive in the archive', async () => {
+    await assertRefused(
+      rawZip([post('a.md'), { name: 'inner.zip', data: rawZip([post('b.md')]) }]),
+      'an archive lies in the archive',
+    )
+    await assertRefused(
+      rawZip([post('a.md'), { name: 'inner.md', data: rawZip([post('b.md')]) }]),
+      'an archive lies in the archive',
+    )
+  })
+  test('a link', () =>
+    assertRefused(
+      rawZip([{ ...post('a.md'), attributes: (0o120777 << 16) >>> 0 }]),
+      'a link lies in the archive',
+    ))
+  test('sizes that are less or more than the truth, in the directory or everywhere', async () => {
+    const wrong =
+      /^The file cannot be imported: the (headers of the archive contradict each other|archive is damaged)$/
+    for (const size of [{ unpacked: 1 }, { unpacked: 1000 }, { packed: 5 }, { packed: 999_999 }]) {
+      await assertRefused(rawZip([{ ...post('a.md'), central: size, local: size }]), wrong)
+      await assertRefused(rawZip([{ ...post('a.md'), central: size }]), wrong)
+    }
+  })
+  test('another name in its own header', () =>
+    assertRefused(rawZip([{ ...post('a.md'), localName: 'b.md' }]), 'the headers of the archive contradict'))
+  test('a wrong checksum', () =>
+    assertRefused(
+      rawZip([{ ...post('a.md'), central: { crc: 1 }, local: { crc: 1 } }]),
+      'the archive is damaged',
+    ))
+  test('what is cut short, or no archive at all', async () => {
+    const whole = rawZip([post('a.md'), post('b.md')])
+    for (const bytes of [
+      Buffer.alloc(0),
+      Buffer.from('PK'),
+      Buffer.from('not a zip'.repeat(100)),
+      whole.subarray(0, whole.length - 5),
+      whole.subarray(10),
+    ])
+      await assertRefused(
+        bytes,
+        /^The file cannot be imported: (it is not a zip archive|the archive is damaged|the headers)/,
+      )
+  })
+  test('bytes changed anywhere are refused or harmless, and never an internal error', async () => {
+    const whole = rawZip([post('a.md'), post('b.md')])
+    for (let i = 0; i < whole.length; i++) {
+      const changed = Buffer.from(whole)
+      changed[i]! ^= 0xff
+      await clear()
+      const { error } = await send('posts.zip', changed)
+      if (error !== null) assert.equal(error.code, 'import.refused', `byte ${i}: ${error.stack}`)
+    }
+  })
+})
