@@ -25,7 +25,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
     info: {
       title: 'Millrace',
       version: VERSION,
-      description: 'Accounts, documents and background jobs with live progress.',
+      description: 'Accounts, a blog, documents and background jobs with live progress.',
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
@@ -53,7 +53,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
     tags: [area.name],
     operationId: operationId(area, route),
     summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    ...descriptionOf(route, auth, settings),
     security: securityOf(auth, area, settings),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === undefined
@@ -66,6 +66,14 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
         }),
     responses: responsesOf(area, route, auth, settings, schema),
   }
+}
+
+/** What is said of a route, and whom it is for where the deployment decides that. */
+function descriptionOf(route: AnyRoute, auth: Auth, settings: Settings): { description?: string } {
+  const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
+  const parts = [route.description, auth === 'editor' ? editors[settings.authLevel] : undefined]
+  const description = parts.filter((part) => part !== undefined).join(' ')
+  return description === '' ? {} : { description }
 }
 
 function responsesOf(

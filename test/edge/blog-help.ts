@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Answered, type Api, type EdgeOptions, edgeAndDatabase, multipart } from './harness.ts'
-import { type Person, peopleOf } from './orgs-help.ts'
+import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
 
 /** A blog, its editors, and short ways to call it. */
 
@@ -79,4 +79,11 @@ export async function assertCounted(
       (select coalesce(json_object_agg(status, n order by status), '{}') from (
         select status, sum(posts) as n from blog_post_count group by 1 having sum(posts) <> 0) counts) as counts`)
   assert.deepEqual(row!.counts, row!.posts)
+}
+
+/** One field that is wrong, and nothing else. */
+export function assertField(answer: Answered, ...loc: readonly unknown[]): void {
+  assertRefused(answer, 422)
+  const places = new Set(answer.json.errors.map((error: { loc: unknown }) => JSON.stringify(error.loc)))
+  assert.deepEqual([...places], [JSON.stringify(['body', ...loc])], answer.text)
 }

@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertCounted, blogWorld } from './blog-help.ts'
+import { assertCounted, assertField, blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
-const { call, editor, write, publish, tag, query, people } = await blogWorld()
+const { call, editor, write, tag, query, people } = await blogWorld()
 const AT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-
-/** One field that is wrong, and nothing else. */
-function assertField(answer: Awaited<ReturnType<typeof call>>, ...loc: readonly unknown[]): void {
-  assertRefused(answer, 422)
-  const places = new Set(answer.json.errors.map((error: { loc: unknown }) => JSON.stringify(error.loc)))
-  assert.deepEqual([...places], [JSON.stringify(['body', ...loc])], answer.text)
-}
 
 test('a post is written as a draft with all its fields', async () => {
   const answer = await call(editor, 'POST', '/posts', { json: { title: ' Hello, World! ' } })
@@ -117,64 +110,6 @@ test('what is no text, half a character, NUL or unknown is 422', async () => {
     assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { title } }), 'title')
 })
 
-test('titles in any script give readable slugs, and equal ones are told apart by numbers', async () => {
-  const slugs: Readonly<Record<string, string>> = {
-    'Ünïcödé Straße': 'unicode-strasse',
-    'Привет, мир': 'privet-mir',
-    北京的春天: 'bei-jing-de-chun-tian',
-    'Tiếng Việt': 'tieng-viet',
-    "It's C++ & C#": 'its-c-plus-plus-and-c-sharp',
-  }
-  for (const [title, slug] of Object.entries(slugs)) assert.equal((await write({ title })).slug, slug, title)
-  for (const title of ['🎉', '🎈', '...']) assert.match((await write({ title })).slug, /^post(-\d+)?$/)
-  const same = []
-  for (let i = 0; i < 4; i++) same.push((await write({ title: 'Same' })).slug)
-  assert.deepEqual(same, ['same', 'same-2', 'same-3', 'same-4'])
-  await call(
-    editor,
-    'DELETE',
-    `/posts/${(await query(`select id from blog_post where slug = 'same-3'`))[0]!.id}`,
-  )
-  assert.equal((await write({ title: 'Same' })).slug, 'same-3')
-  const long = 'word '.repeat(40)
-  const [one, two] = [await write({ title: long }), await write({ title: long })]
-  assert.ok(one.slug.length <= 220 && two.slug === `${one.slug}-2`, two.slug)
-})
-
-test('the same title twenty times at once gives twenty slugs', async () => {
-  const posts = await Promise.all(Array.from({ length: 20 }, () => write({ title: 'At once' })))
-  const slugs = new Set(posts.map(({ slug }) => slug))
-  assert.deepEqual(
-    [...slugs].sort(),
-    ['at-once', ...Array.from({ length: 19 }, (_, i) => `at-once-${i + 2}`)].sort(),
-  )
-})
-
-test('a slug that is asked for and taken is 409, of many at once one gets it', async () => {
-  const first = await write({ slug: 'taken' })
-  const second = await write()
-  assertRefused(
-    await call(editor, 'POST', '/posts', { json: { title: 'T', slug: 'TAKEN' } }),
-    409,
-    'A post with this slug already exists',
-  )
-  assertRefused(await call(editor, 'PUT', `/posts/${second.id}`, { json: { slug: 'taken' } }), 409)
-  assert.equal((await call(editor, 'PUT', `/posts/${first.id}`, { json: { slug: 'taken' } })).status, 200)
-  const json = { title: 'T', slug: 'wanted' }
-  const answers = await Promise.all(
-    Array.from({ length: 10 }, () => call(editor, 'POST', '/posts', { json })),
-  )
-  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)])
-})
-
-test('a slug of which nothing is left is 422', async () => {
-  const { id } = await write()
-  for (const slug of ['', '!!!', '🎉', '題'.repeat(220)]) {
-    assertField(await call(editor, 'POST', '/posts', { json: { title: 'T', slug } }), 'slug')
-    assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { slug } }), 'slug')
-  }
-})
-
 test('tags that do not exist are 422, and nothing is written', async () => {
   await tag('Known')
   const { id } = await write()
@@ -272,15 +207,6 @@ test('draft, published and archived: every transition, and when it was published
   const late = (await call(editor, 'POST', `/posts/${draft.id}/publish`)).json
   assert.deepEqual([late.status, typeof late.published_at], ['published', 'string'])
   await assertCounted(query)
-})
-
-test('a published post is read by its slug, which changes with it', async () => {
-  const post = await publish({ title: 'Read me', content: 'x'.repeat(3000) })
-  const answer = await call(null, 'GET', '/posts/read-me')
-  assert.deepEqual([answer.status, answer.json], [200, post])
-  await call(editor, 'PUT', `/posts/${post.id}`, { json: { slug: 'read-me-now' } })
-  assertRefused(await call(null, 'GET', '/posts/read-me'), 404, 'Post not found')
-  assert.equal((await call(null, 'GET', '/posts/read-me-now')).status, 200)
 })
 
 test('a post is deleted from every state, and with it what it has of tags', async () => {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { ZipFile } from 'yazl'
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { appendToUpload, createUpload, exportedAfter } from '../../sql/blog/transfer.ts'
@@ -90,8 +91,16 @@ export function imports({ db, query }: TestDatabase) {
     return post ?? result!.errors[0]!.message
   }
 
+  /** Imports a file, and looks at what is expected of its post. */
+  const assertPost = async (path: string, text: string, expected: Readonly<Record<string, unknown>>) => {
+    const post = await one(path, text)
+    assert.equal(typeof post, 'object', String(post))
+    const found = Object.fromEntries(Object.keys(expected).map((key) => [key, post[key]]))
+    assert.deepEqual(found, expected)
+  }
+
   const clear = () => query('delete from blog_post; delete from blog_tag')
-  return { upload, run, send, exported, one, clear }
+  return { upload, run, send, exported, one, assertPost, clear }
 }
 
 /** A zip archive of files. */

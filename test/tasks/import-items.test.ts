@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { imports, zipOf } from './import-help.ts'
+
+const database = await testDatabase()
+const { query } = database
+const { send, exported, clear } = imports(database)
+const [account] = await query(
+  `insert into account (email, password_hash, full_name) values ('ann@example.com', 'x', 'Ann') returning id`,
+)
+const ann = account!.id as number
+const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
+
+const json = (...posts: readonly unknown[]): string => JSON.stringify(posts)
+const item = (slug: string, more: object = {}) => ({
+  title: slug.toUpperCase(),
+  slug,
+  content: slug,
+  ...more,
+})
+const contents = async () =>
+  Object.fromEntries((await exported()).map(({ slug, content }) => [slug, content]))
+
+describe('items of JSON', () => {
+  test('every field of an export is taken at its word', async () => {
+    await clear()
+    const post = {
+      title: 'T',
+      slug: 's',
+      excerpt: '',
+      content: ' c ',
+      status: 'archived',
+      author_name: 'Someone',
+      created_at: '2020-01-01T00:00:00.001Z',
+      updated_at: '2020-01-02T00:00:00.002Z',
+      published_at: '2020-01-03T00:00:00.003Z',
+      seo_title: ' s ',
+      seo_description: '',
+      hero_image_url: '',
+      tag_slugs: ['a', 'b'],
+    }
+    const none = {
+      ...post,
+      slug: 'n',
+      author_name: null,
+      published_at: null,
+      excerpt: null,
+      hero_image_url: null,
+      tag_slugs: [],
+    }
+    assert.deepEqual((await send('x.json', `\uFEFF${json(post, none)}`, { ownerId: ann })).result, {
+      ...NONE,
+      created: 2,
+    })
+    assert.deepEqual(await exported(), [post, none])
+    assert.deepEqual(await query('select author_id from blog_post'), [
+      { author_id: null },
+      { author_id: null },
+    ])
+  })
+  test('what is not said: a draft of now, by whoever imports', async () => {
+    await clear()
+    await send('x.json', json({ title: 'Only' }), { ownerId: ann })
+    const [{ created_at, updated_at, ...post }] = await exported()
+    assert.deepEqual(post, {
+      title: 'Only',
+      slug: 'only',
+      excerpt: null,
+      content: '',
+      status: 'draft',
+      author_name: 'Ann',
+      published_at: null,
+      seo_title: null,
+      seo_description: null,
+      hero_image_url: null,
+      tag_slugs: [],
+    })
+    assert.equal(created_at, updated_at)
+    assert.deepEqual(await query('select author_id from blog_post'), [{ author_id: ann }])
+  })
+  test('a published one without a date was published when it was written', async () => {
+    await clear()
+    await send('x.json', json({ title: 'P', status: 'published', created_at: '2020-01-01' }))
+    assert.equal((await exported())[0].published_at, '2020-01-01T00:00:00.000Z')
+  })
+  test('those that are wrong are counted and named, and don’t stop the others', async () => {
+    await clear()
+    const wrong: readonly [unknown, string | null, string][] = [
+      [1, null, 'it is not an object'],
+      [null, null, 'it is not an object'],
+      [[], null, 'it is not an object'],
+      [{ slug: 'no-title' }, 'no-title', 'title: is required'],
+      [{ title: 'x'.repeat(201), slug: 'a' }, 'a', 'title: must have at most 200 characters'],
+      [{ title: 'x', slug: 's'.repeat(221) }, null, 'slug: must have at most 220 characters'],
+      [item('b', { excerpt: 'x'.repeat(501) }), 'b', 'excerpt: must have at most 500 characters'],
+      [item('c', { seo_title: 'x'.repeat(201) }), 'c', 'seo_title: must have at most 200 characters'],
+      [
+        item('d', { seo_description: 'x'.repeat(321) }),
+        'd',
+        'seo_description: must have at most 320 characters',
+      ],
+      [
+        item('e', { hero_image_url: 'x'.repeat(1025) }),
+        'e',
+        'hero_image_url: must have at most 1024 characters',
+      ],
+      [item('f', { content: 'x'.repeat(1_000_001) }), 'f', 'content: must have at most 1000000 characters'],
+      [item('g', { content: 5 }), null, 'content: must be a text'],
+      [item('h', { status: 'gone' }), 'h', 'status: must be draft, published or archived'],
+      [item('i', { created_at: 'soon' }), 'i', "createdat: can't be read as a date"],
+      [item('j', { content: 'a\0b' }), 'j', 'content: must not hold the character NUL'],
+      [item('k', { content: 'a\ud800' }), 'k', 'content: must not hold half a character'],
+      [item('l', { author_name: 'x'.repeat(321) }), 'l', 'author_name: must have at most 320 characters'],
+    ]
+    const { result } = await send('x.json', json(item('first'), ...wrong.map(([post]) => post), item('last')))
+    assert.deepEqual([result!.created, result!.failed], [2, wrong.length])
+    assert.deepEqual(
+      result!.errors,
+      wrong.map(([, slug, message], i) => ({ slug, file: 'x.json', message: `Item ${i + 2}: ${message}` })),
+    )
+    assert.deepEqual(Object.keys(await contents()), ['first', 'last'])
+  })
+  test('no more than a thousand errors are told, all are counted', async () => {
+    const { result } = await send('x.json', json(...Array(1500).fill(1)))
+    assert.deepEqual([result!.failed, result!.errors.length], [1500, 1000])
+  })
+  test('an empty list imports nothing', async () =>
+    assert.deepEqual((await send('x.json', '[]')).result, NONE))
+  test('what is no list is refused', async () => {
+    for (const [text, reason] of [
+      ['{}', 'it is not a JSON array'],
+      ['"x"', 'it is not a JSON array'],
+      ['', 'it is not valid JSON'],
+      ['[1', 'it is not valid JSON'],
+      ['['.repeat(1_000_000), 'it is not valid JSON'],
+    ] as const) {
+      const { error } = await send('x.json', text)
+      assert.deepEqual(
+        [error.code, error.status, error.detail],
+        ['import.refused', 400, `The file cannot be imported: ${reason}`],
+      )
+    }
+  })
+  test('text that is not UTF-8 is refused', async () => {
+    for (const name of ['x.json', 'x.md'])
+      assert.equal((await send(name, Buffer.from([0x5b, 0xff, 0x5d]))).error.code, 'import.encoding')
+  })
+})
+
+describe('tags', () => {
+  const tags = async () =>
+    (await query('select name, slug from blog_tag order by id')).map(({ name, slug }) => `${name} (${slug})`)
+
+  test('are made when they are missing, by the first name that they are called', async () => {
+    await clear()
+    await query(`insert into blog_tag (name, slug) values ('The Web', 'web'), ('Taken', 'other')`)
+    await send(
+      'x.zip',
+      await zipOf([
+        ['a.md', '---\ntags: [Web, Machine Learning, machine-learning, Taken]\n---\n'],
+        ['b.md', '---\ntags: [MACHINE LEARNING]\n---\n'],
+      ]),
+    )
+    assert.deepEqual(await tags(), [
+      'The Web (web)',
+      'Taken (other)',
+      'Machine Learning (machine-learning)',
+      'taken (taken)',
+    ])
+    assert.deepEqual(
+      (await exported()).map(({ tag_slugs }) => tag_slugs),
+      [['machine-learning', 'taken', 'web'], ['machine-learning']],
+    )
+  })
+  test('get another name where theirs is taken', async () => {
+    await clear()
+    await query(`insert into blog_tag (name, slug) values ('a', 'x'), ('b', 'y')`)
+    await send('x.json', json(item('p', { tag_slugs: ['a', 'b', 'c'.repeat(100)] })))
+    const made = await tags()
+    assert.deepEqual(made.slice(2).sort(), ['a 2 (a)', 'b 2 (b)', `${'c'.repeat(80)} (${'c'.repeat(100)})`])
+  })
+  test('two that differ only behind the 80th character of their slugs', async () => {
+    await clear()
+    await send('x.json', json(item('p', { tag_slugs: [`${'d'.repeat(90)}`, `${'d'.repeat(91)}`] })))
+    assert.equal((await exported())[0].tag_slugs.length, 2)
+  })
+  test('one that wants the name of another that is made with it', async () => {
+    await clear()
+    await send(
+      'x.zip',
+      await zipOf([
+        ['a.md', '---\ntag_slugs: [one]\ntags: [two]\n---\n'],
+        ['b.md', '---\ntag_slugs: [two]\ntags: ["one!"]\n---\n'],
+      ]),
+    )
+    assert.deepEqual(
+      (await exported()).map(({ tag_slugs }) => tag_slugs),
+      [
+        ['one', 'two'],
+        ['one', 'two'],
+      ],
+    )
+  })
+  test('are shown in the posts', async () => {
+    const rows = await query(
+      `select p.tags::json as shown, (select json_agg(t.slug order by lower(t.name)) from blog_post_tag pt join blog_tag t on t.id = tag_id where post_id = p.id) as slugs from blog_post p`,
+    )
+    for (const { shown, slugs } of rows)
+      assert.deepEqual(
+        (shown as { slug: string }[]).map(({ slug }) => slug),
+        slugs,
+      )
+  })
+})
