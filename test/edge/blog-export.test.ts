@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fromBufferPromise } from 'yauzl'
+import { archive } from '../../edge/routes/blog/archive.ts'
 import { BASE, blogWorld } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -155,4 +156,15 @@ test('a client that leaves in the middle ends the export, and the edge goes on',
   assert.equal((await call(editor, 'GET', '/admin/posts')).status, 200)
   const { active } = api.serving.edge.db.usage()
   assert.equal(active, 0)
+})
+
+test('an archive holds on to none of its files, however many pass', async () => {
+  const FILES = 800
+  const files = async function* () {
+    for (let i = 0; i < FILES; i++)
+      yield { name: `${i}.md`, text: `${i} `.repeat(300_000), changed: new Date() }
+  }
+  let most = 0
+  for await (const _ of archive(files())) most = Math.max(most, process.memoryUsage().arrayBuffers)
+  assert.ok(most < 300_000_000, `${most} bytes of buffers at once, of about a gigabyte`)
 })

@@ -19,7 +19,7 @@ export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerato
   const pack = async (): Promise<void> => {
     for await (const { name, text, changed } of files) {
       if (output.destroyed) return
-      const source = Readable.from([Buffer.from(text)])
+      const source = readableOf(text)
       current = source
       const packed = new Promise((resolve) => source.once('close', resolve))
       zip.addReadStream(source, name, { mtime: changed, mode: 0o100644 })
@@ -36,4 +36,16 @@ export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerato
     current?.destroy()
     await packing
   }
+}
+
+/** A stream of one text, which it lets go when it is read: the archive holds on to the streams of all its files. */
+function readableOf(text: string): Readable {
+  let rest: string | undefined = text
+  return new Readable({
+    read() {
+      if (rest !== undefined) this.push(Buffer.from(rest))
+      rest = undefined
+      this.push(null)
+    },
+  })
 }
