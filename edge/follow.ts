@@ -15,6 +15,17 @@ const frameOf = (event: JobEvent): SseFrame => ({
   data: event.frame,
 })
 
+// The readers of one job are given the same events: they are put into frames once.
+const framed = new WeakMap<readonly JobEvent[], readonly SseFrame[]>()
+
+function framesOf(events: readonly JobEvent[]): readonly SseFrame[] {
+  const known = framed.get(events)
+  if (known !== undefined) return known
+  const frames = events.map(frameOf)
+  framed.set(events, frames)
+  return frames
+}
+
 /** Follows one job from its present `state`, or from the event after `lastSeen` for one who comes back. */
 export function followJob(
   hub: Hub,
@@ -32,7 +43,7 @@ export function followJob(
         const news = last === -1 ? events : events.slice(0, last + 1)
         cursor = news[news.length - 1]!.seq
         if (last !== -1) finish(stream, stop, news)
-        else if (!stream.send(news.map(frameOf))) stop()
+        else if (!stream.send(framesOf(news))) stop()
       }
 
       if (lastSeen === null) {
@@ -55,7 +66,7 @@ export function followJob(
 
 function finish(stream: SseStream, stop: () => void, events: readonly JobEvent[]): void {
   stop()
-  stream.end(events.map(frameOf))
+  stream.end(framesOf(events))
 }
 
 /** Events without the states that a later state has overtaken. */

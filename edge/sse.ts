@@ -118,19 +118,30 @@ function check(sink: EventSink, { audience, end }: Reading): void {
 
 function streamOver(sink: EventSink, ended: () => void): SseStream {
   return {
-    send: (frames) => sink.write(frames.map(render).join('')),
+    send: (frames) => sink.write(textOf(frames)),
     get writable() {
       return sink.writable
     },
     onWritable: (listener) => sink.onWritable(listener),
     end: (frames = []) => {
-      sink.end(frames.map(render).join(''))
+      sink.end(textOf(frames))
       ended()
     },
     get closed() {
       return sink.closed
     },
   }
+}
+
+// Readers of one job are sent the same frames.
+const texts = new WeakMap<readonly SseFrame[], string>()
+
+function textOf(frames: readonly SseFrame[]): string {
+  const known = texts.get(frames)
+  if (known !== undefined) return known
+  const text = frames.map(render).join('')
+  texts.set(frames, text)
+  return text
 }
 
 function render({ event, id, data }: SseFrame): string {

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createHub, type JobEvent } from '../../edge/hub.ts'
+import type { Reader } from '../../sql/reader.ts'
+import { until } from '../until.ts'
+
+/** What the hub makes of readings that come late, over a ledger that is kept in memory. */
+
+const JOB = '00000000-0000-4000-8000-000000000001'
+
+/** A ledger of jobs with so many events each; each reading waits for `pass`. */
+function ledger(events: Record<string, number>, gated = false) {
+  const gates: (() => void)[] = []
+  const readings: number[][] = []
+  const reader = {
+    texts: async (_: unknown, [ids, cursors]: [string[], number[]]) => {
+      const lines = ids.flatMap((id, i) =>
+        Array.from({ length: events[id]! - cursors[i]! }, (_, n) => line(id, cursors[i]! + n + 1)),
+      )
+      readings.push(cursors)
+      if (gated) await new Promise<void>((resolve) => gates.push(resolve))
+      return lines
+    },
+  } as unknown as Reader
+  const hub = createHub(reader, (error) => assert.fail(String(error)))
+  return { hub, readings, gates, events }
+}
+
+const line = (id: string, seq: number) => `${id}\t${seq}\tstatus\trunning\t\t{"n":${seq}}`
+
+function collector() {
+  const seen: number[] = []
+  return { seen, push: (events: readonly JobEvent[]) => void seen.push(...events.map(({ seq }) => seq)) }
+}
+
+test('one who joins while events are read for others misses none between its cursor and theirs', async () => {
+  const { hub, gates } = ledger({ [JOB]: 12 }, true)
+  const early = collector()
+  hub.watchJob(JOB, 10, early.push)
+  await until('the first reading', () => gates.length === 1)
+  const late = collector()
+  hub.watchJob(JOB, 5, late.push)
+  gates[0]!()
+  await until('the second reading', () => gates.length === 2)
+  assert.deepEqual(early.seen, [11, 12])
+  assert.deepEqual(late.seen, [])
+  gates[1]!()
+  await until('all has come', () => late.seen.length === 7)
+  assert.deepEqual(late.seen, [6, 7, 8, 9, 10, 11, 12])
+  assert.deepEqual(early.seen, [11, 12])
+  hub.close()
+})
+
+test('a burst for many leaves the loop to others between its parts, and keeps its order', async () => {
+  const jobs = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${JOB.slice(0, -2)}${10 + i}`, 3]))
+  const { hub, readings } = ledger(jobs)
+  const SLOW_MS = 1
+  let turns = 0
+  const count = setInterval(() => turns++, 0)
+  const readers = Object.keys(jobs).map((id) => {
+    const seen: number[] = []
+    hub.watchJob(id, 0, (events) => {
+      for (const end = performance.now() + SLOW_MS; performance.now() < end; );
+      seen.push(...events.map(({ seq }) => seq))
+    })
+    return seen
+  })
+  await until('all have theirs', () => readers.every((seen) => seen.length === 3))
+  clearInterval(count)
+  assert.ok(readers.every((seen) => seen.join() === '1,2,3'))
+  assert.equal(readings.length, 1)
+  assert.ok(turns >= 10, `the loop turned ${turns} times in ${50 * SLOW_MS} ms`)
+  hub.close()
+})
