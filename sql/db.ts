@@ -9,6 +9,7 @@ import {
 } from 'slonik'
 import { z } from 'zod'
 import { Failure, mapDatabaseError } from './errors.ts'
+import { createRoom } from './room.ts'
 
 /**
  * The seam to PostgreSQL and the only importer of slonik. Queries are values (`sql/<area>.ts` makes them);
@@ -58,6 +59,8 @@ export interface DatabaseOptions {
 export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
+  // slonik forgets callers that wait for a connection when those in use die together: none ever waits in there.
+  const room = createRoom(options.size)
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
       (result) => {
@@ -71,17 +74,18 @@ export function createDatabase(options: DatabaseOptions): Database {
     )
     return opened
   }
-  const on = async <T>(use: (queries: Queries) => Promise<T>): Promise<T> => use(queries(await open()))
+  const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> =>
+    room.enter(async () => use(queries(await open())))
   return {
     one: (query) => on((q) => q.one(query)),
     maybeOne: (query) => on((q) => q.maybeOne(query)),
     any: (query) => on((q) => q.any(query)),
     run: (query) => on((q) => q.run(query)),
-    transaction: async (work) => guarded(transact(await open(), work)),
+    transaction: (work) => room.enter(async () => guarded(transact(await open(), work))),
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
-    usage: () => poolUsage(pool),
+    usage: () => ({ active: room.inside, idle: pool?.state().idleConnections ?? 0, waiting: room.waiting }),
   }
 }
 
@@ -138,12 +142,6 @@ async function guarded<T>(promise: Promise<T>): Promise<T> {
   } catch (error) {
     throw mapDatabaseError(error)
   }
-}
-
-function poolUsage(pool: DatabasePool | null) {
-  if (pool === null) return { active: 0, idle: 0, waiting: 0 }
-  const state = pool.state()
-  return { active: state.acquiredConnections, idle: state.idleConnections, waiting: state.waitingClients }
 }
 
 function withName(url: string, applicationName: string): string {

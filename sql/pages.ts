@@ -112,6 +112,12 @@ export const tryPage = (id: number, page: number, jobId: string): Query<{ tries:
       tries = case when t.job_id = excluded.job_id then t.tries + 1 else 1 end, job_id = excluded.job_id
     returning tries`
 
+/** Takes back the notes of an attempt that ended for no fault of its pages. */
+export const forgivePages = (id: number, jobId: string): Query<unknown> =>
+  sql.type(nothing)`
+    update document_page_try set tries = greatest(tries - 1, 0)
+    where document_id = ${id} and job_id = ${jobId}::uuid`
+
 export interface PageRow {
   readonly status: 'read' | 'unread'
   readonly method: 'text_layer' | 'vision' | 'none'

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueuePool } from '../sql/driver.ts'
+import { createRoom } from '../sql/room.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { AnyTask } from '../tasks/task.ts'
@@ -164,31 +165,6 @@ function taskList({ tasks, cron, deliver }: QueueRunnerOptions): TaskList {
 async function allOf(works: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected')
   if (failed !== undefined) throw failed.reason
-}
-
-/** Lets so many in at a time; the others wait in order. */
-function createRoom(places: number): { enter(work: () => Promise<void>): Promise<void> } {
-  // Taken from by a moving head: shifting an array of thousands moves them all.
-  let waiting: (() => void)[] = []
-  let head = 0
-  let free = places
-  return {
-    enter: async (work) => {
-      if (free > 0) free--
-      else await new Promise<void>((resolve) => waiting.push(resolve))
-      try {
-        await work()
-      } finally {
-        const next = waiting[head++]
-        if (head >= waiting.length) {
-          waiting = []
-          head = 0
-        }
-        if (next === undefined) free++
-        else next()
-      }
-    },
-  }
 }
 
 function queueLogger(log: Log, queue: string): Logger {

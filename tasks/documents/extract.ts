@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { fail } from '../../sql/errors.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 import {
   countPages,
   extractedPages,
   extractionSource,
+  forgivePages,
   type NumberedPage,
   type PageRow,
   setPageCount,
@@ -43,24 +45,59 @@ export const extract = defineTask({
   timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
   payload: Payload,
   result: ExtractCounts,
-  run: async (ctx, { documentId, force }) => {
-    ctx.progress('Opening the document')
-    const pages = await openGuarded(ctx, documentId)
+  run: async (ctx, payload) => {
     try {
-      await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
-      const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
-      const done = new Set(
-        known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
-      )
-      const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
-      const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-      await readAll(ctx, documentId, pages, left)
-      return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
-    } finally {
-      await pages.close()
+      return await extractPages(ctx, payload)
+    } catch (error) {
+      if (ctx.signal.aborted || isPassing(error)) await forgive(ctx, payload.documentId)
+      throw error
     }
   },
 })
+
+async function extractPages(
+  ctx: TaskContext,
+  { documentId, force }: z.output<typeof Payload>,
+): Promise<z.output<typeof ExtractCounts>> {
+  ctx.progress('Opening the document')
+  const pages = await openGuarded(ctx, documentId)
+  try {
+    await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
+    const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
+    const done = new Set(
+      known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
+    )
+    const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
+    const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
+    await readAll(ctx, documentId, pages, left)
+    return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
+  } finally {
+    await pages.close()
+  }
+}
+
+// Within the grace that a stopping worker gives, and longer than a restart of the database takes.
+const FORGIVE_TRIES = 60
+const FORGIVE_PAUSE_MS = 250
+
+/**
+ * An attempt that an outage or an orderly stop ended was not cut off by a page: its pages must not become suspects.
+ * Tried through the outage; when that lasts, a page may be given up that is good.
+ */
+async function forgive(ctx: TaskContext, documentId: number): Promise<void> {
+  if (ctx.job.attempt === 1) return
+  for (let tries = 0; tries < FORGIVE_TRIES; tries++) {
+    try {
+      await ctx.db.run(forgivePages(documentId, ctx.job.id))
+      return
+    } catch (error) {
+      if (!isPassing(error)) throw error
+      await delay(FORGIVE_PAUSE_MS)
+    }
+  }
+}
+
+const isPassing = (error: unknown): boolean => error instanceof Failure && error.retryable
 
 async function readAll(
   ctx: TaskContext,

@@ -190,3 +190,26 @@ describe('a database pool', () => {
     )
   })
 })
+
+describe('callers that wait for a connection', () => {
+  test('are all told when the server goes away, round after round', async (t) => {
+    const proxy = await startProxy(url)
+    t.after(() => proxy.close())
+    const db = open('pool-waiters', { at: proxy.url, size: 2 })
+    const callers = (call: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>[]> =>
+      Promise.allSettled(Array.from({ length: 8 }, call))
+    for (let round = 0; round < 40; round++) {
+      const before = callers(() => db.any(sql.type(nothing)`select pg_sleep(0.01)`))
+      if (round % 2) await delay(round % 7)
+      await proxy.refuse()
+      const meanwhile = callers(() => db.one(select))
+      if (round % 3) await delay(round % 5)
+      await proxy.accept()
+      const all = Promise.all([before, meanwhile, callers(() => db.one(select))])
+      const ends = await Promise.race([all, delay(5000, null, { ref: false })])
+      assert.ok(ends !== null, `round ${round}: somebody waits for ever`)
+      for (const end of ends.flat())
+        if (end.status === 'rejected') assert.ok(isDown(end.reason), String(end.reason))
+    }
+  })
+})

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Failure } from '../../sql/errors.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
 import { blank, extractions, page } from './extract-help.ts'
@@ -162,6 +162,22 @@ describe('extracting a document', () => {
     ])
     assert.deepEqual((await run(id)).result, { read: 0, unread: 0, skipped: 3 }, 'it is not tried again')
     assert.deepEqual((await run(id, { force: true })).result, { read: 3, unread: 0, skipped: 0 })
+  })
+
+  test('outages and orderly stops make no page a suspect', async () => {
+    const id = await add('x')
+    const jobId = uuidv7()
+    const stop = new AbortController()
+    const down = () => {
+      throw fail('database.down')
+    }
+    const stopped = () => {
+      stop.abort()
+      throw new Error('the attempt was stopped')
+    }
+    for (let attempt = 1; attempt <= 5; attempt++) await run(id, { jobId, attempt, read: down })
+    await run(id, { jobId, attempt: 6, read: stopped, signal: stop.signal })
+    assert.deepEqual((await run(id, { jobId, attempt: 7 })).result, { read: 3, unread: 0, skipped: 0 })
   })
 
   test('a document that can not even be opened ends unread', async () => {
