@@ -331,6 +331,83 @@ create table job_event (
   constraint job_event_pkey PRIMARY KEY (job_id, seq)
 );
 
+create table llm_current (
+  id boolean not null default true,
+  vendor text not null,
+  model_id text not null,
+  temperature numeric,
+  max_tokens integer,
+  chosen_by integer,
+  chosen_at timestamp with time zone not null default now(),
+  constraint llm_current_pkey PRIMARY KEY (id),
+  constraint llm_current_chosen_by_fkey FOREIGN KEY (chosen_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint llm_current_model_fkey FOREIGN KEY (vendor, model_id) REFERENCES llm_model(vendor, model_id),
+  constraint llm_current_id_check CHECK (id),
+  constraint llm_current_max_tokens_check CHECK ((max_tokens > 0)),
+  constraint llm_current_temperature_check CHECK (((temperature >= (0)::numeric) AND (temperature <= (2)::numeric)))
+);
+
+create table llm_list (
+  id boolean not null default true,
+  source text not null,
+  url text,
+  applied_at timestamp with time zone not null,
+  refused_at timestamp with time zone,
+  refusal text,
+  constraint llm_list_pkey PRIMARY KEY (id),
+  constraint llm_list_id_check CHECK (id),
+  constraint llm_list_refusal_check CHECK (((refused_at IS NULL) = (refusal IS NULL))),
+  constraint llm_list_source_check CHECK ((source = ANY (ARRAY['built-in'::text, 'sync'::text])))
+);
+
+create table llm_model (
+  vendor text not null,
+  model_id text not null,
+  title text not null,
+  family text,
+  context_window integer not null,
+  max_output integer not null,
+  input_modalities text[] not null,
+  output_modalities text[] not null,
+  modalities text[] not null,
+  reasoning boolean not null,
+  released_on date,
+  disabled boolean not null,
+  constraint llm_model_pkey PRIMARY KEY (vendor, model_id),
+  constraint llm_model_vendor_fkey FOREIGN KEY (vendor) REFERENCES llm_vendor(id),
+  constraint llm_model_limits_check CHECK (((context_window >= 0) AND (max_output >= 0))),
+  constraint llm_model_modalities_check CHECK (((modalities <@ '{text,image,audio,video}'::text[]) AND (modalities @> (input_modalities || output_modalities)) AND (modalities <@ (input_modalities || output_modalities)))),
+  constraint llm_model_model_id_check CHECK (((length(model_id) >= 1) AND (length(model_id) <= 200))),
+  constraint llm_model_title_check CHECK (((length(title) >= 1) AND (length(title) <= 300)))
+);
+
+create table llm_price (
+  vendor text not null,
+  model_id text not null,
+  valid_from date not null,
+  input numeric,
+  output numeric,
+  cache_read numeric,
+  cache_write numeric,
+  reasoning numeric,
+  input_audio numeric,
+  output_audio numeric,
+  tiers jsonb not null default '[]'::jsonb,
+  constraint llm_price_pkey PRIMARY KEY (vendor, model_id, valid_from),
+  constraint llm_price_model_fkey FOREIGN KEY (vendor, model_id) REFERENCES llm_model(vendor, model_id),
+  constraint llm_price_amount_check CHECK ((LEAST(input, output, cache_read, cache_write, reasoning, input_audio, output_audio) >= (0)::numeric)),
+  constraint llm_price_known_check CHECK ((((input IS NULL) = (output IS NULL)) AND ((input IS NOT NULL) OR ((cache_read IS NULL) AND (cache_write IS NULL) AND (reasoning IS NULL) AND (input_audio IS NULL) AND (output_audio IS NULL) AND (tiers = '[]'::jsonb))))),
+  constraint llm_price_tiers_check CHECK ((jsonb_typeof(tiers) = 'array'::text))
+);
+
+create table llm_vendor (
+  id text not null,
+  name text not null,
+  constraint llm_vendor_pkey PRIMARY KEY (id),
+  constraint llm_vendor_id_check CHECK ((id ~ '^[a-z0-9][a-z0-9._-]{0,99}$'::text)),
+  constraint llm_vendor_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+
 create table login_failure (
   subject bytea not null,
   failures integer not null,
@@ -624,6 +701,12 @@ CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, id) WHERE (ow
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 
 CREATE INDEX job_waiting_idx ON public.job USING btree (queue, id) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
+
+CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
+
+CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHERE (NOT disabled);
+
+CREATE INDEX llm_model_released_on_idx ON public.llm_model USING btree (released_on DESC NULLS LAST, vendor, model_id);
 
 CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
 
@@ -1252,6 +1335,73 @@ AS $function$
   )
   select coalesce(array_agg(id), '{}') from sent
 $function$;
+
+CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+declare
+  counts jsonb;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('millrace.llm', 0));
+  if list_source = 'built-in' and exists (select from llm_list where source = 'sync') then
+    return null;
+  end if;
+  with given as materialized (
+    select m.*, p.input, p.output, p.cache_read, p.cache_write, p.reasoning as thought, p.input_audio, p.output_audio,
+      coalesce(p.tiers, '[]') as tiers,
+      array(select u from unnest('{text,image,audio,video}'::text[]) u
+        where u = any (m.input_modalities || m.output_modalities)) as modalities
+    from jsonb_to_recordset(list -> 'models') m (vendor text, model_id text, title text, family text,
+      context_window integer, max_output integer, input_modalities text[], output_modalities text[], reasoning boolean,
+      released_on date, disabled boolean, price jsonb)
+    cross join jsonb_to_record(case when jsonb_typeof(m.price) = 'object' then m.price else '{}' end) p (input numeric,
+      output numeric, cache_read numeric, cache_write numeric, reasoning numeric, input_audio numeric,
+      output_audio numeric, tiers jsonb)
+  ), vendors as (
+    insert into llm_vendor as v (id, name)
+    select g.id, g.name from jsonb_to_recordset(list -> 'vendors') g (id text, name text)
+    on conflict (id) do update set name = excluded.name where v.name <> excluded.name
+  ), models as (
+    insert into llm_model as m (vendor, model_id, title, family, context_window, max_output, input_modalities,
+      output_modalities, modalities, reasoning, released_on, disabled)
+    select vendor, model_id, title, family, context_window, max_output, input_modalities, output_modalities, modalities,
+      reasoning, released_on, disabled from given
+    on conflict (vendor, model_id) do update set title = excluded.title, family = excluded.family,
+      context_window = excluded.context_window, max_output = excluded.max_output,
+      input_modalities = excluded.input_modalities, output_modalities = excluded.output_modalities,
+      modalities = excluded.modalities, reasoning = excluded.reasoning, released_on = excluded.released_on,
+      disabled = excluded.disabled
+    where m.* is distinct from excluded.*
+  ), gone as (
+    update llm_model m set disabled = true
+    where not disabled and not exists (select from given g where g.vendor = m.vendor and g.model_id = m.model_id)
+    returning 1
+  ), prices as (
+    insert into llm_price (vendor, model_id, valid_from, input, output, cache_read, cache_write, reasoning, input_audio,
+      output_audio, tiers)
+    select g.vendor, g.model_id, day, g.input, g.output, g.cache_read, g.cache_write, g.thought, g.input_audio,
+      g.output_audio, g.tiers
+    from given g left join lateral (
+      select * from llm_price p where p.vendor = g.vendor and p.model_id = g.model_id and p.valid_from <= day
+      order by p.valid_from desc limit 1) last on true
+    where (g.input, g.output, g.cache_read, g.cache_write, g.thought, g.input_audio, g.output_audio, g.tiers)
+      is distinct from (last.input, last.output, last.cache_read, last.cache_write, last.reasoning, last.input_audio,
+        last.output_audio, coalesce(last.tiers, '[]'))
+    on conflict (vendor, model_id, valid_from) do update set input = excluded.input, output = excluded.output,
+      cache_read = excluded.cache_read, cache_write = excluded.cache_write, reasoning = excluded.reasoning,
+      input_audio = excluded.input_audio, output_audio = excluded.output_audio, tiers = excluded.tiers
+    returning 1
+  )
+  select jsonb_build_object('vendors', jsonb_array_length(list -> 'vendors'), 'models', (select count(*) from given),
+    'added', (select count(*) from given g
+      where not exists (select from llm_model m where m.vendor = g.vendor and m.model_id = g.model_id)),
+    'gone', (select count(*) from gone), 'repriced', (select count(*) from prices)) into counts;
+  insert into llm_list (source, url, applied_at) values (list_source, list_url, now())
+    on conflict (id) do update set source = excluded.source, url = excluded.url, applied_at = excluded.applied_at,
+      refused_at = null, refusal = null;
+  return counts;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval)
  RETURNS text

