@@ -82,7 +82,7 @@ function admit(
 ): Caller | null | Promise<Caller | null> {
   const { request } = exchange
   const auth = route.auth ?? area.auth
-  if (cookiesMatter(route, auth, request) && isUnsafe(request) && isCrossSite(edge.settings, request))
+  if (cookiesMatter(route, auth, request) && isUnsafe(request, route) && isCrossSite(edge.settings, request))
     throw fail('request.cross_site')
   if (auth === 'public') return authenticateAnyway(edge, request, route)
   const permit = (caller: Caller | null): Caller => {
@@ -119,7 +119,9 @@ async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRo
   }
 }
 
-function isUnsafe({ method }: EdgeRequest): boolean {
+function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean {
+  // A GET that adds a job has an effect.
+  if (method === 'GET' && route?.job !== undefined) return true
   return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
 }
 
@@ -153,7 +155,7 @@ function account(edge: Edge, exchange: Exchange): void {
   const { request, status, requestId, entry, caller } = exchange
   const seconds = exchange.elapsed()
   edge.metrics.answered(entry?.pattern ?? 'none', request.method, status, seconds)
-  const level = status < 400 && !isUnsafe(request) ? 'debug' : 'info'
+  const level = status < 400 && !isUnsafe(request, entry?.route) ? 'debug' : 'info'
   if (!edge.log.isLevelEnabled(level)) return
   const line = {
     requestId,

@@ -18,7 +18,7 @@ import { invalid, wantsBackground } from './input.ts'
 import type { Entry } from './match.ts'
 import { failureBody } from './reply.ts'
 import { Answer, type Received } from './route.ts'
-import { SSE_HEADERS, type Streams } from './sse.ts'
+import { SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
 
 /** The four ways in which a route can end. */
 export interface Ending {
@@ -51,6 +51,11 @@ export async function endWithHandle(ending: Ending): Promise<void> {
 
 export async function endWithJob(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
+  const { follow } = entry.route
+  // Looking at the head of an answer has no effect, whatever the answer would have.
+  if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
+  const resumed = (await follow?.resume(input)) ?? null
+  if (resumed !== null) return openStream(ending, resumed)
   const key = keyOf(exchange, entry)
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   const received = await entry.route.receive?.(input)
@@ -59,10 +64,11 @@ export async function endWithJob(ending: Ending): Promise<void> {
     throw error
   })
   if ('first' in begun) await received?.discard()
-  if ('first' in begun) return repeatJob(edge, exchange, key!, begun.first)
+  if ('first' in begun) return repeatJob(ending, key!, begun.first)
   const { jobId } = begun.ref
   edge.publisher.mark(jobId)
-  const answer = background ? accepted(jobId) : await waitForJob(edge, exchange, jobId)
+  if (follow !== undefined && !background) return openStream(ending, await follow.open(input, jobId))
+  const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
   // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
   if (key !== null && (background || !exchange.responder.done)) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
@@ -88,8 +94,12 @@ function beginJob(
   })
 }
 
-export async function endWithStream({ edge, entry, exchange, input, streams }: Ending): Promise<void> {
-  const source = await entry.route.stream!(input)
+export async function endWithStream(ending: Ending): Promise<void> {
+  const source = await ending.entry.route.stream!(ending.input)
+  await openStream(ending, source)
+}
+
+function openStream({ edge, exchange, streams }: Ending, source: StreamSource): Promise<void> | void {
   // 204 tells an EventSource that came back to stay away: everything was delivered.
   if (source === 'ended') return exchange.empty(204)
   const head = exchange.head(200, SSE_HEADERS)
@@ -113,20 +123,24 @@ export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ 
   if (answer !== undefined) await sendAnswer(exchange, answer)
 }
 
-async function waitForJob(edge: Edge, exchange: Exchange, jobId: string): Promise<KeptAnswer> {
+async function waitForJob({ edge, entry, exchange }: Ending, jobId: string): Promise<KeptAnswer> {
   const gone = new AbortController()
   exchange.responder.onClose(() => gone.abort())
   const event = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
-  return event === null ? accepted(jobId) : jobAnswer(event)
+  return event === null ? accepted(jobId) : jobAnswer(entry, event)
 }
 
-async function repeatJob(edge: Edge, exchange: Exchange, key: KeyRef, first: Claim): Promise<void> {
+async function repeatJob(ending: Ending, key: KeyRef, first: Claim): Promise<void> {
+  const { edge, entry, exchange, input } = ending
+  const { follow } = entry.route
+  if (follow !== undefined && first.status === null && first.job_id !== null)
+    return openStream(ending, await follow.open(input, first.job_id))
   // The answer of a job whose first request died with its process is on the job.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
       : null
-  const answer = event === null ? keptAnswer(first) : jobAnswer(event)
+  const answer = event === null ? keptAnswer(first) : jobAnswer(entry, event)
   if (event !== null) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
@@ -140,10 +154,10 @@ function accepted(jobId: string): KeptAnswer {
 }
 
 /** What a job's end means to the one who waited for it. */
-function jobAnswer(event: JobEvent): KeptAnswer {
+function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
   if (event.status === 'done') {
-    const { result } = JSON.parse(event.frame) as { result?: unknown }
-    return { status: 200, headers: [], body: JSON.stringify(result ?? null) }
+    const { result = null } = JSON.parse(event.frame) as { result?: unknown }
+    return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
   }
   const failure = jobFailure(event)
   return { status: failure.status, headers: [], body: failureBody(failure) }

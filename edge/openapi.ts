@@ -9,7 +9,8 @@ import { Accepted, Problem } from './schemas.ts'
 
 type Json = Record<string, unknown>
 
-const VERSION = '0.1.0'
+/** The service's own. */
+export const VERSION = '0.1.0'
 
 export function openApi(areas: readonly Area[], settings: Settings): Json {
   const components: Record<string, Json> = {}
@@ -29,7 +30,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
-    tags: areas.map(({ name }) => ({ name })),
+    tags: [...new Set(areas.map(({ name }) => name))].map((name) => ({ name })),
     paths,
     components: {
       schemas: components,
@@ -101,7 +102,8 @@ function responsesOf(
   }
   if (route.job !== undefined)
     responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
-  if (route.stream !== undefined) responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
+  if (route.stream !== undefined || route.follow !== undefined)
+    responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
   for (const [status, details] of errorsOf(area, route, auth, settings)) {
     responses[status] ??= { description: details.join('; '), content: json(Problem) }
   }
@@ -112,7 +114,8 @@ function responsesOf(
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
-  if ((auth !== 'public' || route.signsIn) && route.method !== 'get') codes.add('request.cross_site')
+  if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || route.job !== undefined))
+    codes.add('request.cross_site')
   if (route.limit !== undefined) codes.add('request.limited')
   if (roleFor(auth, settings) !== null) codes.add('auth.forbidden')
   if (route.params !== undefined || route.query !== undefined || route.body !== undefined)
@@ -179,7 +182,7 @@ function headersOf(route: AnyRoute): Json[] {
     ...(route.job && !route.alwaysWaits
       ? [header('Prefer', '`respond-async` answers 202 with the job at once')]
       : []),
-    ...(route.stream ? [header('Last-Event-ID', 'Goes on after this event')] : []),
+    ...(route.stream || route.follow ? [header('Last-Event-ID', 'Goes on after this event')] : []),
   ]
 }
 

@@ -89,6 +89,14 @@ export interface Received {
   discard(): Promise<unknown>
 }
 
+/** How a job is answered by its stream. */
+export interface Follow<I> {
+  /** The stream that a reader who came back means by their Last-Event-ID: no job is added; null: none. */
+  resume(input: I): Promise<StreamSource | null>
+  /** The stream of a job from its beginning. */
+  open(input: I, jobId: string): Promise<StreamSource>
+}
+
 interface Declaration<
   P extends z.ZodType,
   Q extends z.ZodType,
@@ -124,6 +132,10 @@ interface Declaration<
   readonly errors?: readonly ErrorCode[]
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean
+  /** Of a job-backed route that answers with the stream of its job, and not with its result. */
+  readonly follow?: Follow<Input<z.output<P>, z.output<Q>, z.output<B>, CallerOf<A>>>
+  /** Of a job-backed route: what is answered of the job's result; default all of it. */
+  readonly answer?: (result: unknown) => unknown
   /** Of a job-backed route: nobody may ask to be answered before the job's end. */
   readonly alwaysWaits?: boolean
   /** The caller is known by a cookie that is not the session's: the cross-site rule applies although it is public. */
@@ -155,9 +167,10 @@ type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
 
 /** A route with its types erased, as dispatch and the reference see it. */
 export interface AnyRoute
-  extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive'>,
+  extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
     Partial<Endings<never, never, never, unknown, never, never>> {
   readonly receive?: (input: never) => Promise<Received>
+  readonly follow?: Follow<never>
 }
 
 /**

@@ -56,6 +56,105 @@ create table account_token (
   constraint account_token_kind_check CHECK ((kind = ANY (ARRAY['reset'::text, 'verify'::text])))
 );
 
+create table ai_agent (
+  slug text not null,
+  name text not null,
+  description text not null default ''::text,
+  category text not null default 'general'::text,
+  model_id text,
+  temperature double precision,
+  max_tokens integer,
+  system_prompt text not null,
+  is_active boolean not null default true,
+  tools jsonb not null default '[]'::jsonb,
+  memory_modules jsonb not null default '[]'::jsonb,
+  knowledge_base_ids jsonb not null default '[]'::jsonb,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint ai_agent_pkey PRIMARY KEY (slug),
+  constraint ai_agent_max_tokens_check CHECK (((max_tokens >= 1) AND (max_tokens <= 1000000))),
+  constraint ai_agent_slug_check CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 63))),
+  constraint ai_agent_system_prompt_check CHECK ((system_prompt ~ '\S'::text)),
+  constraint ai_agent_temperature_check CHECK (((temperature >= (0)::double precision) AND (temperature <= (2)::double precision)))
+);
+
+create table ai_conversation (
+  id uuid not null,
+  user_id text not null,
+  owner_id integer,
+  title text not null,
+  provider text not null,
+  model text not null,
+  last_response_ms double precision,
+  unscored_since timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint ai_conversation_pkey PRIMARY KEY (id),
+  constraint ai_conversation_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint ai_conversation_title_check CHECK (((length(title) >= 1) AND (length(title) <= 200))),
+  constraint ai_conversation_user_id_check CHECK (((length(user_id) >= 1) AND (length(user_id) <= 255)))
+);
+
+create table ai_message (
+  id uuid not null,
+  ordinal bigint not null generated always as identity,
+  conversation_id uuid not null,
+  role text not null,
+  status text not null,
+  content text not null,
+  job_id uuid,
+  provider text,
+  model text,
+  response_ms double precision,
+  error_detail text,
+  created_at timestamp with time zone not null default now(),
+  settled_at timestamp with time zone,
+  constraint ai_message_pkey PRIMARY KEY (id),
+  constraint ai_message_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES ai_conversation(id) ON DELETE CASCADE,
+  constraint ai_message_job_check CHECK (((role = 'user'::text) OR (job_id IS NOT NULL))),
+  constraint ai_message_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text]))),
+  constraint ai_message_settled_check CHECK (((status = 'pending'::text) = (settled_at IS NULL))),
+  constraint ai_message_status_check CHECK ((status = ANY (ARRAY['complete'::text, 'pending'::text, 'failed'::text, 'stopped'::text]))),
+  constraint ai_message_user_check CHECK (((role = 'assistant'::text) OR ((status = 'complete'::text) AND (job_id IS NULL))))
+);
+
+create table ai_sentiment (
+  conversation_id uuid not null,
+  sentiment text not null,
+  performance text not null,
+  score double precision not null,
+  scored_at timestamp with time zone not null default now(),
+  constraint ai_sentiment_pkey PRIMARY KEY (conversation_id),
+  constraint ai_sentiment_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES ai_conversation(id) ON DELETE CASCADE,
+  constraint ai_sentiment_performance_check CHECK ((performance = ANY (ARRAY['good'::text, 'acceptable'::text, 'poor'::text]))),
+  constraint ai_sentiment_score_check CHECK (((score >= ('-1'::integer)::double precision) AND (score <= (1)::double precision))),
+  constraint ai_sentiment_sentiment_check CHECK ((sentiment = ANY (ARRAY['positive'::text, 'neutral'::text, 'negative'::text, 'frustrated'::text])))
+);
+
+create table ai_usage (
+  id bigint not null generated always as identity,
+  user_id text not null,
+  owner_id integer,
+  conversation_id uuid,
+  message_id uuid,
+  action text not null,
+  vendor text not null,
+  model text not null,
+  input_tokens bigint not null,
+  cached_tokens bigint not null default 0,
+  output_tokens bigint not null,
+  reasoning_tokens bigint not null default 0,
+  cost numeric,
+  estimated boolean not null,
+  success boolean not null,
+  created_at timestamp with time zone not null default now(),
+  constraint ai_usage_pkey PRIMARY KEY (id),
+  constraint ai_usage_message_id_key UNIQUE (message_id),
+  constraint ai_usage_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
+  constraint ai_usage_cost_check CHECK ((cost >= (0)::numeric)),
+  constraint ai_usage_tokens_check CHECK (((input_tokens >= 0) AND (output_tokens >= 0) AND (cached_tokens >= 0) AND (reasoning_tokens >= 0)))
+);
+
 create table audit_event (
   id bigint not null generated always as identity,
   at timestamp with time zone not null default now(),
@@ -636,6 +735,24 @@ CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (a
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
 
+CREATE INDEX ai_conversation_owner_id_idx ON public.ai_conversation USING btree (owner_id) WHERE (owner_id IS NOT NULL);
+
+CREATE INDEX ai_conversation_unscored_idx ON public.ai_conversation USING btree (unscored_since) WHERE (unscored_since IS NOT NULL);
+
+CREATE INDEX ai_conversation_user_id_idx ON public.ai_conversation USING btree (user_id, updated_at DESC, id DESC);
+
+CREATE INDEX ai_message_conversation_id_idx ON public.ai_message USING btree (conversation_id, ordinal);
+
+CREATE UNIQUE INDEX ai_message_job_id_key ON public.ai_message USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX ai_sentiment_negative_idx ON public.ai_sentiment USING btree (scored_at DESC) WHERE (sentiment = ANY (ARRAY['negative'::text, 'frustrated'::text]));
+
+CREATE INDEX ai_usage_created_at_idx ON public.ai_usage USING btree (created_at DESC, id DESC);
+
+CREATE INDEX ai_usage_owner_id_idx ON public.ai_usage USING btree (owner_id) WHERE (owner_id IS NOT NULL);
+
+CREATE INDEX ai_usage_user_id_idx ON public.ai_usage USING btree (user_id, created_at DESC, id DESC);
+
 CREATE INDEX audit_event_account_id_idx ON public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS NOT NULL);
 
 CREATE INDEX audit_event_actor_id_idx ON public.audit_event USING btree (actor_id, id DESC) WHERE (actor_id IS NOT NULL);
@@ -825,6 +942,58 @@ CREATE OR REPLACE FUNCTION public.actor_lock_key(actor text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended(('millrace.actor:'::text || actor), (0)::bigint);
+
+CREATE OR REPLACE FUNCTION public.ai_turn_settled()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  message uuid := (new.payload ->> 'message_id')::uuid;
+  text_seen text := case when new.status = 'done' then new.result ->> 'content' else ai_turn_text(new.id) end;
+  spent record;
+begin
+  select count(*) as attempts, coalesce(sum((u ->> 'input')::bigint), 0) as input, coalesce(sum((u ->> 'cached')::bigint), 0) as cached,
+    coalesce(sum((u ->> 'output')::bigint), 0) as output, coalesce(sum((u ->> 'reasoning')::bigint), 0) as reasoning,
+    case when count(*) = count(u ->> 'cost') then sum((u ->> 'cost')::numeric) end as cost,
+    coalesce(bool_or((u ->> 'estimated')::boolean), false) as estimated,
+    (array_agg(u ->> 'provider' order by seq desc))[1] as provider, (array_agg(u ->> 'model' order by seq desc))[1] as model
+  into spent from (select e.seq, e.data as u from job_event e where e.job_id = new.id and e.kind = 'usage') said;
+
+  if new.attempt > 0 then
+    insert into ai_usage (user_id, owner_id, conversation_id, message_id, action, vendor, model, input_tokens, cached_tokens,
+      output_tokens, reasoning_tokens, cost, estimated, success)
+    values (new.payload ->> 'user_id', (select id from account where id = (new.payload ->> 'owner_id')::integer),
+      (new.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(spent.provider, new.payload ->> 'provider'),
+      coalesce(spent.model, new.payload ->> 'model'), spent.input, spent.cached,
+      spent.output + case when spent.attempts = 0 then (length(text_seen) + 3) / 4 else 0 end, spent.reasoning,
+      case when spent.attempts > 0 then spent.cost end, spent.estimated or spent.attempts = 0, new.status = 'done')
+    on conflict on constraint ai_usage_message_id_key do nothing;
+  end if;
+
+  update ai_message set content = text_seen, settled_at = now(), response_ms = (new.result ->> 'response_time_ms')::float8,
+    status = case new.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
+    error_detail = new.error_detail, provider = coalesce(spent.provider, provider), model = coalesce(spent.model, model)
+  where id = message and status = 'pending';
+  if found then
+    update ai_conversation set updated_at = now(),
+      unscored_since = case when new.status = 'done' then coalesce(unscored_since, now()) else unscored_since end,
+      provider = case when new.status = 'done' then spent.provider else provider end,
+      model = case when new.status = 'done' then spent.model else model end,
+      last_response_ms = case when new.status = 'done' then (new.result ->> 'response_time_ms')::float8 else last_response_ms end
+    where id = (new.payload ->> 'conversation_id')::uuid;
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(string_agg(e.data ->> 'content', '' order by e.seq), '') from job_event e
+  where e.job_id = ai_turn_text.job_id and e.kind = 'chunk' and e.seq > coalesce((
+    select max(r.seq) from job_event r where r.job_id = ai_turn_text.job_id and r.kind = 'restart'), 0)
+$function$;
 
 CREATE OR REPLACE FUNCTION public.audit_append_only()
  RETURNS trigger
@@ -1887,6 +2056,8 @@ CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING 
 CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document_page REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
 
 CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document_page REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+
+CREATE TRIGGER ai_turn_settled AFTER UPDATE OF status ON public.job FOR EACH ROW WHEN (((new.name = 'ai.chat'::text) AND (new.finished_at IS NOT NULL) AND (old.finished_at IS NULL))) EXECUTE FUNCTION ai_turn_settled();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
 

@@ -1,4 +1,5 @@
 import type { Database, Queries } from '../sql/db.ts'
+import type { ChatModels } from './ai/outside.ts'
 import type { Comms } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
@@ -59,6 +60,7 @@ export interface Providers {
   /** What is sent on behalf of callers, once each. */
   readonly comms: Comms
   readonly payments: PaymentProvider
+  readonly chat: ChatModels
 }
 
 /** A mail on its way out. */

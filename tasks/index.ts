@@ -1,6 +1,7 @@
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { verification } from './accounts/verification.ts'
+import { chat } from './ai/chat.ts'
 import { importPosts } from './blog/import.ts'
 import { call } from './comms/call.ts'
 import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
@@ -28,6 +29,7 @@ export const tasks: readonly AnyTask[] = [
   call,
   cancel,
   catalog,
+  chat,
   checkDomain,
   checkout,
   collect,

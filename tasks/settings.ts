@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { AI_PROVIDERS, type AiProvider, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
+import { type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
 import {
   commsShape,
   type EmailSettings,
@@ -50,48 +52,6 @@ const rate = (most: number, seconds: number) =>
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
-
-export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
-export type AiProvider = (typeof AI_PROVIDERS)[number]
-
-// Each provider's OpenAI-compatible endpoint, and a small model of its that sees.
-const AI_DEFAULTS: Readonly<Record<AiProvider, { readonly baseUrl: string; readonly model: string }>> = {
-  openai: { baseUrl: 'https://api.openai.com/v1', model: 'gpt-4o-mini' },
-  anthropic: { baseUrl: 'https://api.anthropic.com/v1', model: 'claude-haiku-4-5' },
-  google: {
-    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
-    model: 'gemini-2.5-flash',
-  },
-  groq: {
-    baseUrl: 'https://api.groq.com/openai/v1',
-    model: 'meta-llama/llama-4-scout-17b-16e-instruct',
-  },
-  mistral: { baseUrl: 'https://api.mistral.ai/v1', model: 'mistral-small-latest' },
-  cohere: { baseUrl: 'https://api.cohere.ai/compatibility/v1', model: 'command-a-vision-07-2025' },
-}
-
-/** One pair per provider, such as `OPENAI_API_KEY` and `OPENAI_BASE_URL`. */
-function providerVariables() {
-  const key = z.string().min(1).optional()
-  const url = z
-    .url({ protocol: /^https?$/ })
-    .transform((given) => given.replace(/\/+$/, ''))
-    .optional()
-  return {
-    OPENAI_API_KEY: key,
-    OPENAI_BASE_URL: url,
-    ANTHROPIC_API_KEY: key,
-    ANTHROPIC_BASE_URL: url,
-    GOOGLE_API_KEY: key,
-    GOOGLE_BASE_URL: url,
-    GROQ_API_KEY: key,
-    GROQ_BASE_URL: url,
-    MISTRAL_API_KEY: key,
-    MISTRAL_BASE_URL: url,
-    COHERE_API_KEY: key,
-    COHERE_BASE_URL: url,
-  }
-}
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -156,9 +116,7 @@ const Environment = z.object({
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
-  AI_MODEL: z.string().min(1).max(200).optional(),
-  AI_TIMEOUT_SECONDS: count(120, 1, 3600),
-  ...providerVariables(),
+  ...aiShape,
   LOG_LEVEL: z.enum(LEVELS).default('info'),
 })
 
@@ -213,6 +171,7 @@ export interface Settings {
   readonly telephony: TelephonySettings
   readonly blobs: BlobSettings
   readonly payments: PaymentSettings
+  readonly ai: AiSettings
   readonly maxUploadBytes: number
   readonly maxImportBytes: number
   readonly maxJsonBytes: number
@@ -297,6 +256,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     telephony: telephonySettings(env),
     blobs: blobSettings(env),
     payments: paymentSettings(env),
+    ai: aiSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxImportBytes: env.MAX_IMPORT_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
@@ -306,16 +266,17 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
   })
 }
 
+/** `AI_MODEL` is one of `AI_PROVIDER`; another provider reads pages with its own default. */
 function visionProvider(env: z.output<typeof Environment>): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
   if (provider === 'tesseract' || provider === 'none') return provider
-  const prefix = provider.toUpperCase() as Uppercase<AiProvider>
+  const { endpoints, timeoutSeconds, model } = aiSettings(env)
   return {
     provider,
-    name: env.AI_MODEL ?? AI_DEFAULTS[provider].model,
-    apiKey: env[`${prefix}_API_KEY`]!,
-    baseUrl: env[`${prefix}_BASE_URL`] ?? AI_DEFAULTS[provider].baseUrl,
-    timeoutSeconds: env.AI_TIMEOUT_SECONDS,
+    name: provider === env.AI_PROVIDER ? model : PROVIDERS[provider].model,
+    apiKey: env[keyName(provider)]!,
+    baseUrl: endpoints[provider].baseUrl,
+    timeoutSeconds,
   }
 }
 
@@ -327,8 +288,8 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
     problems.push('SECRET_KEY: required in production (32 characters or more)')
   if (production && env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
   const vision = env.VISION_PROVIDER
-  if (AI_PROVIDERS.some((name) => name === vision) && env[`${vision!.toUpperCase()}_API_KEY`] === undefined)
-    problems.push(`VISION_PROVIDER: needs ${vision!.toUpperCase()}_API_KEY`)
+  if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
+    problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')
   }

@@ -120,8 +120,9 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
   const stored = await isolated(options.log, batch, async (entries) => {
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
-  for (const { id, attempt } of batch) {
-    if (stored.has(id)) options.publisher.mark(id)
+  for (const { id, attempt, kind } of batch) {
+    // A task's own events are what streams wait for; of its progress a moment ago is soon enough.
+    if (stored.has(id)) options.publisher.mark(id, kind !== 'status')
     else options.onSuperseded(id, attempt)
   }
 }

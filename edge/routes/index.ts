@@ -1,5 +1,6 @@
 import type { Area } from '../route.ts'
 import { accounts } from './accounts.ts'
+import { ai, aiVersion } from './ai.ts'
 import { blog } from './blog.ts'
 import { comms } from './comms.ts'
 import { documents } from './documents.ts'
@@ -18,6 +19,8 @@ export const areas: readonly Area[] = [
   comms,
   jobs,
   payments,
+  ai,
+  aiVersion,
   pages,
   operations(() => areas),
 ]

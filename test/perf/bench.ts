@@ -15,6 +15,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   corpus: async () => (await import('./corpus.ts')).corpus,
   upload: async () => (await import('./upload.ts')).upload,
   auth: async () => (await import('./auth.ts')).auth,
+  chat: async () => (await import('./chat.ts')).chat,
   sends: async () => (await import('./sends.ts')).sends,
   blog: async () => (await import('./blog.ts')).blog,
   import: async () => (await import('./import.ts')).importReal,

@@ -121,6 +121,7 @@ export function extractions({ db, query }: TestDatabase) {
         sendEmail: () => Promise.reject(new Error('Extraction sends no mail')),
         comms: {} as never,
         payments: {} as never,
+        chat: {} as never,
       },
       progress: (label, current, total) => void ran.progress.push([label, current, total]),
       emit: () => {},

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
+import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
 import { AREAS, parse, SettingsError } from '../../tasks/settings.ts'
 
 const KEY = 'a secret of thirty-two characters'
@@ -76,6 +77,20 @@ test('an empty environment has the documented defaults', () => {
       apiBaseUrl: 'https://api.stripe.com',
       successUrl: undefined,
       cancelUrl: undefined,
+    },
+    ai: {
+      enabled: true,
+      provider: 'openai',
+      model: 'gpt-4o-mini',
+      temperature: 0.7,
+      maxTokens: 1000,
+      timeoutSeconds: 120,
+      historyMessages: 20,
+      historyTokens: 8000,
+      sentimentEnabled: false,
+      endpoints: Object.fromEntries(
+        AI_PROVIDERS.map((name) => [name, { apiKey: null, baseUrl: PROVIDERS[name].baseUrl }]),
+      ) as never,
     },
     maxUploadBytes: 100 * 1024 * 1024,
     maxImportBytes: 20 * 1024 * 1024,

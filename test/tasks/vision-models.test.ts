@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
-import { AI_PROVIDERS, parse } from '../../tasks/settings.ts'
+import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
+import { parse } from '../../tasks/settings.ts'
 import { closeVision, openPages } from '../../workers/providers/pages.ts'
 import { pageLines, scanPdf } from '../pdfs.ts'
 
@@ -51,6 +52,7 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
   const prefix = provider.toUpperCase()
   const { visionProvider: vision } = parse({
     VISION_PROVIDER: provider,
+    AI_PROVIDER: provider,
     [`${prefix}_API_KEY`]: `key of ${provider}`,
     [`${prefix}_BASE_URL`]: baseUrl,
     ...more,

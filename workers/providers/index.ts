@@ -1,5 +1,6 @@
 import type { Providers } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { createChat } from './chat.ts'
 import { createComms } from './comms.ts'
 import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
@@ -10,6 +11,7 @@ export function createProviders(settings: Settings, share: () => number = () => 
   const mailer = createMailer(settings)
   return {
     payments: createPayments(settings),
+    chat: createChat(settings),
     sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
     openPages: (bytes, mediaType, signal) =>

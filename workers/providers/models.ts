@@ -1,5 +1,6 @@
-/** Models of AI providers through their OpenAI-compatible endpoints. The only importer of `openai`. */
+/** Models that read pages. */
 import type { AiModel } from '../../tasks/settings.ts'
+import { clientOf } from './openai.ts'
 
 /** What a model made of a request. */
 export interface Answered {
@@ -18,7 +19,8 @@ export async function transcribe(
   png: Uint8Array,
   options: { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number },
 ): Promise<Answered> {
-  const client = await clientOf(model, options.timeoutMs)
+  // Its own retries would count against the time of the page: one, for a connection that broke.
+  const client = await clientOf(model, options.timeoutMs, 1)
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
   const completion = await client.chat.completions.create(
     {
@@ -38,10 +40,4 @@ export async function transcribe(
   )
   const text = completion.choices[0]?.message.content ?? ''
   return { text, model: `${model.provider}/${model.name}` }
-}
-
-async function clientOf({ apiKey, baseUrl }: AiModel, timeoutMs: number) {
-  const { default: OpenAI } = await import('openai')
-  // Its own retries would count against the time of the page: one, for a connection that broke.
-  return new OpenAI({ apiKey, baseURL: baseUrl, timeout: timeoutMs, maxRetries: 1 })
 }

@@ -1,0 +1,17 @@
+import { area } from '../route.ts'
+import { agentRoutes } from './ai/agents.ts'
+import { chatRoutes } from './ai/chat.ts'
+import { conversationRoutes } from './ai/conversations.ts'
+import { healthRoute, versionRoute } from './ai/status.ts'
+import { usageRoutes } from './ai/usage.ts'
+
+export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 }, [
+  ...chatRoutes,
+  ...conversationRoutes,
+  ...agentRoutes,
+  ...usageRoutes,
+  healthRoute,
+])
+
+/** Outside of the versioned prefix. */
+export const aiVersion = area('ai', '/ai', { auth: 'open', invalidStatus: 400 }, [versionRoute])

@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import {
+  deleteConversation,
+  MOST_MESSAGES,
+  pendingTurns,
+  readConversation,
+  readConversationOwner,
+  readConversations,
+  renameConversation,
+} from '../../../sql/ai.ts'
+import { fail } from '../../../sql/errors.ts'
+import { cancelJob } from '../../../sql/jobs.ts'
+import type { Caller } from '../../auth.ts'
+import type { Edge } from '../../context.ts'
+import { type Answer, json, route } from '../../route.ts'
+import { count } from '../../schemas.ts'
+import { isTheirs, UserId, whoOf } from './callers.ts'
+import { ByUser, Conversation, ConversationParams, ConversationSummary } from './shapes.ts'
+
+const REFUSALS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
+
+/** What was said. */
+export const conversationRoutes = [
+  route({
+    method: 'get',
+    path: '/conversations',
+    summary: 'Conversations of a user, the latest first',
+    query: z.object({
+      user_id: UserId.optional(),
+      limit: count({ min: 1, max: 200, fallback: 50 }),
+    }),
+    response: z.array(ConversationSummary),
+    errors: ['ai.not_yours'],
+    handle: async ({ query, caller, edge }) => {
+      const who = whoOf(caller, query.user_id)
+      const own = who.userId === String(caller.ownerId)
+      const values = [who.userId, who.ownerId, who.all && !own, query.limit]
+      return json((await edge.reader.text(readConversations, values))!)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/conversations/:conversation_id',
+    summary: 'A conversation with its messages',
+    description: `The newest ${MOST_MESSAGES} messages, the oldest of them first. Of an answer that failed or was stopped there is what \
+had come; one that came to nothing is left out.`,
+    params: ConversationParams,
+    query: ByUser,
+    response: Conversation,
+    errors: REFUSALS,
+    handle: async ({ params: { conversation_id: id }, query, caller, edge }) => {
+      const [text] = await Promise.all([
+        edge.reader.text(readConversation, [id]),
+        assertTheirs(edge, caller, query.user_id, id),
+      ])
+      if (text === null) throw fail('conversation.missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/conversations/:conversation_id',
+    summary: 'Give a conversation another title',
+    params: ConversationParams,
+    query: ByUser,
+    body: z
+      .strictObject({
+        title: z
+          .string()
+          .trim()
+          .min(1)
+          .refine((title) => [...title].length <= 200, 'must have at most 200 characters'),
+      })
+      .meta({ id: 'ConversationChanges' }),
+    response: ConversationSummary,
+    errors: REFUSALS,
+    handle: async ({
+      params: { conversation_id: id },
+      query,
+      body,
+      caller,
+      edge,
+    }): Promise<Answer<z.input<typeof ConversationSummary>>> => {
+      await assertTheirs(edge, caller, query.user_id, id)
+      const renamed = await edge.db.maybeOne(renameConversation(id, body.title))
+      if (renamed === null) throw fail('conversation.missing')
+      return json(renamed.json)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/conversations/:conversation_id',
+    summary: 'Delete a conversation',
+    description: 'Its turns are stopped. What they used stays in the statistics.',
+    params: ConversationParams,
+    query: ByUser,
+    errors: REFUSALS,
+    handle: async ({ params: { conversation_id: id }, query, caller, edge }) => {
+      await assertTheirs(edge, caller, query.user_id, id)
+      const stopped = await edge.db.transaction(async (tx) => {
+        // The jobs' locks come before those of the rows, as where turns end.
+        const jobs = await tx.any(pendingTurns(id))
+        for (const { job_id } of jobs) await tx.one(cancelJob(job_id))
+        await tx.run(deleteConversation(id))
+        return jobs
+      })
+      for (const { job_id } of stopped) edge.publisher.mark(job_id)
+      return undefined
+    },
+  }),
+]
+
+/** @throws fail('conversation.missing'), fail('conversation.denied'), fail('ai.not_yours') */
+async function assertTheirs(
+  { reader }: Edge,
+  caller: Caller,
+  userId: string | undefined,
+  id: string,
+): Promise<void> {
+  const who = whoOf(caller, userId)
+  const text = await reader.text(readConversationOwner, [id])
+  if (text === null) throw fail('conversation.missing')
+  if (!isTheirs(who, JSON.parse(text) as Parameters<typeof isTheirs>[1])) throw fail('conversation.denied')
+}

@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import { isUuid } from '../../../sql/ids.ts'
+import { Timestamp } from '../../schemas.ts'
+import { UserId } from './callers.ts'
+
+/** What the routes of conversations and agents take and answer. */
+
+const MOST_CHARACTERS = 100_000
+
+/** A conversation's or an answer's id. */
+export const Id = z.string().trim().toLowerCase().refine(isUuid, 'must be a UUID').meta({ format: 'uuid' })
+
+const MessageText = z.string().max(MOST_CHARACTERS).regex(/\S/, 'must hold more than white space')
+export const Slug = z
+  .string()
+  .max(63)
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be a slug such as assistant')
+
+const chatFields = {
+  message: MessageText,
+  user_id: UserId.optional(),
+  agent_slug: Slug.optional(),
+}
+export const ChatRequest = z
+  .strictObject({ ...chatFields, conversation_id: Id.nullish() })
+  .meta({ id: 'ChatRequest' })
+export type ChatRequest = z.output<typeof ChatRequest>
+
+/** The same in a query, where an empty id is none. */
+export const ChatQuery = z.object({
+  ...chatFields,
+  conversation_id: z
+    .literal('')
+    .transform(() => undefined)
+    .or(Id)
+    .optional(),
+})
+
+export const ChatResponse = z
+  .strictObject({
+    message_id: z.uuid(),
+    content: z.string(),
+    conversation_id: z.uuid(),
+    response_time_ms: z.number(),
+  })
+  .meta({ id: 'ChatResponse' })
+
+export const ConversationSummary = z
+  .strictObject({
+    id: z.uuid(),
+    title: z.string(),
+    message_count: z.int(),
+    last_activity: Timestamp,
+    provider: z.string(),
+    model: z.string(),
+  })
+  .meta({ id: 'ConversationSummary' })
+
+export const Conversation = z
+  .strictObject({
+    id: z.uuid(),
+    title: z.string(),
+    provider: z.string(),
+    model: z.string(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    message_count: z.int(),
+    messages: z.array(
+      z.strictObject({
+        id: z.uuid(),
+        role: z.enum(['user', 'assistant']),
+        content: z.string(),
+        timestamp: Timestamp,
+        /** `failed` and `stopped`: what had come of an answer by then. */
+        status: z.enum(['complete', 'failed', 'stopped']),
+      }),
+    ),
+    metadata: z.strictObject({ user_id: z.string(), last_response_time_ms: z.number() }),
+  })
+  .meta({ id: 'Conversation' })
+
+export const Agent = z
+  .strictObject({
+    slug: z.string(),
+    name: z.string(),
+    description: z.string(),
+    category: z.string(),
+    model_id: z.string().nullable(),
+    temperature: z.number(),
+    max_tokens: z.int(),
+    system_prompt: z.string(),
+    is_active: z.boolean(),
+    tools: z.array(z.unknown()),
+    memory_modules: z.array(z.unknown()),
+    knowledge_base_ids: z.array(z.unknown()),
+  })
+  .meta({ id: 'Agent' })
+
+const Line = z.string().trim().min(1).max(200)
+export const AgentChanges = z
+  .strictObject({
+    name: Line.optional(),
+    description: z.string().max(2000).optional(),
+    category: Line.optional(),
+    model_id: Line.nullable().optional(),
+    temperature: z.number().min(0).max(2).optional(),
+    max_tokens: z.int().min(1).max(1_000_000).optional(),
+    system_prompt: z.string().max(MOST_CHARACTERS).regex(/\S/, 'must hold more than white space').optional(),
+    is_active: z.boolean().optional(),
+  })
+  .meta({ id: 'AgentChanges' })
+
+export const ConversationParams = z.object({ conversation_id: Id })
+export const StreamParams = z.object({ message_id: Id })
+export const ByUser = z.object({ user_id: UserId.optional() })

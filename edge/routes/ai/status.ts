@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import { readAiState } from '../../../sql/ai.ts'
+import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
+import { AI_PROVIDERS, keyName } from '../../../tasks/ai/providers.ts'
+import type { AiSettings } from '../../../tasks/ai/settings.ts'
+import { VERSION } from '../../openapi.ts'
+import { route } from '../../route.ts'
+import { DEFAULT_AGENT } from './turn.ts'
+
+const SERVICE = 'ai'
+
+const Health = z
+  .strictObject({
+    service: z.string(),
+    /** `error`: the state can't be read now. */
+    status: z.enum(['healthy', 'unhealthy', 'error']),
+    enabled: z.boolean(),
+    provider: z.string(),
+    model: z.string(),
+    agent_ready: z.boolean(),
+    total_conversations: z.int(),
+    configuration_valid: z.boolean(),
+    validation_errors: z.array(z.string()),
+  })
+  .meta({ id: 'AiHealth' })
+
+const State = z.object({
+  conversations: z.int(),
+  agent: z.object({ is_active: z.boolean(), model_id: z.string().nullable() }).nullable(),
+  chosen: z.object({ vendor: z.string(), model_id: z.string() }).nullable(),
+})
+
+export const healthRoute = route({
+  method: 'get',
+  path: '/health',
+  summary: 'Whether models can be asked',
+  description: `provider and model are those that answer by default. \`unhealthy\`: switched off or not configured; \`error\`: the \
+state cannot be read now. No provider is asked.`,
+  response: Health,
+  handle: async ({ edge }) => {
+    const { ai } = edge.settings
+    const text = await edge.reader.text(readAiState, [DEFAULT_AGENT]).catch((error) => {
+      edge.log.warn({ err: error }, 'The state of the AI service could not be read')
+      return null
+    })
+    const state = text === null ? null : State.parse(JSON.parse(text))
+    const model = modelOf(ai, state?.chosen ?? null, state?.agent?.model_id ?? null)
+    const problems = problemsOf(ai, model)
+    const ready = ai.enabled && problems.length === 0 && state?.agent?.is_active === true
+    const status = state === null ? 'error' : ready ? 'healthy' : 'unhealthy'
+    return {
+      service: SERVICE,
+      status,
+      enabled: ai.enabled,
+      ...model,
+      agent_ready: ready,
+      total_conversations: state?.conversations ?? 0,
+      configuration_valid: problems.length === 0,
+      validation_errors: problems,
+    } as const
+  },
+})
+
+function problemsOf(ai: AiSettings, { provider }: ModelRef): string[] {
+  if (ai.endpoints[provider].apiKey !== null) return []
+  return [`Missing API key for ${provider} provider. Set ${keyName(provider)} environment variable.`]
+}
+
+const Version = z
+  .strictObject({
+    service: z.string(),
+    engine: z.string(),
+    version: z.string(),
+    features: z.array(z.string()),
+    providers_supported: z.array(z.string()),
+  })
+  .meta({ id: 'AiVersion' })
+
+export const versionRoute = route({
+  method: 'get',
+  path: '/version',
+  summary: 'What the AI service can do',
+  auth: 'public',
+  response: Version,
+  handle: () => ({
+    service: SERVICE,
+    engine: 'millrace',
+    version: VERSION,
+    features: [
+      'chat',
+      'conversation_management',
+      'multi_provider_support',
+      'health_monitoring',
+      'api_endpoints',
+      'cli_commands',
+    ],
+    providers_supported: [...AI_PROVIDERS],
+  }),
+})

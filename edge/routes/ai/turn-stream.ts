@@ -1,0 +1,134 @@
+import type { TurnState } from '../../../sql/ai/turns.ts'
+import type { ChatResult } from '../../../tasks/ai/chat.ts'
+import { jobFailure } from '../../endings.ts'
+import { type Hub, isTerminal, type JobEvent } from '../../hub.ts'
+import type { SseFrame, SseStream, StreamSource } from '../../sse.ts'
+
+/**
+ * The stream of a turn: `connect`, a `chunk` for each piece, `final` with the whole answer and `complete`, or `error`.
+ * After a `restart` what came before it is void. An id is the answer's and the number of the job's event, so that it
+ * says by itself where to go on, whatever path it comes back to.
+ */
+
+/** Where a reader was: in which answer, and after which event. */
+export interface Place {
+  readonly messageId: string
+  readonly seq: number
+}
+
+const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
+
+/** Reads a Last-Event-ID; null when it is none of ours. */
+export function placeOf(lastEventId: string): Place | null {
+  const [, messageId, seq] = PLACE.exec(lastEventId) ?? []
+  return messageId === undefined ? null : { messageId, seq: Number(seq) }
+}
+
+// Above the numbers of all events: whoever saw this has seen the end of a turn whose job is gone.
+const KEPT_SEQ = 900_000_000
+const STOPPED = 'The answer was stopped'
+
+/** Follows a turn from its beginning, or after an event that the reader has seen. */
+export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
+  const { seq } = turn
+  if (seq === null) return keptTurn(turn, after)
+  // What is yet to come was not seen here: waiting for what follows it could take for ever.
+  const last = after !== null && after > seq + 1 ? null : after
+  if (turn.ended === true && last !== null && last >= seq) {
+    if (turn.status !== 'complete' || last > seq) return 'ended'
+    return { open: (stream) => finish(stream, [completeFrame(turn, seq)]) }
+  }
+  return { open: (stream) => follow(hub, turn, last, stream) }
+}
+
+function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStream): () => void {
+  let cursor = last ?? 0
+  let stop = (): void => {}
+  const push = (events: readonly JobEvent[]): void => {
+    if (stream.closed) return
+    const frames: SseFrame[] = []
+    for (const event of events) {
+      cursor = event.seq
+      frames.push(...framesOf(turn, event))
+      if (!isTerminal(event)) continue
+      stop()
+      stream.end(frames)
+      return
+    }
+    if (frames.length > 0 && !stream.send(frames)) stop()
+  }
+  if (last === null) stream.send([connectFrame(turn)])
+  stop = hub.watchJob(turn.job_id, cursor, push)
+  // What a slow reader missed is in the table, all of it.
+  stream.onWritable(() => {
+    stop()
+    stop = hub.watchJob(turn.job_id, cursor, push)
+  })
+  return () => stop()
+}
+
+/** A turn whose job is no longer kept: its answer is. */
+function keptTurn(turn: TurnState, after: number | null): StreamSource {
+  if (after !== null && after >= KEPT_SEQ + 1) return 'ended'
+  const frames = after === null ? [connectFrame(turn)] : []
+  if (turn.status === 'complete') {
+    const { message_id, conversation_id, content, provider, model } = turn
+    const response_time_ms = turn.response_time_ms ?? 0
+    const timestamp = turn.settled_at ?? ''
+    const result = { message_id, conversation_id, content, response_time_ms, provider, model, timestamp }
+    frames.push(finalFrame(turn, KEPT_SEQ, result), completeFrame(turn, KEPT_SEQ))
+  } else frames.push(frame(turn, 'error', KEPT_SEQ + 1, { detail: turn.error_detail ?? STOPPED }))
+  return { open: (stream) => finish(stream, frames) }
+}
+
+function finish(stream: SseStream, frames: readonly SseFrame[]): () => void {
+  stream.end(frames)
+  return () => {}
+}
+
+function framesOf(turn: TurnState, event: JobEvent): SseFrame[] {
+  const { seq, kind } = event
+  const { message_id, conversation_id } = turn
+  if (kind === 'chunk') {
+    const { content, timestamp } = JSON.parse(event.frame) as { content: string; timestamp: string }
+    const data = { content, is_final: false, is_delta: true, message_id, conversation_id, timestamp }
+    return [frame(turn, 'chunk', seq, data)]
+  }
+  if (kind === 'restart') {
+    const { timestamp } = JSON.parse(event.frame) as { timestamp: string }
+    return [frame(turn, 'restart', seq, { message_id, conversation_id, timestamp })]
+  }
+  if (!isTerminal(event)) return []
+  if (event.status === 'cancelled') return [frame(turn, 'error', seq, { detail: STOPPED })]
+  if (event.status === 'failed') return [frame(turn, 'error', seq, { detail: jobFailure(event).detail })]
+  const { result } = JSON.parse(event.frame) as { result: ChatResult }
+  return [finalFrame(turn, seq, result), completeFrame(turn, seq)]
+}
+
+function frame({ message_id }: TurnState, event: string, seq: number, data: object): SseFrame {
+  return { event, id: `${message_id}.${seq}`, data: JSON.stringify(data) }
+}
+
+function connectFrame(turn: TurnState): SseFrame {
+  const { conversation_id, message_id, job_id } = turn
+  return frame(turn, 'connect', 0, { conversation_id, message_id, job_id })
+}
+
+function finalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame {
+  const { content, message_id, conversation_id, timestamp, response_time_ms, provider, model } = result
+  return frame(turn, 'final', seq, {
+    content,
+    is_final: true,
+    is_delta: false,
+    message_id,
+    conversation_id,
+    timestamp,
+    response_time_ms,
+    provider,
+    model,
+  })
+}
+
+function completeFrame(turn: TurnState, seq: number): SseFrame {
+  return frame(turn, 'complete', seq + 1, { status: 'completed' })
+}

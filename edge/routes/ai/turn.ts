@@ -1,0 +1,135 @@
+import { z } from 'zod'
+import {
+  accountNamed,
+  insertConversation,
+  insertTurn,
+  readTurn,
+  readTurnOfJob,
+  readTurnStart,
+  TurnState,
+} from '../../../sql/ai/turns.ts'
+import type { Queries } from '../../../sql/db.ts'
+import { fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
+import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
+import { keyName } from '../../../tasks/ai/providers.ts'
+import { enqueue, type JobRef } from '../../../tasks/task.ts'
+import type { Caller } from '../../auth.ts'
+import type { Edge } from '../../context.ts'
+import { isTheirs, type Who, whoOf } from './callers.ts'
+import type { ChatRequest } from './shapes.ts'
+
+/** How turns begin, and how they are found again. */
+
+export const DEFAULT_AGENT = 'assistant'
+const TITLE_CHARACTERS = 50
+
+const Whose = z.object({ user_id: z.string(), owner_id: z.number().nullable() })
+type Whose = z.output<typeof Whose>
+const Start = z.object({
+  agent: z.object({ model_id: z.string().nullable(), is_active: z.boolean() }).nullable(),
+  chosen: z.object({ vendor: z.string(), model_id: z.string() }).nullable(),
+  conversation: Whose.nullable(),
+})
+
+interface TurnInput {
+  readonly edge: Edge
+  readonly tx: Queries
+  readonly caller: Caller
+  readonly requestId: string
+}
+
+/** Stores a question with the job that answers it. @throws what is wrong before a model is asked. */
+export async function beginTurn(
+  input: TurnInput,
+  request: ChatRequest,
+  stream: boolean,
+): Promise<JobRef<ChatResult>> {
+  const { edge, tx, caller, requestId } = input
+  const who = whoOf(caller, request.user_id)
+  const { model, conversation } = await admitted(edge, who, request)
+  const existing = request.conversation_id ?? null
+  const conversationId = existing ?? uuidv7()
+  const answerId = uuidv7()
+  const whose = conversation ?? (await ownership(tx, caller, who))
+  const payload = {
+    message_id: answerId,
+    conversation_id: conversationId,
+    ...whose,
+    agent_slug: request.agent_slug ?? DEFAULT_AGENT,
+    ...model,
+    stream,
+  }
+  // The actor's lock comes before those of the rows, as where turns end.
+  const { ownerId } = caller
+  const maxTries = edge.settings.workerMaxTries
+  const ref = await enqueue(tx, chat, payload, { ownerId, requestId, maxTries })
+  const { message } = request
+  if (existing === null) {
+    const title = [...message].slice(0, TITLE_CHARACTERS).join('')
+    await tx.run(
+      insertConversation({
+        id: conversationId,
+        userId: whose.user_id,
+        ownerId: whose.owner_id,
+        title,
+        ...model,
+      }),
+    )
+  }
+  const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
+  if ((await tx.any(insertTurn(turn))).length === 0) throw fail('conversation.unknown')
+  return ref
+}
+
+/** The same for an answer that is read from its stream: the job's result is not what is answered. */
+export async function beginStream(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
+  const { jobId, joined } = await beginTurn(input, request, true)
+  return { jobId, joined, result: z.undefined() }
+}
+
+/** The model that answers, and the conversation as it is. @throws the refusal. */
+async function admitted(
+  { settings: { ai }, reader }: Edge,
+  who: Who,
+  { agent_slug, conversation_id = null }: ChatRequest,
+): Promise<{ model: ModelRef; conversation: Whose | null }> {
+  if (!ai.enabled) throw fail('ai.disabled')
+  const slug = agent_slug ?? DEFAULT_AGENT
+  const text = await reader.text(readTurnStart, [slug, conversation_id])
+  const { agent, chosen, conversation } = Start.parse(JSON.parse(text!))
+  if (agent === null) throw fail('agent.missing')
+  if (!agent.is_active) throw agent_slug === undefined ? fail('agent.none', { slug }) : fail('agent.inactive')
+  if (conversation_id !== null) {
+    if (conversation === null) throw fail('conversation.unknown')
+    if (!isTheirs(who, conversation)) throw fail('conversation.denied')
+  }
+  const model = modelOf(ai, chosen, agent.model_id)
+  const { provider } = model
+  if (ai.endpoints[provider].apiKey === null)
+    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+  return { model, conversation }
+}
+
+/** Whose a new conversation is: what an admin begins for an account is that account's. */
+async function ownership(tx: Queries, caller: Caller, { userId, all }: Who): Promise<Whose> {
+  if (!all || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
+  const account = /^[1-9]\d{0,8}$/.test(userId) ? await tx.maybeOne(accountNamed(Number(userId))) : null
+  return { user_id: userId, owner_id: account?.id ?? null }
+}
+
+/** The turn of an answer, or of a job, if it is the caller's. @throws fail('turn.missing'), fail('conversation.denied') */
+export async function turnFor(
+  { reader }: Edge,
+  who: Who,
+  by: { readonly messageId: string } | { readonly jobId: string },
+): Promise<TurnState> {
+  const text = await ('jobId' in by
+    ? reader.text(readTurnOfJob, [by.jobId])
+    : reader.text(readTurn, [by.messageId]))
+  if (text === null) throw fail('turn.missing')
+  const turn = TurnState.parse(JSON.parse(text))
+  if (!isTheirs(who, turn)) throw fail('conversation.denied')
+  return turn
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { readUsage, readUsageOf } from '../../../sql/ai/usage.ts'
+import { json, route } from '../../route.ts'
+import { count, Timestamp } from '../../schemas.ts'
+import { UserId, whoOf } from './callers.ts'
+
+const Count = z.int().min(0)
+/** US dollars; null where the price of something in it is not known to anybody. */
+const Cost = z.number().min(0).nullable()
+const Moment = z.iso.datetime({ offset: true, local: false })
+
+const Usage = z
+  .strictObject({
+    total_tokens: Count,
+    input_tokens: Count,
+    output_tokens: Count,
+    total_cost: Cost,
+    unpriced_requests: Count,
+    estimated_requests: Count,
+    total_requests: Count,
+    success_rate: z.number().min(0).max(100),
+    models: z.array(
+      z.strictObject({
+        model_id: z.string(),
+        vendor: z.string(),
+        requests: Count,
+        tokens: Count,
+        cost: Cost,
+        unpriced_requests: Count,
+        percentage: z.number(),
+      }),
+    ),
+    recent_activity: z.array(
+      z.strictObject({
+        timestamp: Timestamp,
+        model: z.string(),
+        vendor: z.string(),
+        input_tokens: Count,
+        output_tokens: Count,
+        cost: Cost,
+        estimated: z.boolean(),
+        success: z.boolean(),
+        action: z.string(),
+      }),
+    ),
+  })
+  .meta({ id: 'AiUsage' })
+
+export const usageRoutes = [
+  route({
+    method: 'get',
+    path: '/usage/stats',
+    summary: 'What models were used for, and what it cost',
+    description: `From start_time on and before end_time. Costs are exact, in US dollars, by the price of the day; null where no price is \
+known, and \`unpriced_requests\` are in no sum. Tokens are those that the provider told, or else counted here: \`estimated\`. percentage \
+is the share of the requests. An admin sees all users or the one named, an account its own usage.`,
+    query: z.object({
+      user_id: UserId.optional(),
+      start_time: Moment.optional(),
+      end_time: Moment.optional(),
+      recent_limit: count({ min: 0, max: 200, fallback: 10 }),
+    }),
+    response: Usage,
+    errors: ['ai.not_yours'],
+    handle: async ({ query, caller, edge }) => {
+      const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
+      const who = whoOf(caller, query.user_id)
+      // Without a name it is about everybody, for whoever may see everybody.
+      const everybody = !who.named && (who.all || who.ownerId === null)
+      const text = everybody
+        ? await edge.reader.text(readUsage, [from, to, recent])
+        : await edge.reader.text(readUsageOf, [from, to, recent, who.userId])
+      return json(text!)
+    },
+  }),
+]

@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { JsonText, nothing, type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Conversations, agents, usage and what was made of conversations. Turns are in sql/ai/turns.ts. */
+
+// An answer that has not ended, and one that came to nothing, is not shown.
+const SHOWN = `m.status <> 'pending' and m.content <> ''`
+
+const SUMMARY = `json_build_object('id', c.id, 'title', c.title,
+  'message_count', (select count(*) from ai_message m where m.conversation_id = c.id and ${SHOWN}),
+  'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)`
+
+/** $1 user_id, $2 the account whose they must be or null, $3 whoever's they are, $4 how many. The latest first. */
+export const readConversations: ReadStatement = {
+  name: 'ai_conversations',
+  text: `select coalesce(json_agg(j order by updated_at desc, id desc), '[]')::text from (
+    select c.id, c.updated_at, ${SUMMARY} as j from ai_conversation c
+    where c.user_id = $1::text and ($3::boolean or c.owner_id is not distinct from $2::int)
+    order by c.updated_at desc, c.id desc limit $4::int) found`,
+}
+
+/** Whose a conversation is: $1 id. */
+export const readConversationOwner: ReadStatement = {
+  name: 'ai_conversation_owner',
+  text: `select json_build_object('user_id', user_id, 'owner_id', owner_id)::text from ai_conversation where id = $1::uuid`,
+}
+
+/** So many messages of a conversation are shown at most: the newest. */
+export const MOST_MESSAGES = 1000
+
+/** A conversation with its messages: $1 id. */
+export const readConversation: ReadStatement = {
+  name: 'ai_conversation',
+  text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
+    'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at),
+    'message_count', (select count(*) from ai_message m where m.conversation_id = c.id and ${SHOWN}),
+    'messages', (select coalesce(json_agg(json_build_object('id', m.id, 'role', m.role, 'content', m.content,
+        'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status) order by m.ordinal), '[]')
+      from (select * from ai_message m where m.conversation_id = c.id and ${SHOWN}
+        order by m.ordinal desc limit ${MOST_MESSAGES}) m),
+    'metadata', json_build_object('user_id', c.user_id, 'last_response_time_ms', coalesce(c.last_response_ms, 0)))::text
+  from ai_conversation c where c.id = $1::uuid`,
+}
+
+/** Its summary after a new title; no row when there is no such conversation. */
+export const renameConversation = (id: string, title: string): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    with renamed as (update ai_conversation set title = ${title} where id = ${id}::uuid returning *)
+    select json_build_object('id', c.id, 'title', c.title, 'message_count', (select count(*) from ai_message m
+      where m.conversation_id = c.id and m.status <> 'pending' and m.content <> ''),
+      'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)::text as json from renamed c`
+
+/** Jobs of its turns that have not ended. */
+export const pendingTurns = (conversationId: string): Query<{ job_id: string }> =>
+  sql.type(z.object({ job_id: z.string() }))`
+    select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending' order by job_id`
+
+export const deleteConversation = (id: string): Query<unknown> =>
+  sql.type(nothing)`delete from ai_conversation where id = ${id}::uuid`
+
+/** What the service's health is about: $1 the agent that answers by default. */
+export const readAiState: ReadStatement = {
+  name: 'ai_state',
+  text: `select json_build_object('conversations', (select count(*) from ai_conversation),
+    'agent', (select json_build_object('is_active', is_active, 'model_id', model_id) from ai_agent where slug = $1::text),
+    'chosen', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_current))::text`,
+}
+
+// Agents.
+
+const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', a.description, 'category', a.category,
+  'model_id', a.model_id, 'temperature', coalesce(a.temperature, $1::float8), 'max_tokens', coalesce(a.max_tokens, $2::int),
+  'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
+  'knowledge_base_ids', a.knowledge_base_ids)`
+
+/** All agents, at most 1000: $1 temperature and $2 length of those that set none. */
+export const readAgents: ReadStatement = {
+  name: 'ai_agents',
+  text: `select coalesce(json_agg(j order by slug), '[]')::text from (
+    select a.slug, ${AGENT} as j from ai_agent a order by a.slug limit 1000) agents`,
+}
+
+/** One agent: as above, $3 its slug. */
+export const readAgent: ReadStatement = {
+  name: 'ai_agent',
+  text: `select ${AGENT}::text from ai_agent a where a.slug = $3::text`,
+}
+
+/** What may be changed of an agent: absent leaves it. */
+export interface AgentChanges {
+  readonly name?: string | undefined
+  readonly description?: string | undefined
+  readonly category?: string | undefined
+  readonly model_id?: string | null | undefined
+  readonly temperature?: number | undefined
+  readonly max_tokens?: number | undefined
+  readonly system_prompt?: string | undefined
+  readonly is_active?: boolean | undefined
+}
+
+/** Changes an agent; no row when there is none. Every process reads it anew for each turn. */
+export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: string }> => {
+  const given = JSON.stringify(changes)
+  return sql.type(z.object({ slug: z.string() }))`
+    update ai_agent a set name = g.name, description = g.description, category = g.category, model_id = g.model_id,
+      temperature = g.temperature, max_tokens = g.max_tokens, system_prompt = g.system_prompt, is_active = g.is_active,
+      updated_at = now()
+    from ai_agent old, jsonb_populate_record(old, ${given}::jsonb) g
+    where a.slug = ${slug} and old.slug = a.slug
+    returning a.slug`
+}

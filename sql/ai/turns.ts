@@ -1,0 +1,130 @@
+import { z } from 'zod'
+import { nothing, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** Turns of conversations: what is written when one begins, and read while it runs. Migration 000014 settles them. */
+
+/** What is known of an agent and a conversation when a turn is asked for: $1 the agent's slug, $2 the conversation's id or null. */
+export const readTurnStart: ReadStatement = {
+  name: 'ai_turn_start',
+  text: `select json_build_object(
+    'agent', (select json_build_object('model_id', model_id, 'is_active', is_active) from ai_agent where slug = $1::text),
+    'chosen', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_current),
+    'conversation', (select json_build_object('user_id', user_id, 'owner_id', owner_id) from ai_conversation where id = $2::uuid))::text`,
+}
+
+/** A turn that begins. */
+export interface NewTurn {
+  readonly conversationId: string
+  readonly jobId: string
+  readonly questionId: string
+  readonly answerId: string
+  readonly message: string
+  readonly provider: string
+  readonly model: string
+}
+
+const Id = z.object({ id: z.string() })
+
+/** Adds a conversation. */
+export const insertConversation = (c: {
+  readonly id: string
+  readonly userId: string
+  readonly ownerId: number | null
+  readonly title: string
+  readonly provider: string
+  readonly model: string
+}): Query<unknown> =>
+  sql.prepared('ai_conversation_insert', nothing)`
+    insert into ai_conversation (id, user_id, owner_id, title, provider, model)
+    values (${c.id}::uuid, ${c.userId}, ${c.ownerId}::int, ${c.title}, ${c.provider}, ${c.model})`
+
+/** Adds the question and the pending answer; no row when there is no such conversation any more. */
+export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
+  sql.prepared('ai_turn_insert', Id)`
+    with conversation as (
+      update ai_conversation set updated_at = now() where id = ${turn.conversationId}::uuid returning id
+    )
+    insert into ai_message (id, conversation_id, role, status, content, job_id, provider, model, settled_at)
+    select m.id, conversation.id, m.role, m.status, m.content, m.job_id, m.provider, m.model, m.settled_at
+    from conversation cross join (values
+      (1, ${turn.questionId}::uuid, 'user', 'complete', ${turn.message}, null::uuid, null, null, now()),
+      (2, ${turn.answerId}::uuid, 'assistant', 'pending', '', ${turn.jobId}::uuid, ${turn.provider}, ${turn.model}, null)
+    ) as m (place, id, role, status, content, job_id, provider, model, settled_at) order by m.place
+    returning id`
+
+/** The account that a user_id names, if it names one. */
+export const accountNamed = (id: number): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`select id from account where id = ${id}`
+
+const Turn = z.object({
+  model_id: z.string().nullable(),
+  temperature: z.number().nullable(),
+  max_tokens: z.number().nullable(),
+  system_prompt: z.string(),
+  is_active: z.boolean(),
+  history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
+  /** Readers have been shown pieces of an earlier attempt. */
+  shown: z.boolean(),
+})
+export type Turn = z.output<typeof Turn>
+
+/**
+ * What the model is to be asked: the agent as it is now, and the last `messages` that came before the answer, oldest
+ * first, the question among them. No row when the conversation is gone.
+ */
+export const turnToAnswer = (
+  answerId: string,
+  agentSlug: string,
+  messages: number,
+  jobId: string,
+): Query<Turn> =>
+  sql.prepared('ai_turn_to_answer', Turn)`
+    select agent.model_id, agent.temperature, agent.max_tokens, agent.system_prompt, agent.is_active,
+      exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
+        select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown,
+      (select coalesce(json_agg(json_build_object('role', h.role, 'content', h.content) order by h.ordinal), '[]') from (
+        select m.role, m.content, m.ordinal from ai_message m
+        where m.conversation_id = answer.conversation_id and m.ordinal < answer.ordinal and m.content <> ''
+        order by m.ordinal desc limit ${messages}) h) as history
+    from ai_message answer join ai_agent agent on agent.slug = ${agentSlug}
+    where answer.id = ${answerId}::uuid`
+
+/** A turn as its stream needs it. */
+export const TurnState = z.object({
+  message_id: z.string(),
+  conversation_id: z.string(),
+  user_id: z.string(),
+  owner_id: z.number().nullable(),
+  job_id: z.string(),
+  status: z.enum(['complete', 'pending', 'failed', 'stopped']),
+  content: z.string(),
+  provider: z.string(),
+  model: z.string(),
+  response_time_ms: z.number().nullable(),
+  error_detail: z.string().nullable(),
+  settled_at: z.string().nullable(),
+  /** Of its job; null when that is gone. */
+  seq: z.number().nullable(),
+  /** Whether the job has ended. */
+  ended: z.boolean().nullable(),
+})
+export type TurnState = z.output<typeof TurnState>
+
+const TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
+    'owner_id', c.owner_id, 'job_id', m.job_id, 'status', m.status, 'content', m.content, 'provider', m.provider,
+    'model', m.model, 'response_time_ms', m.response_ms, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
+    'seq', job.seq, 'ended', job.finished_at is not null)::text
+  from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
+
+/** A turn by its answer's id: $1. */
+export const readTurn: ReadStatement = {
+  name: 'ai_turn',
+  text: `${TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
+}
+
+/** A turn by its job: $1. */
+export const readTurnOfJob: ReadStatement = {
+  name: 'ai_turn_of_job',
+  text: `${TURN_STATE} where m.job_id = $1::uuid`,
+}

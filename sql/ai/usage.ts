@@ -1,0 +1,69 @@
+import { nothing, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** What models were used for, and what it cost. */
+
+// $1 start, $2 end (null: open), $3 how many of the latest, $4 the user.
+const usage = (name: string, whose: string): ReadStatement => {
+  const found = `from ai_usage u where ${whose} and ($1::timestamptz is null or u.created_at >= $1)
+    and ($2::timestamptz is null or u.created_at < $2)`
+  return {
+    name,
+    text: `
+    with model as materialized (
+      select u.vendor, u.model, count(*) as requests, count(*) filter (where u.success) as successes,
+        sum(u.input_tokens) as input, sum(u.output_tokens) as output, sum(u.cost) as cost,
+        count(*) filter (where u.cost is null) as unpriced, count(*) filter (where u.estimated) as estimated
+      ${found} group by u.vendor, u.model
+    ), total as (
+      select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, coalesce(sum(input), 0) as input,
+        coalesce(sum(output), 0) as output, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
+        -- Nothing at all costs nothing; what nobody knows the price of does not.
+        case when count(*) = 0 then 0 else sum(cost) end as cost
+      from model
+    )
+    select json_build_object('total_tokens', t.input + t.output, 'input_tokens', t.input, 'output_tokens', t.output,
+      'total_cost', t.cost, 'unpriced_requests', t.unpriced, 'estimated_requests', t.estimated,
+      'total_requests', t.requests,
+      'success_rate', case when t.requests = 0 then 100 else round(100.0 * t.successes / t.requests, 2) end,
+      'models', (select coalesce(json_agg(json_build_object('model_id', m.model, 'vendor', m.vendor, 'requests', m.requests,
+          'tokens', m.input + m.output, 'cost', m.cost, 'unpriced_requests', m.unpriced,
+          'percentage', round(100.0 * m.requests / t.requests, 2)) order by m.requests desc, m.vendor, m.model), '[]')
+        from (select * from model order by requests desc, vendor, model limit 1000) m),
+      'recent_activity', (select coalesce(json_agg(json_build_object('timestamp', iso(r.created_at), 'model', r.model,
+          'vendor', r.vendor, 'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'cost', r.cost,
+          'estimated', r.estimated, 'success', r.success, 'action', r.action) order by r.created_at desc, r.id desc), '[]')
+        from (select * ${found} order by u.created_at desc, u.id desc limit $3::int) r))::text
+    from total t`,
+  }
+}
+
+/** Of everybody. */
+export const readUsage = usage('ai_usage', 'true')
+
+/** Of one user. */
+export const readUsageOf = usage('ai_usage_of', 'u.user_id = $4::text')
+
+/** What was used of a model outside of turns. */
+export interface Spent {
+  readonly userId: string
+  readonly conversationId: string | null
+  readonly action: string
+  readonly vendor: string
+  readonly model: string
+  readonly input: number
+  readonly cached: number
+  readonly output: number
+  readonly reasoning: number
+  /** An exact decimal; null where the price is not known. */
+  readonly cost: string | null
+  readonly estimated: boolean
+  readonly success: boolean
+}
+
+export const insertUsage = (spent: Spent): Query<unknown> =>
+  sql.type(nothing)`
+    insert into ai_usage (user_id, conversation_id, action, vendor, model, input_tokens, cached_tokens, output_tokens,
+      reasoning_tokens, cost, estimated, success)
+    values (${spent.userId}, ${spent.conversationId}::uuid, ${spent.action}, ${spent.vendor}, ${spent.model}, ${spent.input},
+      ${spent.cached}, ${spent.output}, ${spent.reasoning}, ${spent.cost}::numeric, ${spent.estimated}, ${spent.success})`

@@ -1,0 +1,67 @@
+/**
+ * Pieces of answers on their way to readers. The first one of an answer goes out at once; after that all answers of a
+ * thread share a clock that sends what has come, so that many streams make few writes.
+ */
+export interface Deltas {
+  push(text: string): void
+  /** Sends what is left. */
+  end(): void
+  /** All that was sent: what readers have seen. */
+  readonly text: string
+}
+
+const COALESCE_MS = 25
+
+const waiting = new Set<() => void>()
+let scheduled = false
+let sentAt = Number.NEGATIVE_INFINITY
+
+function flushAll(): void {
+  scheduled = false
+  sentAt = performance.now()
+  for (const flush of waiting) flush()
+  waiting.clear()
+}
+
+/** `send` is given text that can be stored: without NUL, and without halves of characters. */
+export function createDeltas(send: (text: string) => void): Deltas {
+  let text = ''
+  let pending = ''
+  const flush = (last: boolean): void => {
+    const held = last ? '' : openEnd(pending)
+    const ready = storable(pending.slice(0, pending.length - held.length))
+    pending = held
+    if (ready === '') return
+    text += ready
+    send(ready)
+  }
+  const tick = (): void => flush(false)
+  return {
+    push: (piece) => {
+      pending += piece
+      if (text === '') return flush(false)
+      waiting.add(tick)
+      if (scheduled) return
+      scheduled = true
+      setTimeout(flushAll, Math.max(0, sentAt + COALESCE_MS - performance.now()))
+    },
+    end: () => {
+      waiting.delete(tick)
+      flush(true)
+    },
+    get text() {
+      return text
+    },
+  }
+}
+
+/** A half of a character at the end, whose other half is yet to come. */
+function openEnd(text: string): string {
+  const last = text.charCodeAt(text.length - 1)
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
+}
+
+/** JSON in PostgreSQL holds neither NUL nor halves of characters. */
+export function storable(text: string): string {
+  return text.replaceAll('\0', '').toWellFormed()
+}

@@ -1,0 +1,33 @@
+import type { Message } from './outside.ts'
+import { loadCounter, mostTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
+
+/**
+ * What of a conversation is sent to the model: the last messages that fit in so many tokens. The last one, which is to be
+ * answered, always is. Messages of one role in a row, as failed turns leave them, become one: some providers refuse them.
+ */
+export async function fitting(history: readonly Message[], limit: number): Promise<Message[]> {
+  const bound = history.reduce((sum, { content }) => sum + mostTokens(content) + TOKENS_PER_MESSAGE, 0)
+  // Most conversations fit whatever they count.
+  const count = bound <= limit ? mostTokens : await loadCounter()
+  const kept: Message[] = []
+  let left = limit
+  for (const message of [...history].reverse()) {
+    left -= count(message.content) + TOKENS_PER_MESSAGE
+    if (left < 0 && kept.length > 0) break
+    kept.push(message)
+  }
+  return joined(kept.reverse())
+}
+
+function joined(messages: readonly Message[]): Message[] {
+  const result: Message[] = []
+  for (const { role, content } of messages) {
+    const before = result.at(-1)
+    // An answer comes first nowhere: what it answers was left out.
+    if (before === undefined && role === 'assistant') continue
+    if (before?.role === role)
+      result[result.length - 1] = { role, content: `${before.content}\n\n${content}` }
+    else result.push({ role, content })
+  }
+  return result
+}

@@ -1,0 +1,29 @@
+import { type AiProvider, isAiProvider } from './providers.ts'
+import type { AiSettings } from './settings.ts'
+
+/** A model of a provider. */
+export interface ModelRef {
+  readonly provider: AiProvider
+  readonly model: string
+}
+
+/**
+ * The model of an agent. `model_id` names one of the current provider's, or of another's with that before it:
+ * `anthropic/claude-haiku-4-5`. Without one it is the current model: the one that an admin has chosen, else the settings'.
+ */
+export function modelOf(
+  settings: AiSettings,
+  chosen: { readonly vendor: string; readonly model_id: string } | null,
+  modelId: string | null,
+): ModelRef {
+  const current: ModelRef =
+    chosen !== null && isAiProvider(chosen.vendor)
+      ? { provider: chosen.vendor, model: chosen.model_id }
+      : { provider: settings.provider, model: settings.model }
+  if (modelId === null) return current
+  const slash = modelId.indexOf('/')
+  const prefix = modelId.slice(0, Math.max(0, slash))
+  if (isAiProvider(prefix) && slash < modelId.length - 1)
+    return { provider: prefix, model: modelId.slice(slash + 1) }
+  return { provider: current.provider, model: modelId }
+}

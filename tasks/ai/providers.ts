@@ -1,0 +1,74 @@
+/**
+ * The providers of models: each has an endpoint that speaks OpenAI's protocol, and its own ways of doing so. Light enough
+ * for the edge, which names them.
+ */
+
+export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
+export type AiProvider = (typeof AI_PROVIDERS)[number]
+
+export interface ProviderFacts {
+  readonly baseUrl: string
+  /** A small model of its that sees, too. */
+  readonly model: string
+  /** What a bound on the length of an answer is called; the other name is refused by some. */
+  readonly lengthField: 'max_tokens' | 'max_completion_tokens'
+  /** Whether a stream tells its usage only when asked by `stream_options`, which the others refuse. */
+  readonly asksForUsage: boolean
+  /** Models that take no temperature. */
+  readonly fixedTemperature?: RegExp
+}
+
+/**
+ * Sources: platform.openai.com/docs/api-reference/chat, docs.anthropic.com/en/api/openai-sdk,
+ * ai.google.dev/gemini-api/docs/openai, console.groq.com/docs/openai, docs.mistral.ai/api,
+ * docs.cohere.com/docs/compatibility-api. Mistral and Cohere answer 422 to fields that they do not know, and tell the
+ * usage of a stream without being asked.
+ */
+export const PROVIDERS: Readonly<Record<AiProvider, ProviderFacts>> = {
+  openai: {
+    baseUrl: 'https://api.openai.com/v1',
+    model: 'gpt-4o-mini',
+    lengthField: 'max_completion_tokens',
+    asksForUsage: true,
+    fixedTemperature: /^(?:o\d|gpt-5)/,
+  },
+  anthropic: {
+    baseUrl: 'https://api.anthropic.com/v1',
+    model: 'claude-haiku-4-5',
+    lengthField: 'max_tokens',
+    asksForUsage: true,
+  },
+  google: {
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    model: 'gemini-2.5-flash',
+    lengthField: 'max_tokens',
+    asksForUsage: true,
+  },
+  groq: {
+    baseUrl: 'https://api.groq.com/openai/v1',
+    model: 'meta-llama/llama-4-scout-17b-16e-instruct',
+    lengthField: 'max_completion_tokens',
+    asksForUsage: true,
+  },
+  mistral: {
+    baseUrl: 'https://api.mistral.ai/v1',
+    model: 'mistral-small-latest',
+    lengthField: 'max_tokens',
+    asksForUsage: false,
+  },
+  cohere: {
+    baseUrl: 'https://api.cohere.ai/compatibility/v1',
+    model: 'command-a-vision-07-2025',
+    lengthField: 'max_tokens',
+    asksForUsage: false,
+  },
+}
+
+export function isAiProvider(name: string): name is AiProvider {
+  return (AI_PROVIDERS as readonly string[]).includes(name)
+}
+
+/** The setting that holds a provider's key. */
+export function keyName<P extends AiProvider>(provider: P): `${Uppercase<P>}_API_KEY` {
+  return `${provider.toUpperCase() as Uppercase<P>}_API_KEY`
+}

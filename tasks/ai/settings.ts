@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { AI_PROVIDERS, type AiProvider, keyName, PROVIDERS } from './providers.ts'
+
+/** The settings of models and of the conversations with them. */
+
+const number = (pattern: RegExp, what: string, fallback: number, type: z.ZodNumber) =>
+  z.string().trim().regex(pattern, `must be ${what}`).transform(Number).pipe(type).default(fallback)
+const whole = (fallback: number, min: number, max: number) =>
+  number(/^\d{1,10}$/, 'a whole number', fallback, z.int().min(min).max(max))
+
+const key = z.string().min(1).optional()
+const url = z
+  .url({ protocol: /^https?$/ })
+  .transform((given) => given.replace(/\/+$/, ''))
+  .optional()
+
+export const aiShape = {
+  AI_ENABLED: z.stringbool().default(true),
+  AI_PROVIDER: z.enum(AI_PROVIDERS).default('openai'),
+  AI_MODEL: z.string().min(1).max(200).optional(),
+  AI_TEMPERATURE: number(/^\d{1,3}(\.\d{1,6})?$/, 'a number', 0.7, z.number().min(0).max(2)),
+  AI_MAX_TOKENS: whole(1000, 1, 1_000_000),
+  AI_TIMEOUT_SECONDS: whole(120, 1, 3600),
+  AI_HISTORY_MESSAGES: whole(20, 0, 200),
+  AI_HISTORY_TOKENS: whole(8000, 1, 1_000_000),
+  AI_SENTIMENT_ENABLED: z.stringbool().default(false),
+  OPENAI_API_KEY: key,
+  OPENAI_BASE_URL: url,
+  ANTHROPIC_API_KEY: key,
+  ANTHROPIC_BASE_URL: url,
+  GOOGLE_API_KEY: key,
+  GOOGLE_BASE_URL: url,
+  GROQ_API_KEY: key,
+  GROQ_BASE_URL: url,
+  MISTRAL_API_KEY: key,
+  MISTRAL_BASE_URL: url,
+  COHERE_API_KEY: key,
+  COHERE_BASE_URL: url,
+}
+
+type AiEnvironment = z.output<z.ZodObject<typeof aiShape>>
+
+/** Where a provider is reached; without a key it is not. */
+export interface Endpoint {
+  readonly apiKey: string | null
+  readonly baseUrl: string
+}
+
+export interface AiSettings {
+  readonly enabled: boolean
+  /** The model of agents that name none, unless another one was made the current one. */
+  readonly provider: AiProvider
+  readonly model: string
+  readonly temperature: number
+  readonly maxTokens: number
+  /** The longest wait for a provider: for the first piece of an answer, and for each one after it. */
+  readonly timeoutSeconds: number
+  /** Of what was said before, so many messages and tokens at most are sent along. */
+  readonly historyMessages: number
+  readonly historyTokens: number
+  readonly sentimentEnabled: boolean
+  readonly endpoints: Readonly<Record<AiProvider, Endpoint>>
+}
+
+export function aiSettings(env: AiEnvironment): AiSettings {
+  const endpoint = (provider: AiProvider): Endpoint => {
+    const prefix = provider.toUpperCase() as Uppercase<AiProvider>
+    return {
+      apiKey: env[keyName(provider)] ?? null,
+      baseUrl: env[`${prefix}_BASE_URL`] ?? PROVIDERS[provider].baseUrl,
+    }
+  }
+  return {
+    enabled: env.AI_ENABLED,
+    provider: env.AI_PROVIDER,
+    model: env.AI_MODEL ?? PROVIDERS[env.AI_PROVIDER].model,
+    temperature: env.AI_TEMPERATURE,
+    maxTokens: env.AI_MAX_TOKENS,
+    timeoutSeconds: env.AI_TIMEOUT_SECONDS,
+    historyMessages: env.AI_HISTORY_MESSAGES,
+    historyTokens: env.AI_HISTORY_TOKENS,
+    sentimentEnabled: env.AI_SENTIMENT_ENABLED,
+    endpoints: Object.fromEntries(
+      AI_PROVIDERS.map((provider) => [provider, endpoint(provider)]),
+    ) as unknown as AiSettings['endpoints'],
+  }
+}

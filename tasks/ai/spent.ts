@@ -1,0 +1,39 @@
+import { priceOn } from '../../sql/llm.ts'
+import type { TaskContext } from '../context.ts'
+import { costOf } from '../llm/cost.ts'
+import type { Question, Tokens } from './outside.ts'
+import { loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
+
+/** What an attempt has used of a model, as the event `usage` of its job says it. */
+export interface Spent extends Tokens {
+  readonly provider: string
+  readonly model: string
+  /** US dollars, an exact decimal; null where nobody knows the price. */
+  readonly cost: string | null
+  /** Counted by us, because the provider did not say. */
+  readonly estimated: boolean
+}
+
+export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
+
+/** The cost of tokens by the price of today; those that the provider has told, or else counted. */
+export async function spentOn(
+  ctx: TaskContext,
+  question: Question,
+  told: Tokens | null,
+  text: string,
+): Promise<Spent> {
+  const { provider, model } = question
+  const price = await ctx.db.maybeOne(priceOn(provider, model, null))
+  const tokens = told ?? (await counted(question, text))
+  return { ...tokens, provider, model, cost: costOf(price, tokens), estimated: told === null }
+}
+
+async function counted({ system, messages }: Question, text: string): Promise<Tokens> {
+  const count = await loadCounter()
+  const input = [system, ...messages.map(({ content }) => content)].reduce(
+    (sum, content) => sum + count(content) + TOKENS_PER_MESSAGE,
+    0,
+  )
+  return { ...NO_TOKENS, input, output: count(text) }
+}

@@ -1,0 +1,30 @@
+/** Counting tokens as OpenAI's models do, which is near enough for others. The only importer of `gpt-tokenizer`. */
+
+type Count = (text: string) => number
+
+let loading: Promise<Count> | null = null
+
+/** Loads the vocabulary: 0.4 s and 70 MB, so where nothing waits for it. */
+export function loadCounter(): Promise<Count> {
+  loading ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
+    const options = { allowedSpecial: ALL }
+    return countTokens(broken(text), options)
+  })
+  return loading
+}
+
+// Text that spells a special token is text.
+const ALL = new Set<string>()
+
+/** Breaks up long runs, which take time by the square of their length: 20,000 letters 0.3 s. */
+function broken(text: string): string {
+  return text.replace(/\S{200}/g, '$& ').replace(/\s{200}/g, '$&.')
+}
+
+/** No text has more tokens than it has bytes. */
+export function mostTokens(text: string): number {
+  return Buffer.byteLength(text)
+}
+
+// What frames each message: the start, the role and the end (cookbook.openai.com, "How to count tokens").
+export const TOKENS_PER_MESSAGE = 4

@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { priceOn } from '../../sql/llm.ts'
+import { CHAT, startTalk } from './ai-help.ts'
+import { type Answered, startEdge } from './harness.ts'
+
+/** Agents, what was used, health and version. */
+
+const { models, api, url, db, query, env } = await startTalk({ AI_TEMPERATURE: '0.3', AI_MAX_TOKENS: '500' })
+const other = await startEdge(url, { env })
+const closed = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
+const admin = await api.register('admin@example.com')
+const user = await api.register('user@example.com')
+const AI = '/api/v1/ai'
+const change = (json: unknown, slug = 'assistant', token?: string): Promise<Answered> =>
+  (token === undefined ? api : closed).call('PATCH', `${AI}/agents/${slug}`, {
+    json,
+    ...(token && { token }),
+  })
+const ask = (more: object = {}, at = api): Promise<Answered> =>
+  at.post(CHAT, { json: { message: 'Hello?', ...more } })
+
+describe('GET and PATCH /ai/agents', () => {
+  test('the one that is there from the beginning', async () => {
+    const answer = await api.get(`${AI}/agents`)
+    assert.equal(answer.status, 200)
+    const agent = answer.json.find(({ slug }: { slug: string }) => slug === 'assistant')
+    assert.deepEqual(agent, {
+      slug: 'assistant',
+      name: 'Assistant',
+      description: 'Answers in conversations that name no other agent',
+      category: 'general',
+      model_id: null,
+      temperature: 0.3,
+      max_tokens: 500,
+      system_prompt: 'You are a helpful assistant.',
+      is_active: true,
+      tools: [],
+      memory_modules: [],
+      knowledge_base_ids: [],
+    })
+  })
+
+  test('a change holds from the next turn on, on every process', async () => {
+    const changes = {
+      name: 'Poet',
+      description: '',
+      category: 'art',
+      model_id: 'gpt-x',
+      temperature: 1.5,
+      max_tokens: 9,
+      system_prompt: 'Rhyme.',
+    }
+    const answer = await change(changes)
+    assert.equal(answer.status, 200)
+    for (const [key, value] of Object.entries(changes)) assert.equal(answer.json[key], value, key)
+    assert.equal((await ask({}, other)).status, 200)
+    const { body } = models.asked.at(-1)!
+    assert.deepEqual(
+      [body.model, body.temperature, body.max_completion_tokens, body.messages[0]!.content],
+      ['gpt-x', 1.5, 9, 'Rhyme.'],
+    )
+    assert.equal((await change({ model_id: null })).json.model_id, null)
+    await ask()
+    assert.equal(models.asked.at(-1)!.body.model, 'gpt-4o-mini')
+  })
+
+  for (const [what, json] of [
+    ['nothing', {}],
+    ['a temperature below 0', { temperature: -0.1 }],
+    ['a temperature above 2', { temperature: 2.1 }],
+    ['a temperature that is none', { temperature: 'hot' }],
+    ['no tokens', { max_tokens: 0 }],
+    ['half a token', { max_tokens: 1.5 }],
+    ['no prompt', { system_prompt: ' ' }],
+    ['a name that is empty', { name: '' }],
+    ['is_active that is no boolean', { is_active: 'yes' }],
+    ['another slug', { slug: 'x' }],
+    ['tools', { tools: [] }],
+  ] as const)
+    test(`400 for ${what}`, async () => assert.equal((await change(json)).status, 400))
+
+  test('404 for an unknown slug', async () =>
+    assert.equal((await change({ name: 'x' }, 'nobody')).status, 404))
+
+  test('who may: admins, where the area is not open', async () => {
+    assert.equal((await change({ category: 'general' }, 'assistant', user.token)).status, 403)
+    assert.equal((await change({ category: 'general' }, 'assistant', admin.token)).status, 200)
+  })
+
+  test('one that is not active answers nobody', async () => {
+    await query(
+      `insert into ai_agent (slug, name, system_prompt, is_active) values ('idle', 'I', 'p', false)`,
+    )
+    assert.equal((await ask({ agent_slug: 'idle' })).status, 400)
+    await change({ is_active: false })
+    const answer = await ask()
+    const health = (await api.get(`${AI}/health`)).json
+    await change({ is_active: true })
+    assert.deepEqual([answer.status, health.agent_ready, health.status], [503, false, 'unhealthy'])
+  })
+})
+
+describe('GET /ai/usage/stats', () => {
+  const stats = (path = '', token?: string): Promise<Answered> =>
+    api.get(`${AI}/usage/stats${path}`, token === undefined ? {} : { token })
+
+  test('without requests all of them succeeded', async () => {
+    assert.deepEqual((await stats('?user_id=nobody')).json, {
+      total_tokens: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      total_cost: 0,
+      unpriced_requests: 0,
+      estimated_requests: 0,
+      total_requests: 0,
+      success_rate: 100,
+      models: [],
+      recent_activity: [],
+    })
+  })
+
+  test('sums, models and the latest, with exact costs', async () => {
+    await query(`insert into llm_vendor (id, name) values ('openai', 'OpenAI') on conflict do nothing`)
+    await query(
+      `insert into llm_model (vendor, model_id, title, context_window, max_output, input_modalities, output_modalities, modalities, reasoning, disabled)
+       values ('openai', 'priced', 'P', 1000, 100, '{text}', '{text}', '{text}', false, false)`,
+    )
+    await query(
+      `insert into llm_price (vendor, model_id, valid_from, input, output, cache_read) values ('openai', 'priced', '2020-01-01', 0.1, 0.3, 0.05)`,
+    )
+    assert.ok(await db.maybeOne(priceOn('openai', 'priced', null)))
+    await query(
+      `insert into ai_agent (slug, name, system_prompt, model_id) values ('priced', 'P', 'p', 'priced')`,
+    )
+    models.script = () => ({
+      usage: { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } },
+    })
+    await ask({ user_id: 'spender', agent_slug: 'priced' })
+    await ask({ user_id: 'spender', agent_slug: 'priced' })
+    await ask({ user_id: 'spender' })
+    models.script = () => ({ status: 401 })
+    await ask({ user_id: 'spender' })
+    models.script = () => ({})
+    const answer = await stats('?user_id=spender&recent_limit=3')
+    // 5 x 0.1 + 2 x 0.05 + 3 x 0.3 = 1.5 per million, twice; read as text, because a number would be rounded.
+    assert.match(answer.text, /"total_cost" ?: ?0\.0000030+[,}]|"total_cost" ?: ?0\.000003[,}]/)
+    const { models: byModel, recent_activity: recent, ...rest } = answer.json
+    assert.deepEqual(rest, {
+      total_tokens: 30,
+      input_tokens: 21,
+      output_tokens: 9,
+      total_cost: 0.000003,
+      unpriced_requests: 2,
+      estimated_requests: 0,
+      total_requests: 4,
+      success_rate: 75,
+    })
+    assert.deepEqual(byModel, [
+      {
+        model_id: 'gpt-4o-mini',
+        vendor: 'openai',
+        requests: 2,
+        tokens: 10,
+        cost: null,
+        unpriced_requests: 2,
+        percentage: 50,
+      },
+      {
+        model_id: 'priced',
+        vendor: 'openai',
+        requests: 2,
+        tokens: 20,
+        cost: 0.000003,
+        unpriced_requests: 0,
+        percentage: 50,
+      },
+    ])
+    assert.equal(recent.length, 3)
+    const { timestamp, ...latest } = recent[0]
+    assert.ok(!Number.isNaN(Date.parse(timestamp)))
+    assert.deepEqual(latest, {
+      model: 'gpt-4o-mini',
+      vendor: 'openai',
+      input_tokens: 0,
+      output_tokens: 0,
+      cost: null,
+      estimated: false,
+      success: false,
+      action: 'chat',
+    })
+    assert.equal(recent[2].cost, 0.0000015)
+    const from = new Date(Date.now() + 60_000).toISOString()
+    assert.equal((await stats(`?user_id=spender&start_time=${from}`)).json.total_requests, 0)
+    assert.equal((await stats(`?user_id=spender&end_time=${from}`)).json.total_requests, 4)
+    assert.ok((await stats()).json.total_requests >= 4)
+  })
+
+  test('an account sees its own, an admin all or those of one', async () => {
+    await api.post(CHAT, { json: { message: 'x' }, token: user.token })
+    assert.equal((await stats('', user.token)).json.total_requests, 1)
+    assert.equal((await stats('?user_id=spender', user.token)).status, 403)
+    assert.equal((await stats('?user_id=spender', admin.token)).json.total_requests, 4)
+    assert.ok((await stats('', admin.token)).json.total_requests > 4)
+  })
+
+  for (const path of [
+    '?recent_limit=201',
+    '?recent_limit=-1',
+    '?start_time=yesterday',
+    '?end_time=2026-01-01',
+    '?user_id=',
+  ])
+    test(`400 for ${path}`, async () => assert.equal((await stats(path)).status, 400))
+})
+
+describe('health and version', () => {
+  test('healthy', async () => {
+    const { total_conversations, ...rest } = (await api.get(`${AI}/health`)).json
+    assert.deepEqual(rest, {
+      service: 'ai',
+      status: 'healthy',
+      enabled: true,
+      provider: 'openai',
+      model: 'gpt-4o-mini',
+      agent_ready: true,
+      configuration_valid: true,
+      validation_errors: [],
+    })
+    assert.ok(total_conversations > 0)
+  })
+
+  test('a missing key is named, by health and by chat, and switched off is switched off', async () => {
+    const keyless = await startEdge(url, { env: { OPEN_AREAS: 'ai', AI_PROVIDER: 'anthropic' } })
+    const health = (await keyless.get(`${AI}/health`)).json
+    const detail = 'Missing API key for anthropic provider. Set ANTHROPIC_API_KEY environment variable.'
+    assert.deepEqual(
+      [health.status, health.provider, health.configuration_valid, health.validation_errors],
+      ['unhealthy', 'anthropic', false, [detail]],
+    )
+    for (const path of [CHAT, `${CHAT}/stream`]) {
+      const answer = await keyless.post(path, { json: { message: 'x' } })
+      assert.deepEqual([answer.status, answer.json], [503, { detail: `AI service error: ${detail}` }])
+    }
+    const off = await startEdge(url, { env: { ...env, AI_ENABLED: 'false' } })
+    assert.equal((await ask({}, off)).status, 503)
+    const { enabled, status, configuration_valid } = (await off.get(`${AI}/health`)).json
+    assert.deepEqual([enabled, status, configuration_valid], [false, 'unhealthy', true])
+  })
+
+  test('version, without the prefix', async () => {
+    const answer = await api.get('/ai/version')
+    assert.equal(answer.status, 200)
+    const { version, ...rest } = answer.json
+    assert.match(version, /^\d+\.\d+\.\d+$/)
+    assert.deepEqual(rest, {
+      service: 'ai',
+      engine: 'millrace',
+      features: [
+        'chat',
+        'conversation_management',
+        'multi_provider_support',
+        'health_monitoring',
+        'api_endpoints',
+        'cli_commands',
+      ],
+      providers_supported: ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'],
+    })
+    assert.equal((await api.get('/api/v1/ai/version')).status, 404)
+  })
+})

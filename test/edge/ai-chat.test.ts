@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { CHAT, startTalk } from './ai-help.ts'
+import type { Answered } from './harness.ts'
+
+/** Questions that wait for their answers: through the edge, a worker, the real SDK and a server that speaks for the provider. */
+
+const { models, api, query } = await startTalk({
+  AI_HISTORY_MESSAGES: '4',
+  AI_HISTORY_TOKENS: '1000',
+})
+const ask = (more: object = {}, headers = {}): Promise<Answered> =>
+  api.post(CHAT, { json: { message: 'Hello?', ...more }, headers })
+const usage = async () =>
+  (
+    await query(
+      `select *, input_tokens::int as input, output_tokens::int as output from ai_usage order by id desc limit 1`,
+    )
+  )[0]!
+const messagesOf = (id: string) =>
+  query('select role, status, content from ai_message where conversation_id = $1 order by ordinal', [id])
+const withScript = async <T>(script: typeof models.script, work: () => Promise<T>): Promise<T> => {
+  models.script = script
+  try {
+    return await work()
+  } finally {
+    models.script = () => ({})
+  }
+}
+
+describe('POST /ai/chat', () => {
+  test('answers, stores both sides, and says what was used', async () => {
+    const answer = await ask({ message: `Who are you? ${'x'.repeat(60)}` })
+    assert.equal(answer.status, 200)
+    const { message_id, conversation_id, response_time_ms, ...rest } = answer.json
+    assert.deepEqual(rest, { content: 'Hello there' })
+    assert.ok(response_time_ms > 0)
+    const [row] = await query('select * from ai_conversation where id = $1', [conversation_id])
+    assert.deepEqual(
+      [row!.user_id, row!.owner_id, row!.title, row!.provider, row!.model],
+      ['api-user', null, `Who are you? ${'x'.repeat(37)}`, 'openai', 'gpt-4o-mini'],
+    )
+    assert.deepEqual(await messagesOf(conversation_id), [
+      { role: 'user', status: 'complete', content: `Who are you? ${'x'.repeat(60)}` },
+      { role: 'assistant', status: 'complete', content: 'Hello there' },
+    ])
+    const used = await usage()
+    assert.deepEqual(
+      [used.message_id, used.user_id, used.input, used.output, used.estimated, used.success, used.cost],
+      [message_id, 'api-user', 12, 5, false, true, null],
+    )
+    const { body, authorization, path } = models.asked.at(-1)!
+    assert.deepEqual([authorization, path], ['Bearer sk-test', '/v1/chat/completions'])
+    assert.deepEqual(
+      [body.model, body.temperature, body.max_completion_tokens, body.stream],
+      ['gpt-4o-mini', 0.7, 1000, false],
+    )
+    assert.equal(body.messages[0]!.role, 'system')
+  })
+
+  test('a title is cut between characters', async () => {
+    const { conversation_id } = (await ask({ message: '👍'.repeat(60) })).json
+    const [row] = await query('select title from ai_conversation where id = $1', [conversation_id])
+    assert.equal(row!.title, '👍'.repeat(50))
+  })
+
+  test('what was said before goes along, as far as the limits let it', async () => {
+    const { conversation_id } = (await ask({ message: 'one' })).json
+    for (const message of ['two', 'three', 'four'])
+      assert.equal((await ask({ message, conversation_id })).json.conversation_id, conversation_id)
+    const sent = models.asked.at(-1)!.body.messages.slice(1)
+    assert.deepEqual(
+      sent.map(({ role, content }) => [role, content]),
+      [
+        ['user', 'two'],
+        ['assistant', 'Hello there'],
+        ['user', 'three'],
+        ['assistant', 'Hello there'],
+        ['user', 'four'],
+      ],
+    )
+    await ask({ message: 'word '.repeat(990), conversation_id })
+    assert.equal(models.asked.at(-1)!.body.messages.length, 2, 'the question alone takes all tokens')
+  })
+
+  test('turns of one conversation come one after the other, in the order they were asked', async () => {
+    const { conversation_id } = (await ask()).json
+    await withScript(
+      ({ body }) => ({ pieces: [`re: ${body.messages.at(-1)!.content}`], firstMs: 30 }),
+      async () => {
+        const begun = [1, 2, 3].map((n) => ask({ message: `question ${n}`, conversation_id }))
+        const most = { open: 0 }
+        const watch = setInterval(() => {
+          most.open = Math.max(most.open, models.open)
+        }, 2)
+        const answers = await Promise.all(begun)
+        clearInterval(watch)
+        assert.deepEqual(
+          answers.map(({ status }) => status),
+          [200, 200, 200],
+        )
+        assert.equal(most.open, 1)
+      },
+    )
+    const said = (await messagesOf(conversation_id)).map(({ content }) => content as string)
+    assert.equal(said.length, 8)
+  })
+
+  for (const [what, json] of [
+    ['no message', { message: undefined }],
+    ['an empty message', { message: '' }],
+    ['white space', { message: ' \n' }],
+    ['a message that is no text', { message: 5 }],
+    ['too long a message', { message: 'x'.repeat(100_001) }],
+    ['NUL', { message: 'a\0b' }],
+    ['a conversation_id that is no UUID', { conversation_id: '17' }],
+    ['an empty user_id', { user_id: '' }],
+    ['a slug that is none', { agent_slug: 'No Slug' }],
+    ['an unknown field', { rag_collection: 'docs' }],
+  ] as const) {
+    test(`400 for ${what}`, async () => {
+      const answer = await ask(json)
+      assert.equal(answer.status, 400)
+      assert.equal(typeof answer.json.detail, 'string')
+      assert.equal(answer.json.errors[0].loc[0], 'body')
+    })
+  }
+
+  test('400 for an unknown conversation, 403 for that of another user, 404 for an unknown agent', async () => {
+    const unknown = await ask({ conversation_id: '01a00000-0000-7000-8000-000000000000' })
+    assert.deepEqual(
+      [unknown.status, unknown.json.detail],
+      [400, 'Invalid conversation_id: there is no such conversation'],
+    )
+    const { conversation_id } = (await ask({ user_id: 'alice' })).json
+    assert.equal((await ask({ user_id: 'bob', conversation_id })).status, 403)
+    assert.equal((await ask({ conversation_id })).status, 403)
+    assert.equal(
+      (await ask({ user_id: 'alice', conversation_id: conversation_id.toUpperCase() })).status,
+      200,
+    )
+    assert.equal((await ask({ agent_slug: 'nobody' })).status, 404)
+  })
+
+  test('the same Idempotency-Key asks once', async () => {
+    const before = models.asked.length
+    const [one, two] = [
+      await ask({}, { 'idempotency-key': 'once' }),
+      await ask({}, { 'idempotency-key': 'once' }),
+    ]
+    assert.deepEqual([one.status, two.json], [200, one.json])
+    assert.equal(models.asked.length, before + 1)
+    assert.equal((await ask({ message: 'Other' }, { 'idempotency-key': 'once' })).status, 422)
+  })
+
+  test('202 in the background; the answer is then on the job and in the conversation', async () => {
+    const answer = await api.post(`${CHAT}?background=true`, { json: { message: 'Later' } })
+    assert.equal(answer.status, 202)
+    const { job_id } = answer.json
+    for (let i = 0; i < 200; i++) {
+      const job = (await api.get(`/api/v1/jobs/${job_id}`)).json
+      if (job.status === 'done') return assert.equal(job.result.content, 'Hello there')
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    assert.fail('the job did not end')
+  })
+})
+
+describe('what providers do wrong', () => {
+  for (const [what, script, detail, requests, input] of [
+    ['401', { status: 401 }, 'it does not accept OPENAI_API_KEY', 1, 0],
+    ['500', { status: 500 }, 'HTTP status 500', 2, 0],
+    ['nothing said', { pieces: [''], finish: 'content_filter' }, 'its filter held the answer back', 1, 12],
+  ] as const) {
+    test(`502 for ${what}, with the question kept and a failure in the usage`, async () => {
+      const before = models.asked.length
+      const answer = await withScript(
+        () => script,
+        () => ask({ user_id: 'unlucky' }),
+      )
+      assert.deepEqual([answer.status, answer.json], [502, { detail: `AI provider error: ${detail}` }])
+      assert.equal(models.asked.length - before, requests)
+      const used = await usage()
+      assert.deepEqual([used.user_id, used.success, used.input], ['unlucky', false, input])
+      const sides = await messagesOf(used.conversation_id as string)
+      assert.deepEqual(
+        sides.map(({ role, status }) => [role, status]),
+        [
+          ['user', 'complete'],
+          ['assistant', 'failed'],
+        ],
+      )
+    })
+  }
+
+  test('429 is asked again after its Retry-After', async () => {
+    let first = true
+    const beganAt = Date.now()
+    const answer = await withScript(
+      () => {
+        const script = first ? { status: 429, headers: { 'retry-after': '1' } } : {}
+        first = false
+        return script
+      },
+      () => ask(),
+    )
+    assert.equal(answer.status, 200)
+    assert.ok(Date.now() - beganAt >= 950)
+    assert.equal((await usage()).success, true)
+  })
+
+  test('tokens that the provider does not tell are counted, and marked', async () => {
+    const text = 'The quick brown fox jumps over the lazy dog.'
+    await withScript(
+      () => ({ pieces: [text], usage: null }),
+      () => ask(),
+    )
+    const used = await usage()
+    assert.deepEqual([used.output, used.estimated], [10, true])
+    assert.ok((used.input as number) > 5)
+  })
+
+  test('NUL and half characters do not get into the answer', async () => {
+    const answer = await withScript(
+      () => ({ pieces: ['a\0b\ud83d'] }),
+      () => ask(),
+    )
+    assert.equal(answer.json.content, 'ab\ufffd')
+  })
+})
+
+test('an agent of another provider is asked in its own way', async () => {
+  await query(
+    `insert into ai_agent (slug, name, system_prompt, model_id, temperature, max_tokens)
+     values ('french', 'F', 'Réponds en français.', 'mistral/mistral-small-latest', 0, 77)`,
+  )
+  const { status, json } = await ask({ agent_slug: 'french' })
+  assert.equal(status, 200)
+  const { body, authorization } = models.asked.at(-1)!
+  const { messages, ...others } = body
+  assert.deepEqual(
+    [authorization, others],
+    [
+      'Bearer key of mistral',
+      { model: 'mistral-small-latest', max_tokens: 77, temperature: 0, stream: false },
+    ],
+  )
+  assert.deepEqual(messages[0], { role: 'system', content: 'Réponds en français.' })
+  const [row] = await query('select provider, model from ai_conversation where id = $1', [
+    json.conversation_id,
+  ])
+  assert.deepEqual(row, { provider: 'mistral', model: 'mistral-small-latest' })
+})

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { modelServer } from '../standins/models.ts'
+import { until } from '../until.ts'
+import { CHAT, modelEnv, postStream, startTalker } from './ai-help.ts'
+import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+
+/** Whose conversations are whose: with accounts, without a credential where the area is open, and without authentication. */
+
+const models = await modelServer()
+after(() => models.stop())
+const env = modelEnv(models)
+const { api, url, query } = await edgeAndDatabase({ env })
+const closed = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
+const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+await startTalker(url, env)
+const admin = await api.register('admin@example.com')
+const alice = await api.register('alice@example.com')
+const bob = await api.register('bob@example.com')
+const AI = '/api/v1/ai'
+const UNKNOWN = '01a00000-0000-7000-8000-000000000000'
+
+const talk = async (json: object = {}, token?: string): Promise<string> => {
+  const answer = await api.post(CHAT, { json: { message: 'Hello?', ...json }, ...(token && { token }) })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json.conversation_id
+}
+const list = async (path = '', token?: string): Promise<Answered> =>
+  api.get(`${AI}/conversations${path}`, token === undefined ? {} : { token })
+const ids = (answer: Answered): string[] => answer.json.map(({ id }: { id: string }) => id)
+
+describe('GET /ai/conversations', () => {
+  test('a summary of each, the latest first', async () => {
+    const one = await talk({ user_id: 'lister' })
+    const two = await talk({ user_id: 'lister', message: 'Second' })
+    await talk({ user_id: 'lister', conversation_id: one })
+    const answer = await list('?user_id=lister')
+    assert.deepEqual(ids(answer), [one, two])
+    const [first] = answer.json
+    const { last_activity, ...rest } = first
+    assert.deepEqual(rest, {
+      id: one,
+      title: 'Hello?',
+      message_count: 4,
+      provider: 'openai',
+      model: 'gpt-4o-mini',
+    })
+    assert.ok(!Number.isNaN(Date.parse(last_activity)))
+    assert.deepEqual(ids(await list('?user_id=lister&limit=1')), [one])
+    assert.deepEqual((await list('?user_id=nobody')).json, [])
+  })
+
+  for (const path of ['?limit=0', '?limit=201', '?limit=x', '?user_id=', '?limit=-1'])
+    test(`400 for ${path}`, async () => {
+      const answer = await list(path)
+      assert.deepEqual([answer.status, answer.json.errors[0].loc[0]], [400, 'query'])
+    })
+
+  test('an account sees its own, whoever calls themselves by its number', async () => {
+    const own = await talk({}, alice.token)
+    const [row] = await query('select user_id, owner_id from ai_conversation where id = $1', [own])
+    assert.deepEqual(row, { user_id: String(alice.id), owner_id: alice.id })
+    const impostor = await talk({ user_id: String(alice.id) })
+    assert.deepEqual(ids(await list('', alice.token)), [own])
+    assert.deepEqual(ids(await list(`?user_id=${alice.id}`)), [impostor])
+    assert.equal((await api.get(`${AI}/conversations/${own}?user_id=${alice.id}`)).status, 403)
+    assert.equal(
+      (await api.post(CHAT, { json: { message: 'x', user_id: String(alice.id), conversation_id: own } }))
+        .status,
+      403,
+    )
+    assert.equal((await list(`?user_id=${bob.id}`, alice.token)).status, 403)
+    assert.deepEqual(ids(await list(`?user_id=${alice.id}`, admin.token)), [impostor, own])
+    await query('delete from ai_conversation where id = $1', [impostor])
+  })
+})
+
+describe('GET /ai/conversations/{id}', () => {
+  test('all of it', async () => {
+    const id = await talk({ user_id: 'reader' })
+    const answer = await api.get(`${AI}/conversations/${id}?user_id=reader`)
+    assert.equal(answer.status, 200)
+    const { created_at, updated_at, messages, metadata, ...rest } = answer.json
+    assert.deepEqual(rest, {
+      id,
+      title: 'Hello?',
+      provider: 'openai',
+      model: 'gpt-4o-mini',
+      message_count: 2,
+    })
+    assert.ok(Date.parse(updated_at) >= Date.parse(created_at))
+    assert.deepEqual(
+      messages.map(({ role, content, status }: Record<string, string>) => [role, content, status]),
+      [
+        ['user', 'Hello?', 'complete'],
+        ['assistant', 'Hello there', 'complete'],
+      ],
+    )
+    assert.ok(messages.every(({ timestamp }: { timestamp: string }) => !Number.isNaN(Date.parse(timestamp))))
+    assert.equal(metadata.user_id, 'reader')
+    assert.ok(metadata.last_response_time_ms > 0)
+  })
+
+  test('an answer that came to nothing is left out, one that broke off is marked', async () => {
+    models.script = () => ({ status: 401 })
+    const failed = await api.post(CHAT, { json: { message: 'Hello?', user_id: 'unlucky' } })
+    models.script = () => ({ pieces: ['Par', 'tial'], breaks: { after: 1, does: 'end' } })
+    assert.equal(failed.status, 502)
+    const [{ id }] = (await list('?user_id=unlucky')).json
+    const stream = await postStream(api, { message: 'Again', user_id: 'unlucky', conversation_id: id })
+    await stream.finished()
+    models.script = () => ({})
+    const { messages, message_count } = (await api.get(`${AI}/conversations/${id}?user_id=unlucky`)).json
+    assert.deepEqual(
+      messages.map(({ role, content, status }: Record<string, string>) => [role, content, status]),
+      [
+        ['user', 'Hello?', 'complete'],
+        ['user', 'Again', 'complete'],
+        ['assistant', 'Par', 'failed'],
+      ],
+    )
+    assert.equal(message_count, 3)
+  })
+
+  test('403 for another user, 404 for none, 400 for no id', async () => {
+    const id = await talk({ user_id: 'x' })
+    assert.equal((await api.get(`${AI}/conversations/${id}`)).status, 403)
+    assert.equal((await api.get(`${AI}/conversations/${id}`, { token: bob.token })).status, 403)
+    assert.equal((await api.get(`${AI}/conversations/${UNKNOWN}`)).status, 404)
+    assert.equal((await api.get(`${AI}/conversations/17`)).status, 400)
+    // An admin who names nobody is asked nothing; one who names the wrong one is.
+    assert.equal((await api.get(`${AI}/conversations/${id}`, { token: admin.token })).status, 200)
+    assert.equal((await api.get(`${AI}/conversations/${id}?user_id=y`, { token: admin.token })).status, 403)
+  })
+})
+
+describe('PATCH and DELETE /ai/conversations/{id}', () => {
+  test('another title', async () => {
+    const id = await talk({ user_id: 'p' })
+    const path = `${AI}/conversations/${id}`
+    const answer = await api.call('PATCH', `${path}?user_id=p`, { json: { title: ' New ' } })
+    assert.deepEqual([answer.status, answer.json.title, answer.json.message_count], [200, 'New', 2])
+    for (const [json, status] of [
+      [{}, 400],
+      [{ title: ' ' }, 400],
+      [{ title: 'x'.repeat(201) }, 400],
+      [{ title: 'x', model: 'y' }, 400],
+    ] as const)
+      assert.equal((await api.call('PATCH', `${path}?user_id=p`, { json })).status, status)
+    assert.equal((await api.call('PATCH', path, { json: { title: 'x' } })).status, 403)
+    assert.equal(
+      (await api.call('PATCH', `${AI}/conversations/${UNKNOWN}`, { json: { title: 'x' } })).status,
+      404,
+    )
+  })
+
+  test('a deleted one is gone, its turns are stopped, its usage stays', async () => {
+    const id = await talk({ user_id: 'd' })
+    models.script = () => ({ pieces: Array(500).fill('x'), betweenMs: 10 })
+    const stream = await postStream(api, { message: 'Long', user_id: 'd', conversation_id: id })
+    await stream.until('a chunk', (frames) => frames.length > 1)
+    const path = `${AI}/conversations/${id}`
+    assert.equal((await api.call('DELETE', path)).status, 403)
+    assert.equal((await api.call('DELETE', `${path}?user_id=d`)).status, 204)
+    models.script = () => ({})
+    assert.equal((await stream.finished()).at(-1)!.event, 'error')
+    assert.equal((await api.get(`${path}?user_id=d`)).status, 404)
+    assert.equal((await api.call('DELETE', `${path}?user_id=d`)).status, 404)
+    await until('both are counted', async () => {
+      const [row] = await query('select count(*)::int as n from ai_usage where conversation_id = $1', [id])
+      return row!.n === 2
+    })
+  })
+
+  test('an account takes its conversations along, and leaves what they cost', async () => {
+    const carol = await api.register('carol@example.com')
+    const id = await talk({}, carol.token)
+    await api.call('DELETE', `/api/v1/auth/users/${carol.id}`, { token: admin.token })
+    assert.deepEqual(await query('select id from ai_conversation where id = $1', [id]), [])
+    const [row] = await query('select owner_id, user_id from ai_usage where conversation_id = $1', [id])
+    assert.deepEqual(row, { owner_id: null, user_id: String(carol.id) })
+  })
+})
+
+describe('who may', () => {
+  test('a closed area answers nobody without a credential, but for the version', async () => {
+    for (const [method, path] of [
+      ['POST', CHAT],
+      ['POST', `${CHAT}/stream`],
+      ['GET', `${CHAT}/stream?message=x`],
+      ['GET', `${CHAT}/stream/${UNKNOWN}`],
+      ['GET', `${AI}/conversations`],
+      ['GET', `${AI}/agents`],
+      ['PATCH', `${AI}/agents/assistant`],
+      ['GET', `${AI}/usage/stats`],
+      ['GET', `${AI}/health`],
+    ] as const)
+      assert.equal(
+        (await closed.call(method, path, method === 'GET' ? {} : { json: { message: 'x' } })).status,
+        401,
+        path,
+      )
+    assert.equal((await closed.get('/ai/version')).status, 200)
+    const own = await closed.post(CHAT, { json: { message: 'x' }, token: bob.token })
+    assert.equal(own.status, 200)
+    assert.equal(
+      (await closed.post(CHAT, { json: { message: 'x', user_id: 'z' }, token: bob.token })).status,
+      403,
+    )
+  })
+
+  test('an admin acts for an account, whose conversation it then is', async () => {
+    const id = await talk({ user_id: String(bob.id) }, admin.token)
+    assert.ok(ids(await list('', bob.token)).includes(id))
+  })
+
+  test('without authentication everybody is whoever they say', async () => {
+    const id = (await open.post(CHAT, { json: { message: 'x', user_id: 'free' } })).json.conversation_id
+    assert.deepEqual(ids(await open.get(`${AI}/conversations?user_id=free`)), [id])
+    assert.equal((await open.get(`${AI}/conversations/${id}`)).status, 403)
+    assert.equal((await open.get(`${AI}/conversations/${id}?user_id=free`)).status, 200)
+  })
+
+  test('a page of another site can have no question asked with the cookies of its reader', async () => {
+    const headers = { cookie: `millrace_session=${alice.token}`, 'sec-fetch-site': 'cross-site' }
+    assert.equal((await api.get(`${CHAT}/stream?message=x`, { headers })).status, 403)
+    assert.equal((await api.post(CHAT, { json: { message: 'x' }, headers })).status, 403)
+  })
+})

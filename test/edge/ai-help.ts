@@ -1,0 +1,80 @@
+import { after } from 'node:test'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker } from '../../workers/worker.ts'
+import { type Frame, Stream } from '../service.ts'
+import { type ModelStandIn, modelServer } from '../standins/models.ts'
+import { type Api, edgeAndDatabase, SECRET } from './harness.ts'
+
+/** Conversations through an edge, a worker, the real SDK and a server that speaks for the provider. */
+
+const silent = await createLog('silent', 'worker')
+
+/** Starts a worker for conversations on a database; stopped after the file. */
+export async function startTalker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'ai', ...env })
+  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
+  after(() => worker.stop())
+}
+
+/** Settings that lead to the stand-in. */
+export const modelEnv = (models: ModelStandIn): Record<string, string> => ({
+  OPENAI_API_KEY: 'sk-test',
+  OPENAI_BASE_URL: models.url,
+  MISTRAL_API_KEY: 'key of mistral',
+  MISTRAL_BASE_URL: models.url,
+  WORKER_MAX_TRIES: '2',
+  OPEN_AREAS: 'ai,jobs',
+})
+
+/** All of it, on a database of its own. */
+export async function startTalk(env: Readonly<Record<string, string>> = {}) {
+  const models = await modelServer()
+  after(() => models.stop())
+  const all = { ...modelEnv(models), ...env }
+  const database = await edgeAndDatabase({ env: all })
+  await startTalker(database.url, all)
+  return { models, env: all, ...database }
+}
+
+export const CHAT = '/api/v1/ai/chat'
+
+/** Opens a stream with a POST, as clients that do not use EventSource do. */
+export async function postStream(
+  api: Api,
+  json: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Stream> {
+  const abort = new AbortController()
+  const response = await fetch(`http://127.0.0.1:${api.port}${CHAT}/stream`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(json),
+    signal: abort.signal,
+  })
+  return new Stream(response, abort)
+}
+
+export async function getStream(
+  api: Api,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Stream> {
+  const abort = new AbortController()
+  const response = await fetch(`http://127.0.0.1:${api.port}${path}`, { headers, signal: abort.signal })
+  return new Stream(response, abort)
+}
+
+/** What a reader has after these frames: the pieces since the last new beginning. */
+export function assembled(frames: readonly Frame[]): string {
+  const from = frames.findLastIndex(({ event }) => event === 'restart')
+  return frames
+    .slice(from + 1)
+    .filter(({ event }) => event === 'chunk')
+    .map(({ data }) => data.content)
+    .join('')
+}
+
+/** The numbers of frames, without the answer's id before them. */
+export const numbers = (frames: readonly Frame[]): number[] =>
+  frames.map(({ id }) => Number(id.split('.')[1]))

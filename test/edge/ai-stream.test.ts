@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Frame, Stream } from '../service.ts'
+import { until } from '../until.ts'
+import { assembled, CHAT, getStream, numbers, postStream, startTalk } from './ai-help.ts'
+import { startEdge } from './harness.ts'
+
+/** Answers as they come. */
+
+const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: '1' })
+const other = await startEdge(url, { env })
+const slowly = { pieces: ['One', ' two', ' three', ' four'], betweenMs: 40 }
+const events = (stream: Stream): string[] => stream.frames.map(({ event }) => event)
+const stored = async (messageId: unknown) =>
+  (await query('select status, content from ai_message where id = $1', [messageId]))[0]
+const say = async (
+  script: ReturnType<typeof models.script>,
+  json: object = {},
+): Promise<readonly Frame[]> => {
+  models.script = () => script
+  const stream = await postStream(api, { message: 'Hello?', ...json })
+  return stream.finished()
+}
+
+describe('POST /ai/chat/stream', () => {
+  test('connect, chunks, final, complete; each with its fields', async () => {
+    const frames = await say(slowly)
+    const [connect, ...rest] = frames
+    const { message_id, conversation_id, job_id } = connect!.data
+    assert.deepEqual(
+      [connect!.event, Object.keys(connect!.data)],
+      ['connect', ['conversation_id', 'message_id', 'job_id']],
+    )
+    assert.match(String(job_id), /^[0-9a-f-]{36}$/)
+    const chunks = rest.slice(0, -2)
+    for (const { event, data } of chunks) {
+      assert.equal(event, 'chunk')
+      const { content, timestamp, ...others } = data
+      assert.deepEqual(others, { is_final: false, is_delta: true, message_id, conversation_id })
+      assert.match(String(timestamp), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+      assert.equal(typeof content, 'string')
+    }
+    assert.equal(assembled(frames), 'One two three four')
+    const final = frames.at(-2)!
+    const { timestamp, response_time_ms, ...others } = final.data
+    assert.deepEqual(
+      [final.event, others],
+      [
+        'final',
+        {
+          content: 'One two three four',
+          is_final: true,
+          is_delta: false,
+          message_id,
+          conversation_id,
+          provider: 'openai',
+          model: 'gpt-4o-mini',
+        },
+      ],
+    )
+    assert.ok(Number(response_time_ms) >= 100 && !Number.isNaN(Date.parse(String(timestamp))))
+    assert.deepEqual([frames.at(-1)!.event, frames.at(-1)!.data], ['complete', { status: 'completed' }])
+    assert.deepEqual(await stored(message_id), { status: 'complete', content: 'One two three four' })
+    const sorted = [...numbers(frames)].sort((a, b) => a - b)
+    assert.deepEqual(numbers(frames), [...new Set(sorted)])
+    assert.deepEqual(models.asked.at(-1)!.body.stream_options, { include_usage: true })
+  })
+
+  test('the answer is whole however its bytes are cut, and holds nothing but what was said', async () => {
+    const text = 'Zwölf Boxkämpfer 👩‍👩‍👧 jagen 検索 "Viktor"\n\tquer\\'
+    const aside = [
+      { reasoning_content: 'hm' },
+      { tool_calls: [{ index: 0, function: { name: 'f', arguments: '{' } }] },
+    ]
+    const frames = await say({ pieces: [text.slice(0, 17), text.slice(17)], bytesEach: 7, aside })
+    assert.equal(assembled(frames), text)
+    assert.equal(frames.at(-2)!.data.content, text)
+  })
+
+  test('a character that comes in two halves is one', async () => {
+    const frames = await say({ pieces: ['a\ud83d', '\udc4db', '\0c\udc4d'] })
+    assert.equal(assembled(frames), 'a👍bc\ufffd')
+    assert.equal(frames.at(-2)!.data.content, 'a👍bc\ufffd')
+  })
+
+  test('what is wrong before the first byte has a status', async () => {
+    for (const [json, status] of [
+      [{}, 400],
+      [{ message: 'x', conversation_id: 'y' }, 400],
+      [{ message: 'x', conversation_id: '01a00000-0000-7000-8000-000000000000' }, 400],
+      [{ message: 'x', agent_slug: 'nobody' }, 404],
+    ] as const) {
+      const answer = await api.post(`${CHAT}/stream`, { json })
+      assert.equal(answer.status, status)
+      assert.equal(typeof answer.json.detail, 'string')
+    }
+  })
+
+  test('a failure is an error event, after which the stream ends', async () => {
+    const frames = await say({ status: 401 })
+    assert.deepEqual(
+      frames.map(({ event }) => event),
+      ['connect', 'error'],
+    )
+    assert.deepEqual(frames[1]!.data, { detail: 'AI provider error: it does not accept OPENAI_API_KEY' })
+  })
+
+  for (const [does, reason] of [
+    ['cut', /the connection (failed|broke)/],
+    ['end', /the connection was closed/],
+    ['garbage', /its answer could not be read/],
+    ['error', /HTTP status 500|the connection broke|refused/],
+    ['hang', /it sent nothing for 1 s/],
+  ] as const) {
+    test(`after the first piece nothing is tried again: ${does}`, async () => {
+      const before = models.asked.length
+      const frames = await say({ ...slowly, betweenMs: 5, breaks: { after: 2, does } })
+      const { event, data } = frames.at(-1)!
+      assert.equal(event, 'error')
+      assert.match(String(data.detail), /^AI provider error: the answer broke off: /)
+      assert.match(String(data.detail), reason)
+      assert.equal(models.asked.length, before + 1)
+      // What had come is kept, as its readers have seen it.
+      assert.equal(assembled(frames), 'One two')
+      assert.deepEqual(await stored(frames[0]!.data.message_id), { status: 'failed', content: 'One two' })
+      const [used] = await query(
+        'select success, estimated, output_tokens::int as output from ai_usage order by id desc limit 1',
+      )
+      assert.deepEqual(used, { success: false, estimated: true, output: 2 })
+    })
+  }
+
+  test('before the first piece it is tried again, and its readers see nothing of that', async () => {
+    let tries = 0
+    models.script = () => (++tries === 1 ? { status: 503 } : slowly)
+    const stream = await postStream(api, { message: 'Hello?' })
+    const frames = await stream.finished()
+    assert.deepEqual(
+      [...new Set(frames.map(({ event }) => event))],
+      ['connect', 'chunk', 'final', 'complete'],
+    )
+    assert.equal(tries, 2)
+  })
+
+  test('202 in the background', async () => {
+    models.script = () => ({})
+    const answer = await api.post(`${CHAT}/stream?background=true`, { json: { message: 'x' } })
+    assert.deepEqual([answer.status, Object.keys(answer.json)], [202, ['job_id']])
+  })
+
+  test('the same Idempotency-Key is answered by the same stream, from its beginning', async () => {
+    models.script = () => slowly
+    const asked = () => models.asked.filter(({ body }) => body.messages.at(-1)!.content === 'Again').length
+    const headers = { 'idempotency-key': 'one stream' }
+    const [one, two] = await Promise.all([
+      postStream(api, { message: 'Again' }, headers).then((stream) => stream.finished()),
+      until('the first has begun', () => asked() > 0).then(() =>
+        postStream(other, { message: 'Again' }, headers).then((stream) => stream.finished()),
+      ),
+    ])
+    assert.deepEqual(two, one)
+    assert.equal(asked(), 1)
+    // Also when the job is no longer kept.
+    await query('delete from job where id = $1', [one[0]!.data.job_id])
+    const late = await (await postStream(api, { message: 'Again' }, headers)).finished()
+    assert.deepEqual(
+      late.map(({ event }) => event),
+      ['connect', 'final', 'complete'],
+    )
+    assert.equal(late[1]!.data.content, 'One two three four')
+  })
+})
+
+describe('GET /ai/chat/stream', () => {
+  test('takes the question from the query', async () => {
+    models.script = () => slowly
+    const stream = await getStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
+    await stream.finished()
+    assert.equal(assembled(stream.frames), 'One two three four')
+    assert.equal(models.asked.at(-1)!.body.messages.at(-1)!.content, 'Hi')
+    assert.equal((await api.get(`${CHAT}/stream`)).status, 400)
+  })
+
+  test('looking at its head begins no turn', async () => {
+    const before = await query('select count(*)::int as n from job')
+    const answer = await api.call('HEAD', `${CHAT}/stream?message=Hi`)
+    assert.deepEqual([answer.status, answer.text], [200, ''])
+    assert.deepEqual(await query('select count(*)::int as n from job'), before)
+  })
+
+  test('a reader who comes back by itself goes on, on any process, and begins no other turn', async () => {
+    models.script = () => ({ ...slowly, pieces: [...'abcdefghijklmnop'], betweenMs: 30 })
+    const before = models.asked.length
+    const path = `${CHAT}/stream?message=Hi`
+    const seen: Frame[] = []
+    let stream = await getStream(api, path)
+    for (let turn = 0; turn < 4; turn++) {
+      await stream.until('a chunk', (frames) => frames.some(({ event }) => event === 'chunk'))
+      stream.close()
+      seen.push(...stream.frames)
+      stream = await getStream(turn % 2 === 0 ? other : api, path, { 'last-event-id': seen.at(-1)!.id })
+    }
+    seen.push(...(await stream.finished()))
+    assert.equal(assembled(seen), 'abcdefghijklmnop')
+    assert.deepEqual(
+      numbers(seen),
+      [...new Set(numbers(seen))].sort((a, b) => a - b),
+    )
+    assert.equal(models.asked.length, before + 1)
+    // All was delivered: an EventSource is told to stay away.
+    const again = await api.get(path, { headers: { 'last-event-id': seen.at(-1)!.id } })
+    assert.equal(again.status, 204)
+    // Final seen, complete not.
+    const rest = await (await getStream(api, path, { 'last-event-id': seen.at(-2)!.id })).finished()
+    assert.deepEqual(rest, [seen.at(-1)])
+  })
+})
+
+describe('GET /ai/chat/stream/{message_id}', () => {
+  test('several readers see the same, whenever they come', async () => {
+    models.script = () => slowly
+    const first = await postStream(api, { message: 'Hi' })
+    await first.until('a chunk', (frames) => frames.length > 1)
+    const path = `${CHAT}/stream/${first.frames[0]!.data.message_id}`
+    const readers = await Promise.all([getStream(api, path), getStream(other, path), getStream(other, path)])
+    const all = await Promise.all([first, ...readers].map((stream) => stream.finished()))
+    const late = await (await getStream(other, path)).finished()
+    for (const frames of [...all.slice(1), late]) assert.deepEqual(frames, all[0])
+  })
+
+  test('403 for another user, 404 for an unknown answer, 400 for no id', async () => {
+    const [connect] = await say(slowly, { user_id: 'alice' })
+    const path = `${CHAT}/stream/${connect!.data.message_id}`
+    assert.equal((await api.get(path)).status, 403)
+    assert.equal((await api.get(`${path}?user_id=alice`)).status, 200)
+    assert.equal((await api.get(`${CHAT}/stream/01a00000-0000-7000-8000-000000000000`)).status, 404)
+    assert.equal((await api.get(`${CHAT}/stream/17`)).status, 400)
+    const stranger = { headers: { 'last-event-id': connect!.id } }
+    assert.equal((await api.get(`${CHAT}/stream?message=x`, stranger)).status, 403)
+  })
+})
+
+describe('stopping', () => {
+  test('closing the stream does not stop the turn', async () => {
+    models.script = () => slowly
+    const stream = await postStream(api, { message: 'Hi' })
+    await stream.until('a chunk', (frames) => frames.length > 1)
+    stream.close()
+    const id = stream.frames[0]!.data.message_id
+    await until('it is answered', async () => (await stored(id))!.status === 'complete')
+    assert.equal((await stored(id))!.content, 'One two three four')
+  })
+
+  test('DELETE of the job does, also after a resume; what had come is kept', async () => {
+    models.script = () => ({ pieces: Array.from({ length: 500 }, (_, i) => `${i} `), betweenMs: 10 })
+    const stream = await postStream(api, { message: 'Hi' })
+    await stream.until('a chunk', (frames) => frames.length > 3)
+    stream.close()
+    const seen = [...stream.frames]
+    const { message_id, job_id } = seen[0]!.data
+    const back = await getStream(other, `${CHAT}/stream/${message_id}`, { 'last-event-id': seen.at(-1)!.id })
+    await back.until('another chunk', (frames) => frames.length > 0)
+    assert.equal((await api.call('DELETE', `/api/v1/jobs/${job_id}`)).status, 202)
+    seen.push(...(await back.finished()))
+    assert.deepEqual([seen.at(-1)!.event, seen.at(-1)!.data], ['error', { detail: 'The answer was stopped' }])
+    const { status, content } = (await stored(message_id))!
+    assert.deepEqual([status, content], ['stopped', assembled(seen)])
+    await until('the provider is left', () => models.open === 0)
+    assert.deepEqual(events(back).at(-1), 'error')
+    const again = await api.get(`${CHAT}/stream/${message_id}`, {
+      headers: { 'last-event-id': seen.at(-1)!.id },
+    })
+    assert.equal(again.status, 204)
+  })
+
+  test('a turn that waits is stopped without asking anybody', async () => {
+    models.script = () => slowly
+    const first = await postStream(api, { message: 'Hi' })
+    await first.until('connect', (frames) => frames.length > 0)
+    const { conversation_id } = first.frames[0]!.data
+    const before = models.asked.length
+    const second = await postStream(api, { message: 'And?', conversation_id })
+    await second.until('connect', (frames) => frames.length > 0)
+    await api.call('DELETE', `/api/v1/jobs/${second.frames[0]!.data.job_id}`)
+    assert.deepEqual(
+      (await second.finished()).map(({ event }) => event),
+      ['connect', 'error'],
+    )
+    await first.finished()
+    assert.ok(models.asked.length - before <= 1)
+    const [used] = await query('select count(*)::int as n from ai_usage where message_id = $1', [
+      second.frames[0]!.data.message_id,
+    ])
+    assert.equal(used!.n, 0)
+  })
+})

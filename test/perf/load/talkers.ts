@@ -1,0 +1,106 @@
+import { connect } from 'node:net'
+import { percentile } from '../stats.ts'
+
+/** Clients of streams of answers, in a process of their own: begin so many a second, and note what comes when. */
+
+export interface Talk {
+  readonly port: number
+  /** The whole request of a stream. */
+  readonly request: string
+  readonly streams: number
+  readonly perSecond: number
+}
+
+export interface Heard {
+  readonly streams: number
+  /** Streams that ended without all their pieces, or in another way than they should. */
+  readonly broken: number
+  readonly first: Spread
+  readonly piece: Spread
+  /** From the question to the end of the answer. */
+  readonly whole: Spread
+}
+
+export interface Spread {
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+}
+
+const now = (): number => performance.timeOrigin + performance.now()
+const PIECE = /(\d{13}\.\d\d)\/(\d{13}\.\d\d) /g
+
+process.on('message', (talk: Talk & { pieces: number }) => {
+  void run(talk).then((heard) => process.send!(heard))
+})
+process.on('disconnect', () => process.exit())
+process.send!({})
+
+async function run(talk: Talk & { pieces: number }): Promise<Heard> {
+  const first: number[] = []
+  const piece: number[] = []
+  const whole: number[] = []
+  let broken = 0
+  const pause = 1000 / talk.perSecond
+  const beganAt = now()
+  const all: Promise<void>[] = []
+  for (let i = 0; i < talk.streams; i++) {
+    const wait = beganAt + i * pause - now()
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
+    all.push(
+      listen(talk.port, talk.request, talk.pieces).then((one) => {
+        if (one === null) return void broken++
+        first.push(one.first)
+        piece.push(...one.pieces)
+        whole.push(one.whole)
+      }),
+    )
+  }
+  await Promise.all(all)
+  const spread = (values: number[]): Spread => ({
+    p50: percentile(values, 0.5),
+    p95: percentile(values, 0.95),
+    p99: percentile(values, 0.99),
+  })
+  return { streams: talk.streams, broken, first: spread(first), piece: spread(piece), whole: spread(whole) }
+}
+
+interface One {
+  readonly first: number
+  readonly pieces: readonly number[]
+  readonly whole: number
+}
+
+/** Null when the stream was not whole. */
+function listen(port: number, request: string, pieces: number): Promise<One | null> {
+  return new Promise((resolve) => {
+    const sentAt = now()
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => socket.write(request))
+    const delays: number[] = []
+    let first = -1
+    let rest = ''
+    const limit = setTimeout(() => socket.destroy(), 30_000)
+    const end = (): void => {
+      clearTimeout(limit)
+      socket.destroy()
+      resolve(delays.length === pieces ? { first, pieces: delays, whole: now() - sentAt } : null)
+    }
+    socket.on('error', end).on('close', end)
+    socket.on('data', (data) => {
+      const at = now()
+      rest += data.toString('latin1')
+      // The whole answer, which comes once more at the end, is not news.
+      const last = rest.indexOf('event: final')
+      const news = last === -1 ? rest : rest.slice(0, last)
+      let seen = 0
+      for (const match of news.matchAll(PIECE)) {
+        const [cameAt, leftAt] = [Number(match[1]), Number(match[2])]
+        if (first < 0) first = at - sentAt - (leftAt - cameAt)
+        delays.push(at - leftAt)
+        seen = match.index + match[0].length
+      }
+      rest = last === -1 ? rest.slice(seen) : ''
+      if (last !== -1 || rest.includes('[DONE]')) end()
+    })
+  })
+}

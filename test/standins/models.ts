@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** A provider of models that speaks OpenAI's wire protocol, and does what its script says. */
+
+/** How a request is answered. */
+export interface Script {
+  /** Another status than 200, with this body. */
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  /** The pieces of the answer. */
+  readonly pieces?: readonly string[]
+  /** Before the first piece, and between two. */
+  readonly firstMs?: number
+  readonly betweenMs?: number
+  /** Null: no usage is told. */
+  readonly usage?: object | null
+  /** What is done after so many pieces instead of going on. */
+  readonly breaks?: { readonly after: number; readonly does: 'hang' | 'cut' | 'end' | 'garbage' | 'error' }
+  /** Cuts what is written into chunks of so many bytes. */
+  readonly bytesEach?: number
+  /** Sent before the pieces, as deltas of their own kinds. */
+  readonly aside?: readonly object[]
+  readonly finish?: string | null
+}
+
+export interface AskedModel {
+  readonly path: string
+  readonly authorization: string
+  readonly body: {
+    readonly model: string
+    readonly stream?: boolean
+    readonly messages: readonly { readonly role: string; readonly content: string }[]
+    readonly [field: string]: unknown
+  }
+}
+
+export interface ModelStandIn {
+  readonly url: string
+  readonly asked: AskedModel[]
+  script: (asked: AskedModel) => Script
+  /** Requests whose clients have not left, and whose answers have not ended. */
+  readonly open: number
+  stop(): Promise<void>
+}
+
+export const USAGE = { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17 }
+
+export async function modelServer(): Promise<ModelStandIn> {
+  const sockets = new Set<Socket>()
+  const asked: AskedModel[] = []
+  let open = 0
+  const server = createServer(async (request, response) => {
+    open++
+    response.on('close', () => open--)
+    try {
+      const one = await askedOf(request)
+      asked.push(one)
+      await answer(response, one, standIn.script(one))
+    } catch {
+      response.destroy()
+    }
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const standIn: ModelStandIn = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    asked,
+    script: () => ({}),
+    get open() {
+      return open
+    },
+    stop: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  return standIn
+}
+
+async function askedOf(request: IncomingMessage): Promise<AskedModel> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return {
+    path: request.url!,
+    authorization: request.headers.authorization ?? '',
+    body: JSON.parse(Buffer.concat(chunks).toString()),
+  }
+}
+
+async function answer(response: ServerResponse, asked: AskedModel, script: Script): Promise<void> {
+  const { status = 200, headers = {}, pieces = ['Hello', ' there'], firstMs = 0 } = script
+  if (status !== 200) {
+    const body = script.body ?? { error: { message: 'secret words of the provider', type: 'x', code: null } }
+    response
+      .writeHead(status, { 'content-type': 'application/json', ...headers })
+      .end(typeof body === 'string' ? body : JSON.stringify(body))
+    return
+  }
+  if (asked.body.stream === true) return stream(response, asked, script, pieces)
+  if (firstMs > 0) await delay(firstMs)
+  const does = script.breaks?.does
+  if (does === 'hang') return
+  if (does === 'cut') return void response.destroy()
+  response.writeHead(200, { 'content-type': 'application/json', ...headers })
+  if (does === 'garbage') return void response.end('<html>')
+  const { finish = 'stop' } = script
+  const content = pieces.join('')
+  const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: finish }
+  const usage = script.usage === undefined ? USAGE : script.usage
+  const { model } = asked.body
+  response.end(
+    JSON.stringify({
+      ...HEAD,
+      object: 'chat.completion',
+      model,
+      choices: [choice],
+      ...(usage && { usage }),
+    }),
+  )
+}
+
+const HEAD = { id: 'chatcmpl-1', created: 1_700_000_000 }
+
+async function stream(
+  response: ServerResponse,
+  { body: { model } }: AskedModel,
+  script: Script,
+  pieces: readonly string[],
+): Promise<void> {
+  const { firstMs = 0, betweenMs = 0, aside = [], finish = 'stop' } = script
+  const chunk = (choices: object[], more: object = {}): string =>
+    `data: ${JSON.stringify({ ...HEAD, object: 'chat.completion.chunk', model, choices, ...more })}\n\n`
+  const delta = (given: object, reason: string | null = null): string =>
+    chunk([{ index: 0, delta: given, finish_reason: reason }])
+  const write = (text: string): Promise<void> => writeBytes(response, Buffer.from(text), script.bytesEach)
+
+  response.writeHead(200, { 'content-type': 'text/event-stream', ...script.headers })
+  response.flushHeaders()
+  if (firstMs > 0) await delay(firstMs)
+  await write(delta({ role: 'assistant', content: '' }))
+  for (const given of aside) await write(delta(given))
+  for (const [n, content] of pieces.entries()) {
+    if (n > 0 && betweenMs > 0) await delay(betweenMs)
+    if (response.destroyed) return
+    if (script.breaks?.after === n) return breakOff(response, script.breaks.does)
+    await write(delta({ content }))
+  }
+  if (script.breaks !== undefined) return breakOff(response, script.breaks.does)
+  if (finish !== null) await write(delta({}, finish))
+  const usage = script.usage === undefined ? USAGE : script.usage
+  if (usage !== null) await write(chunk([], { usage }))
+  response.end('data: [DONE]\n\n')
+}
+
+function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>['does']): void {
+  // What was written before is with the client by then.
+  if (does === 'cut') setTimeout(() => response.destroy(), 20)
+  else if (does === 'end') response.end()
+  else if (does === 'garbage') response.end('data: {"choices": [\n\n')
+  else if (does === 'error')
+    response.end('data: {"error": {"message": "secret words of the provider", "code": 500}}\n\n')
+}
+
+async function writeBytes(response: ServerResponse, bytes: Buffer, each = bytes.length): Promise<void> {
+  for (let at = 0; at < bytes.length; at += each) {
+    response.write(bytes.subarray(at, at + each))
+    // A packet of its own for each.
+    if (each < bytes.length) await new Promise((resolve) => setImmediate(resolve))
+  }
+}

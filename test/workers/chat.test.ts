@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import type { Question } from '../../tasks/ai/outside.ts'
+import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createChat } from '../../workers/providers/chat.ts'
+import { modelServer, type Script } from '../standins/models.ts'
+
+/** The real client against a server that speaks for the providers, and fails as they do. */
+
+const models = await modelServer()
+after(() => models.stop())
+const { url } = models
+const env = Object.fromEntries(
+  AI_PROVIDERS.flatMap((name) => [
+    [`${name.toUpperCase()}_API_KEY`, `key of ${name}`],
+    [`${name.toUpperCase()}_BASE_URL`, url],
+  ]),
+)
+const chat = createChat(parse({ ...env, AI_TIMEOUT_SECONDS: '1' }))
+const question: Question = {
+  provider: 'openai',
+  model: 'm',
+  system: 'Be brief.',
+  messages: [{ role: 'user', content: 'Hello?' }],
+  temperature: 0.5,
+  maxTokens: 10,
+}
+const never = new AbortController().signal
+
+async function ask(script: Script, more: Partial<Question> = {}, signal = never) {
+  models.script = () => script
+  const pieces: string[] = []
+  const said = await chat.ask({ ...question, ...more }, signal, (piece) => pieces.push(piece))
+  return { ...said, pieces }
+}
+async function failure(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.then(
+    () => assert.fail('it did not fail'),
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof Failure, String(error))
+  return error
+}
+
+describe('each provider is asked in its own way', () => {
+  for (const provider of AI_PROVIDERS) {
+    test(provider, async () => {
+      const { text } = await ask({}, { provider })
+      assert.equal(text, 'Hello there')
+      const { authorization, path, body } = models.asked.at(-1)!
+      assert.deepEqual([authorization, path], [`Bearer key of ${provider}`, '/v1/chat/completions'])
+      const { messages, ...others } = body
+      assert.deepEqual(messages, [{ role: 'system', content: 'Be brief.' }, ...question.messages])
+      const length = ['openai', 'groq'].includes(provider)
+        ? { max_completion_tokens: 10 }
+        : { max_tokens: 10 }
+      const usage = ['mistral', 'cohere'].includes(provider)
+        ? {}
+        : { stream_options: { include_usage: true } }
+      assert.deepEqual(others, { model: 'm', temperature: 0.5, stream: true, ...length, ...usage })
+    })
+  }
+
+  test('a reasoning model of OpenAI is given no temperature', async () => {
+    await ask({}, { model: 'o4-mini' })
+    assert.equal('temperature' in models.asked.at(-1)!.body, false)
+  })
+
+  test('without a key nobody is asked', async () => {
+    const keyless = createChat(parse({}))
+    assert.equal((await failure(keyless.ask(question, never))).code, 'ai.missing_key')
+  })
+})
+
+describe('what is said', () => {
+  test('in pieces, and at once', async () => {
+    assert.deepEqual((await ask({ pieces: ['a', 'b', 'c'] })).pieces, ['a', 'b', 'c'])
+    assert.equal((await chat.ask(question, never)).text, 'abc')
+  })
+
+  for (const [what, usage, tokens] of [
+    ['as OpenAI tells', { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }, [9, 0, 5, 0]],
+    [
+      'with its parts',
+      {
+        prompt_tokens: 9,
+        completion_tokens: 5,
+        prompt_tokens_details: { cached_tokens: 4 },
+        completion_tokens_details: { reasoning_tokens: 3 },
+      },
+      [9, 4, 5, 3],
+    ],
+    // Google's total has the reasoning, its answer has not.
+    [
+      'with reasoning only in the total',
+      { prompt_tokens: 9, completion_tokens: 5, total_tokens: 20 },
+      [9, 0, 11, 6],
+    ],
+    [
+      'with parts that are too large',
+      { prompt_tokens: 9, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 40 } },
+      [9, 9, 5, 0],
+    ],
+    ['with nonsense', { prompt_tokens: -1, completion_tokens: 'x' }, null],
+    ['not at all', null, null],
+  ] as const) {
+    test(`tokens ${what}`, async () => {
+      const { tokens: told } = await ask({ usage })
+      assert.deepEqual(told && [told.input, told.cached, told.output, told.reasoning], tokens)
+    })
+  }
+})
+
+describe('what goes wrong', () => {
+  const OVER = { error: { message: 'secret', code: 'context_length_exceeded' } }
+  const QUOTA = { error: { message: 'secret', code: 'insufficient_quota' } }
+  for (const [what, script, code, reason] of [
+    ['401', { status: 401 }, 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+    ['403', { status: 403 }, 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+    ['404', { status: 404 }, 'ai.refused', 'it has no model m'],
+    ['400', { status: 400 }, 'ai.refused', 'it refused the request (HTTP status 400)'],
+    ['422', { status: 422 }, 'ai.refused', 'it refused the request (HTTP status 422)'],
+    ['too long', { status: 400, body: OVER }, 'ai.refused', 'the conversation is too long for the model'],
+    ['no quota', { status: 429, body: QUOTA }, 'ai.refused', 'the quota of the account is used up'],
+    ['429', { status: 429 }, 'ai.failed', 'it takes no more requests for now'],
+    ['500', { status: 500 }, 'ai.failed', 'HTTP status 500'],
+    ['529', { status: 529, body: 'overloaded' }, 'ai.failed', 'HTTP status 529'],
+    ['cut', { breaks: { after: 0, does: 'cut' } }, 'ai.failed', /the connection (failed|broke)/],
+    ['garbage', { breaks: { after: 0, does: 'garbage' } }, 'ai.failed', 'its answer could not be read'],
+    ['silence', { breaks: { after: 0, does: 'hang' } }, 'ai.failed', 'it sent nothing for 1 s'],
+    ['no end', { finish: null, pieces: [] }, 'ai.failed', 'the connection was closed'],
+    ['cut later', { breaks: { after: 1, does: 'cut' } }, 'ai.interrupted', /the connection (failed|broke)/],
+    ['an error later', { breaks: { after: 1, does: 'error' } }, 'ai.interrupted', /./],
+    ['silence later', { breaks: { after: 1, does: 'hang' } }, 'ai.interrupted', 'it sent nothing for 1 s'],
+    ['no end later', { finish: null }, 'ai.interrupted', 'the connection was closed'],
+  ] as const) {
+    test(what, async () => {
+      const error = await failure(ask(script))
+      assert.equal(error.code, code)
+      if (typeof reason === 'string') assert.ok(error.detail.endsWith(`: ${reason}`), error.detail)
+      else assert.match(error.detail, reason)
+      assert.doesNotMatch(error.detail, /secret|key of/)
+    })
+  }
+
+  test('a refused connection', async () => {
+    const gone = await modelServer()
+    await gone.stop()
+    const nowhere = createChat(parse({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: gone.url }))
+    const error = await failure(nowhere.ask(question, never))
+    assert.deepEqual([error.code, /ECONNREFUSED/.test(error.detail)], ['ai.failed', true])
+  })
+
+  test('Retry-After is handed on', async () => {
+    const error = await failure(ask({ status: 429, headers: { 'retry-after': '17' } }))
+    assert.deepEqual([error.retryable, error.retryAfter], [true, 17])
+  })
+
+  test('an abort ends it at once, and the provider is left', async () => {
+    const abort = new AbortController()
+    const asking = ask({ breaks: { after: 1, does: 'hang' } }, {}, abort.signal)
+    setTimeout(() => abort.abort('cancelled'), 20)
+    await assert.rejects(asking, (reason) => reason === 'cancelled')
+  })
+
+  test('a pause that is shorter than the limit is none too long, however many there are', async () => {
+    const { text } = await ask({ pieces: ['a', 'b', 'c', 'd'], betweenMs: 400 })
+    assert.equal(text, 'abcd')
+  })
+})
