@@ -223,6 +223,19 @@ const table = {
     detail: 'Nothing was imported: a post with the slug {slug} already exists',
   },
   'import.bytes_missing': { status: 502, detail: 'The stored bytes of the file are gone' },
+  'llm.list_failed': {
+    status: 502,
+    detail: 'The list of models could not be read: {reason}',
+    retry: 'later',
+  },
+  'llm.list_refused': { status: 502, detail: 'The list of models was refused: {reason}' },
+  'llm.model_missing': { status: 404, detail: 'The catalog has no such model' },
+  'llm.model_disabled': { status: 400, detail: 'The model is disabled: its vendor has withdrawn it' },
+  'llm.model_no_chat': { status: 400, detail: 'The model does not answer text with text' },
+  'llm.provider_needed': {
+    status: 400,
+    detail: 'Several providers have this model; name one of them: {providers}',
+  },
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
     status: 503,

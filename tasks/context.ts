@@ -61,6 +61,8 @@ export interface Providers {
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels
+  /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
+  readModelList(url: string, signal: AbortSignal): Promise<string>
 }
 
 /** A mail on its way out. */

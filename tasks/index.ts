@@ -11,6 +11,7 @@ import { sms } from './comms/sms.ts'
 import { collect } from './documents/collect.ts'
 import { draw } from './documents/draw.ts'
 import { extract } from './documents/extract.ts'
+import { sync } from './llm/sync.ts'
 import { cancel } from './payments/cancel.ts'
 import { catalog } from './payments/catalog.ts'
 import { checkout } from './payments/checkout.ts'
@@ -47,6 +48,7 @@ export const tasks: readonly AnyTask[] = [
   refund,
   settle,
   sms,
+  sync,
   verification,
 ] as unknown as readonly AnyTask[]
 

@@ -1,5 +1,6 @@
 import { settle } from './comms/settle.ts'
 import { collect } from './documents/collect.ts'
+import { sync } from './llm/sync.ts'
 import { reconcile } from './payments/reconcile.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import type { AnyTask } from './task.ts'
@@ -17,5 +18,6 @@ export const schedule: readonly CronEntry[] = [
   // Away from the full hour, at which everybody's begin.
   { identifier: 'collect', match: '17 * * * *', task: collect as unknown as AnyTask },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle as unknown as AnyTask },
+  { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcile as unknown as AnyTask },
 ]

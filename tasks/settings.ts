@@ -53,6 +53,8 @@ const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
+const MODELS_DEV = 'https://models.dev/api.json'
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 const Environment = z.object({
@@ -117,6 +119,10 @@ const Environment = z.object({
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   ...aiShape,
+  LLM_CATALOG_URL: z
+    .literal('none')
+    .or(z.url({ protocol: /^https?$/ }))
+    .optional(),
   LOG_LEVEL: z.enum(LEVELS).default('info'),
 })
 
@@ -177,6 +183,8 @@ export interface Settings {
   readonly maxJsonBytes: number
   /** What reads pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
+  /** Where the list of models is read; null: nowhere. */
+  readonly llmCatalogUrl: string | null
   readonly logLevel: (typeof LEVELS)[number]
   /** Checks rows and responses against their schemas. */
   readonly checked: boolean
@@ -261,9 +269,16 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     maxImportBytes: env.MAX_IMPORT_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
     visionProvider: visionProvider(env),
+    llmCatalogUrl: catalogUrl(env),
     logLevel: env.LOG_LEVEL,
     checked: !production,
   })
+}
+
+/** Tests reach nothing outside by themselves. */
+function catalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: z.output<typeof Environment>): string | null {
+  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV)
+  return url === 'none' ? null : url
 }
 
 /** `AI_MODEL` is one of `AI_PROVIDER`; another provider reads pages with its own default. */

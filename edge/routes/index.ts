@@ -5,6 +5,7 @@ import { blog } from './blog.ts'
 import { comms } from './comms.ts'
 import { documents } from './documents.ts'
 import { jobs } from './jobs.ts'
+import { llm } from './llm.ts'
 import { operations } from './operations.ts'
 import { organizations } from './orgs.ts'
 import { pages } from './pages.ts'
@@ -18,6 +19,7 @@ export const areas: readonly Area[] = [
   documents,
   comms,
   jobs,
+  llm,
   payments,
   ai,
   aiVersion,

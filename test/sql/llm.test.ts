@@ -6,6 +6,7 @@ import { testDatabase } from '../database.ts'
 /** The catalog's tables: what lists make of them, and what the database does not let in. */
 
 const { db, query } = await testDatabase()
+await query('truncate llm_vendor, llm_model, llm_price, llm_current, llm_list')
 
 const model = (fields: Partial<ListedModel> = {}): ListedModel => ({
   vendor: 'acme',

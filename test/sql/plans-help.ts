@@ -26,7 +26,7 @@ const literal = (value: ReadValue): string => {
 export const PLAN_MODES = ['auto', 'force_custom_plan', 'force_generic_plan'] as const
 
 // Tables of a few rows, which need no index.
-const FEW = ['worker_lease', 'blog_post_count']
+const FEW = ['worker_lease', 'blog_post_count', 'llm_current']
 
 /** Fails when a read finds its rows without an index. */
 export async function assertReadByIndex(

@@ -96,6 +96,7 @@ test('an empty environment has the documented defaults', () => {
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
     visionProvider: 'tesseract',
+    llmCatalogUrl: 'https://models.dev/api.json',
     logLevel: 'info',
     checked: true,
   })

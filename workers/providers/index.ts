@@ -4,6 +4,7 @@ import { createChat } from './chat.ts'
 import { createComms } from './comms.ts'
 import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
+import { readModelList } from './model-list.ts'
 import { createPayments } from './payments.ts'
 
 /** The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present. */
@@ -17,5 +18,6 @@ export function createProviders(settings: Settings, share: () => number = () => 
     openPages: (bytes, mediaType, signal) =>
       openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share }),
     drawPage: drawOnThread,
+    readModelList,
   }
 }

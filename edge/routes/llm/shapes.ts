@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import { AI_PROVIDERS } from '../../../tasks/ai/providers.ts'
+import { MODALITIES } from '../../../tasks/llm/models-dev.ts'
+import { sync } from '../../../tasks/llm/sync.ts'
+import { Timestamp } from '../../schemas.ts'
+
+/** US dollars per million tokens; null where nobody knows. */
+const Dollars = z.number().min(0).nullable()
+
+export const CatalogStatus = z
+  .strictObject({
+    vendor_count: z.int(),
+    model_count: z.int(),
+    deployment_count: z.int(),
+    /** With the prices of former days. */
+    price_count: z.int(),
+    top_vendors: z.array(z.strictObject({ name: z.string(), model_count: z.int() })),
+    source: z.enum(['built-in', 'sync']),
+    updated_at: Timestamp,
+    refused_at: Timestamp.nullable(),
+    refusal: z.string().nullable(),
+  })
+  .meta({ id: 'CatalogStatus' })
+
+export const VendorCount = z
+  .strictObject({ name: z.string(), title: z.string(), model_count: z.int() })
+  .meta({ id: 'VendorCount' })
+
+export const ModalityCount = z
+  .strictObject({ modality: z.enum(MODALITIES), model_count: z.int() })
+  .meta({ id: 'ModalityCount' })
+
+export const Model = z
+  .strictObject({
+    model_id: z.string(),
+    vendor: z.string(),
+    title: z.string(),
+    context_window: z.int(),
+    max_output: z.int(),
+    input_price: Dollars,
+    output_price: Dollars,
+    released_on: z.iso.date().nullable(),
+    modalities: z.array(z.enum(MODALITIES)),
+    disabled: z.boolean(),
+  })
+  .meta({ id: 'CatalogModel' })
+
+const Rates = {
+  input_price: Dollars,
+  output_price: Dollars,
+  /** Null: as other input. */
+  cache_read_price: Dollars,
+  /** Null: as other output. */
+  reasoning_price: Dollars,
+}
+
+export const Prices = z
+  .array(
+    z.strictObject({
+      valid_from: z.iso.date(),
+      ...Rates,
+      cache_write_price: Dollars,
+      input_audio_price: Dollars,
+      output_audio_price: Dollars,
+      /** Of requests with more than so many tokens of input. */
+      tiers: z.array(z.strictObject({ over: z.int(), ...Rates })),
+    }),
+  )
+  .meta({ id: 'ModelPrices' })
+
+export const Current = z
+  .strictObject({
+    provider: z.string(),
+    model: z.string(),
+    temperature: z.number(),
+    max_tokens: z.int(),
+    context_window: z.int().nullable(),
+    input_price: Dollars,
+    output_price: Dollars,
+    modalities: z.array(z.enum(MODALITIES)),
+    chosen: z.boolean(),
+  })
+  .meta({ id: 'CurrentModel' })
+
+export const CurrentRequest = z
+  .strictObject({
+    model: z.string().min(1).max(200),
+    provider: z.enum(AI_PROVIDERS).optional(),
+    temperature: z.number().min(0).max(2).optional(),
+    max_tokens: z.int().min(1).max(1_000_000).optional(),
+  })
+  .meta({ id: 'CurrentModelRequest' })
+
+export const SyncResult = sync.result.meta({ id: 'CatalogSync' })

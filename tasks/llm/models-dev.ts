@@ -1,0 +1,155 @@
+import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import type { ListedModel, ModelList, Price } from '../../sql/llm.ts'
+
+/**
+ * Reads lists in the format of https://models.dev/api.json (its schema: packages/core/src/schema.ts in
+ * https://github.com/anomalyco/models.dev). What it has and we don't know is left aside; what we know must be right, or
+ * the whole list is refused.
+ */
+
+// The dearest model so far costs 600 dollars per million tokens.
+const MOST_DOLLARS = 10_000
+const MOST_TOKENS = 2_000_000_000
+
+/** A word or name that PostgreSQL can store: JSON has texts that are none. */
+const words = (most: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(most)
+    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'has characters that are none')
+const amount = z.number().min(0).max(MOST_DOLLARS)
+const tokens = z.int().min(0).max(MOST_TOKENS)
+const isDay = (text: string): boolean => z.iso.date().safeParse(text).success
+
+const Cost = z.object({
+  input: amount,
+  output: amount,
+  cache_read: amount.optional(),
+  cache_write: amount.optional(),
+  reasoning: amount.optional(),
+  input_audio: amount.optional(),
+  output_audio: amount.optional(),
+})
+type Cost = z.output<typeof Cost>
+
+const Model = z.object({
+  id: words(200),
+  name: words(300),
+  family: words(200).optional(),
+  reasoning: z.boolean().default(false),
+  /** A day or a month; real lists have days that are none. */
+  release_date: z
+    .string()
+    .max(100)
+    .transform((text) => (/^\d{4}-\d{2}$/.test(text) ? `${text}-01` : text))
+    .transform((text) => (isDay(text) ? text : null))
+    .optional(),
+  modalities: z.object({ input: z.array(z.string()).max(20), output: z.array(z.string()).max(20) }),
+  limit: z.object({ context: tokens, output: tokens.default(0) }),
+  status: z.string().optional(),
+  cost: Cost.extend({
+    tiers: z
+      .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokens }) }))
+      .max(20)
+      .optional(),
+    /** How lists before there were tiers said the same. */
+    context_over_200k: Cost.optional(),
+  }).optional(),
+})
+type Model = z.output<typeof Model>
+
+const Vendor = z.object({
+  id: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,99}$/, 'must be lower-case letters, digits, ., _ and -'),
+  name: words(200),
+  models: z.record(z.string(), Model),
+})
+
+const List = z.record(z.string(), Vendor)
+
+/**
+ * Makes a list of a text.
+ * @throws fail('llm.list_refused') which says what is wrong and where.
+ */
+export function readModelsDev(text: string): ModelList {
+  const parsed = List.safeParse(parseJson(text))
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!
+    throw refused(`${path.map(String).join(' / ') || 'the list'}: ${message}`)
+  }
+  const vendors = Object.entries(parsed.data)
+  for (const [key, { id, models }] of vendors) {
+    if (key !== id) throw refused(`${key}: it is called ${id} inside`)
+    for (const [name, model] of Object.entries(models))
+      if (name !== model.id) throw refused(`${key} / ${name}: it is called ${model.id} inside`)
+  }
+  return {
+    vendors: vendors.map(([id, { name }]) => ({ id, name })),
+    models: vendors.flatMap(([id, { models }]) => Object.values(models).map((model) => listed(id, model))),
+  }
+}
+
+/** The refusal of a list as a whole. */
+export const refused = (reason: string) => fail('llm.list_refused', { reason: reason.slice(0, 500) })
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw refused('it is no JSON')
+  }
+}
+
+function listed(vendor: string, model: Model): ListedModel {
+  return {
+    vendor,
+    model_id: model.id,
+    title: model.name,
+    family: model.family ?? null,
+    context_window: model.limit.context,
+    max_output: model.limit.output,
+    input_modalities: known(model.modalities.input),
+    output_modalities: known(model.modalities.output),
+    reasoning: model.reasoning,
+    released_on: model.release_date ?? null,
+    disabled: model.status === 'deprecated',
+    price: model.cost === undefined ? null : priceOf(model.cost),
+  }
+}
+
+export const MODALITIES = ['text', 'image', 'audio', 'video'] as const
+
+/** Files such as `pdf` are no modality: they reach a model as text and images. */
+const known = (given: readonly string[]): string[] => MODALITIES.filter((one) => given.includes(one))
+
+/** Null where prices depend on what we don't know of: no price is better than a wrong one. */
+function priceOf({
+  tiers,
+  context_over_200k: legacy,
+  ...cost
+}: NonNullable<Model['cost']>): ListedModel['price'] {
+  const given =
+    tiers ?? (legacy === undefined ? [] : [{ ...legacy, tier: { type: 'context', size: 200_000 } }])
+  if (given.some(({ tier }) => tier.type !== 'context')) return null
+  const sizes = new Set(given.map(({ tier }) => tier.size))
+  if (sizes.size < given.length) return null
+  return {
+    ...ratesOf(cost),
+    tiers: given
+      .map(({ tier, ...rates }) => ({ ...ratesOf(rates), over: tier.size }))
+      .sort((a, b) => a.over - b.over),
+  }
+}
+
+function ratesOf(cost: Cost): Omit<Price, 'tiers'> {
+  const rates = Object.entries(cost).filter((entry): entry is [string, number] => entry[1] !== undefined)
+  return Object.fromEntries(rates.map(([name, dollars]) => [name, decimalOf(dollars)])) as never
+}
+
+/** The decimal number that stood in the JSON: the shortest one that reads as this binary one, without an exponent. */
+function decimalOf(n: number): string {
+  const text = String(n)
+  return text.includes('e') ? n.toFixed(20).replace(/\.?0+$/, '') : text
+}

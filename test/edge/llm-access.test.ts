@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { castOf } from './accounts-help.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+
+/** Who may read the catalog and who may change what is current: at each level, with the area open and closed. */
+
+const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
+const { admin, moderator, user } = await castOf(rbac)
+const people = {
+  nobody: undefined,
+  user: user.token,
+  moderator: moderator.token,
+  admin: admin.token,
+  'bad token': 'nonsense',
+}
+
+const reads = [
+  '/status',
+  '/vendors',
+  '/modalities',
+  '/models',
+  '/current',
+  '/prices?vendor=openai&model_id=gpt-4.1',
+]
+const writes: readonly [string, string, object | undefined][] = [
+  ['POST', '/current', { model: 'gpt-4.1' }],
+  ['DELETE', '/current', undefined],
+  ['POST', '/sync?background=true', undefined],
+]
+
+const OPEN = { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 }
+const CLOSED = { ...OPEN, nobody: 401 }
+const ADMIN = { nobody: 401, user: 403, moderator: 403, admin: 200, 'bad token': 401 }
+const ALL = { ...OPEN, 'bad token': 200 }
+const levels: readonly [string, string, string, object, object][] = [
+  ['rbac', 'rbac', 'ai', CLOSED, ADMIN],
+  ['rbac, open', 'rbac', 'llm', OPEN, ADMIN],
+  ['basic', 'basic', 'ai', CLOSED, ADMIN],
+  ['basic, open', 'basic', 'llm', OPEN, ADMIN],
+  ['none', 'none', 'ai', ALL, ALL],
+  ['none, open', 'none', 'llm', ALL, ALL],
+]
+
+for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
+  describe(name, async () => {
+    const api = await startEdge(url, { env: { AUTH_LEVEL, OPEN_AREAS } })
+    const statuses = async (method: string, path: string, json?: object) => {
+      const found: Record<string, number> = {}
+      for (const [who, token] of Object.entries(people)) {
+        const options = { ...(token === undefined ? {} : { token }), ...(json === undefined ? {} : { json }) }
+        const answer = await api.call(method, `/llm${path}`, options)
+        if (answer.status === 403) assert.deepEqual(answer.json, { detail: 'This needs the role admin' })
+        // A job that is added is as good as an answer.
+        found[who] = answer.status === 202 ? 200 : answer.status
+      }
+      return found
+    }
+    for (const path of reads) test(path, async () => assert.deepEqual(await statuses('GET', path), read))
+    for (const [method, path, json] of writes)
+      test(`${method} ${path}`, async () => assert.deepEqual(await statuses(method, path, json), write))
+  })
+
+test('what was chosen tells by whom, for as long as the account is there', async () => {
+  const { newcomer } = { newcomer: await rbac.register('second@example.com') }
+  await rbac.call('PATCH', `/api/v1/auth/users/${newcomer.id}/role?role=admin`, { token: admin.token })
+  assert.equal(
+    (await rbac.post('/llm/current', { token: newcomer.token, json: { model: 'gpt-4.1' } })).status,
+    200,
+  )
+  const by = async () => (await query('select chosen_by from llm_current'))[0]!.chosen_by
+  assert.equal(await by(), newcomer.id)
+  assert.ok(
+    (await rbac.call('DELETE', `/api/v1/auth/users/${newcomer.id}`, { token: admin.token })).status < 300,
+  )
+  assert.equal(await by(), null)
+})
+
+test('no path has the prefix /api/v1', async () => {
+  assert.equal((await rbac.get('/api/v1/llm/status')).status, 404)
+})

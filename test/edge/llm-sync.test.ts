@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, describe, test } from 'node:test'
+import { sync } from '../../tasks/llm/sync.ts'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { enqueue } from '../../tasks/task.ts'
+import { startWorker } from '../../workers/worker.ts'
+import { listedModel, listedVendor, modelsDevServer, plausibleList } from '../standins/models-dev.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, SECRET } from './harness.ts'
+
+/** Reading the list of models: all of it, or none of it and why. */
+
+const server = await modelsDevServer()
+const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }
+const { api, db, query, url } = await edgeAndDatabase({ env })
+const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'system', ...env })
+const worker = await startWorker({
+  settings,
+  databaseUrl: url,
+  directUrl: url,
+  log: await createLog('silent', 'worker'),
+})
+after(() => worker.stop())
+
+const serve = (list: unknown): void => {
+  const text = typeof list === 'string' ? list : JSON.stringify(list)
+  server.answer = (response) => response.end(text)
+}
+const reply = (answer: typeof server.answer): void => {
+  server.answer = answer
+}
+const catalog = () =>
+  query(`select v.name, m.*, (select json_agg(p order by valid_from) from llm_price p
+    where p.vendor = m.vendor and p.model_id = m.model_id) as prices
+    from llm_vendor v join llm_model m on m.vendor = v.id order by m.vendor, m.model_id`)
+const read = (more = '') => api.post(`/llm/sync${more}`)
+
+describe('before a list has been read', () => {
+  test('the built-in one serves', async () => {
+    const status = (await api.get('/llm/status')).json
+    assert.equal(status.source, 'built-in')
+    assert.deepEqual(
+      (await api.get('/llm/vendors')).json.map(({ name }: { name: string }) => name),
+      ['anthropic', 'cohere', 'google', 'groq', 'mistral', 'openai'],
+    )
+  })
+
+  test('what comes of an answer that is no list: nothing, and a reason', async () => {
+    const before = await catalog()
+    const cases: readonly [string, () => void, string, boolean][] = [
+      ['no JSON', () => serve('<html>'), 'refused: it is no JSON', true],
+      ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'refused: it is no UTF-8', true],
+      [
+        'cut in the middle',
+        () => serve(JSON.stringify(plausibleList()).slice(0, 1000)),
+        'refused: it is no JSON',
+        true,
+      ],
+      ['empty', () => serve({}), 'refused: it has no model of openai that reads and writes text', true],
+      [
+        'one bad price in it',
+        () => {
+          const list = plausibleList()
+          list.else!.models['vendor/model'].cost.input = -1
+          serve(list)
+        },
+        'refused: else / models / vendor/model / cost / input: Too small: expected number to be >=0',
+        true,
+      ],
+      ['an error', () => reply((r) => r.writeHead(500).end()), 'could not be read: HTTP status 500', false],
+      ['not there', () => reply((r) => r.writeHead(404).end()), 'could not be read: HTTP status 404', false],
+      ['a broken connection', () => reply((r) => r.destroy()), 'could not be read: UND_ERR_SOCKET', false],
+      [
+        'broken off',
+        () => reply((r) => r.writeHead(200, { 'content-length': 100 }).write('{', () => r.destroy())),
+        'could not be read: UND_ERR_SOCKET',
+        false,
+      ],
+    ]
+    for (const [what, arrange, why, noted] of cases) {
+      await query('update llm_list set refused_at = null, refusal = null')
+      arrange()
+      const answer = await read()
+      assert.equal(answer.status, 502, what)
+      assert.deepEqual(answer.json, { detail: `The list of models ${noted ? 'was ' : ''}${why}` }, what)
+      const status = (await api.get('/llm/status')).json
+      assert.equal(status.refusal, noted ? answer.json.detail : null, what)
+      assert.equal(status.refused_at === null, !noted)
+      assert.equal(status.source, 'built-in')
+    }
+    assert.deepEqual(await catalog(), before)
+  })
+})
+
+describe('a list', () => {
+  test('replaces the built-in one as a whole', async () => {
+    serve(plausibleList())
+    const answer = await read()
+    assert.equal(answer.status, 200, answer.text)
+    const enabled = await query('select count(*)::int as n from llm_model where not disabled')
+    assert.deepEqual(enabled, [{ n: 25 }])
+    const { status, changes } = answer.json
+    assert.deepEqual(
+      { status, ...changes, gone: 0 },
+      {
+        status: 'applied',
+        vendors: 7,
+        models: 25,
+        added: 25,
+        gone: 0,
+        repriced: 25,
+      },
+    )
+    assert.ok(changes.gone > 100)
+    const { source, refusal, vendor_count, model_count, deployment_count } = (await api.get('/llm/status'))
+      .json
+    assert.deepEqual(
+      { source, refusal, vendor_count, model_count, deployment_count },
+      { source: 'sync', refusal: null, vendor_count: 7, model_count: 25, deployment_count: 24 },
+    )
+  })
+
+  test('again changes nothing', async () => {
+    const before = await catalog()
+    const none = { vendors: 7, models: 25, added: 0, gone: 0, repriced: 0 }
+    assert.deepEqual((await read()).json.changes, none)
+    assert.deepEqual(await catalog(), before)
+  })
+
+  test('that lacks most of a provider is refused, unless somebody insists', async () => {
+    const list = plausibleList()
+    list.mistral = listedVendor('mistral', listedModel('mistral-1'))
+    serve(list)
+    const before = await catalog()
+    const answer = await read()
+    assert.equal(answer.status, 502)
+    assert.match(answer.json.detail, /of the 4 models of mistral it lacks 3/)
+    assert.deepEqual(await catalog(), before)
+    assert.equal((await read('?force=true')).json.changes.gone, 3)
+    assert.equal((await api.get('/llm/status')).json.refusal, null)
+  })
+
+  test('of prices that changed adds to their history', async () => {
+    await query(`update llm_price set valid_from = '2026-01-01'`)
+    const list = plausibleList()
+    list.openai!.models['openai-1'].cost = { input: 3, output: 0.6 }
+    serve(list)
+    assert.equal((await read()).json.changes.repriced, 1)
+    const { json } = await api.get('/llm/prices?vendor=openai&model_id=openai-1')
+    assert.deepEqual(
+      json.map((price: Record<string, unknown>) => [
+        price.input_price,
+        price.output_price,
+        price.cache_read_price,
+      ]),
+      [
+        [3, 0.6, null],
+        [0.15, 0.6, 0.075],
+      ],
+    )
+    assert.equal(json[1].valid_from, '2026-01-01')
+  })
+})
+
+describe('by itself', () => {
+  afterEach(() => serve(plausibleList()))
+  const tick = async (): Promise<Record<string, unknown>> => {
+    const options = { ownerId: null, maxTries: 1 }
+    const { jobId } = await db.transaction((tx) => enqueue(tx, sync, {}, options))
+    const job = () => query('select status, result, error_detail from job where id = $1', [jobId])
+    // A job that is added without a word is found by polling; within a second.
+    await until('the job ends', async () => ['done', 'failed'].includes(String((await job())[0]!.status)))
+    return (await job())[0]!
+  }
+
+  test('it is read once a day, and at once when the address is another one', async () => {
+    await read()
+    const asked = server.asked
+    assert.deepEqual((await tick()).result, { status: 'fresh', changes: null })
+    assert.equal(server.asked, asked)
+    await query(`update llm_list set applied_at = applied_at - interval '21 hours'`)
+    assert.equal(((await tick()).result as { status: string }).status, 'applied')
+    await query(`update llm_list set url = 'https://other.example'`)
+    assert.equal(((await tick()).result as { status: string }).status, 'applied')
+    assert.equal(server.asked, asked + 2)
+  })
+
+  test('one that was refused is read again the next day', async () => {
+    serve('{}')
+    await query(`update llm_list set applied_at = applied_at - interval '21 hours'`)
+    assert.match(String((await tick()).error_detail), /refused: it has no model of openai/)
+    assert.deepEqual((await tick()).result, { status: 'fresh', changes: null })
+    await query(`update llm_list set refused_at = refused_at - interval '21 hours'`)
+    assert.equal((await tick()).status, 'failed')
+  })
+})

@@ -1,0 +1,69 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after } from 'node:test'
+
+/** A server of a list in the format of models.dev. */
+export interface ModelsDevStandIn {
+  readonly url: string
+  /** How often it was asked. */
+  asked: number
+  answer: (response: ServerResponse) => void
+}
+
+export async function modelsDevServer(): Promise<ModelsDevStandIn> {
+  const server = createServer((_, response) => {
+    standIn.asked++
+    standIn.answer(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api.json`
+  const standIn: ModelsDevStandIn = { url, asked: 0, answer: (response) => response.end('{}') }
+  return standIn
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+export interface GivenVendor {
+  id: string
+  name: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests break what is in it
+  models: Record<string, any>
+}
+
+/** A model as models.dev has it. */
+export const listedModel = (id: string, more: Fields = {}): Fields => ({
+  id,
+  name: `Model ${id}`,
+  family: 'test',
+  attachment: false,
+  reasoning: false,
+  tool_call: true,
+  open_weights: false,
+  release_date: '2026-03-04',
+  last_updated: '2026-03-04',
+  modalities: { input: ['text', 'pdf'], output: ['text'] },
+  limit: { context: 128_000, output: 4096 },
+  cost: { input: 0.15, output: 0.6, cache_read: 0.075 },
+  ...more,
+})
+
+/** A vendor with some models. */
+export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVendor => ({
+  id,
+  name: id.toUpperCase(),
+  ...{ env: [`${id.toUpperCase()}_API_KEY`], npm: `@ai-sdk/${id}`, doc: 'https://example.com' },
+  models: Object.fromEntries(models.map((model) => [model.id, model])),
+})
+
+/** A list that can be true: four models of each provider, and another vendor. */
+export function plausibleList(): Record<string, GivenVendor> {
+  const six = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere']
+  const vendors = six.map((id) => listedVendor(id, ...[1, 2, 3, 4].map((n) => listedModel(`${id}-${n}`))))
+  return Object.fromEntries(
+    [...vendors, listedVendor('else', listedModel('vendor/model'))].map((v) => [v.id, v]),
+  )
+}

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { Failure } from '../../sql/errors.ts'
+import type { KnownModel } from '../../sql/llm.ts'
+import { readModelsDev } from '../../tasks/llm/models-dev.ts'
+import { checkPlausible } from '../../tasks/llm/plausible.ts'
+import { type GivenVendor, listedModel, listedVendor, plausibleList } from '../standins/models-dev.ts'
+
+/** What is made of a list of models.dev, and which lists are none. */
+
+const read = (list: unknown) => readModelsDev(JSON.stringify(list))
+const one = (more: object) => read({ acme: listedVendor('acme', listedModel('m', { ...more })) }).models[0]!
+
+test('a model, whole', () => {
+  const list = read({ acme: listedVendor('acme', listedModel('a/b', { reasoning: true })) })
+  assert.deepEqual(list, {
+    vendors: [{ id: 'acme', name: 'ACME' }],
+    models: [
+      {
+        vendor: 'acme',
+        model_id: 'a/b',
+        title: 'Model a/b',
+        family: 'test',
+        context_window: 128_000,
+        max_output: 4096,
+        input_modalities: ['text'],
+        output_modalities: ['text'],
+        reasoning: true,
+        released_on: '2026-03-04',
+        disabled: false,
+        price: { input: '0.15', output: '0.6', cache_read: '0.075', tiers: [] },
+      },
+    ],
+  })
+})
+
+test('what is not said', () => {
+  const { family, released_on, price, max_output } = one({
+    family: undefined,
+    release_date: undefined,
+    cost: undefined,
+    limit: { context: 0 },
+  })
+  assert.deepEqual(
+    { family, released_on, price, max_output },
+    {
+      family: null,
+      released_on: null,
+      price: null,
+      max_output: 0,
+    },
+  )
+})
+
+test('days, months, and what is neither', () => {
+  const day = (release_date: unknown) => one({ release_date }).released_on
+  assert.equal(day('2024-02-29'), '2024-02-29')
+  assert.equal(day('2025-07'), '2025-07-01')
+  for (const text of ['2025-25-06', '2023-02-29', '2025', 'soon', '', '2025-13'])
+    assert.equal(day(text), null)
+})
+
+test('a model that is withdrawn is disabled; one in trial is not', () => {
+  assert.equal(one({ status: 'deprecated' }).disabled, true)
+  for (const status of ['alpha', 'beta', 'new words']) assert.equal(one({ status }).disabled, false)
+})
+
+test('modalities that we know, in our order', () => {
+  const modalities = { input: ['video', 'pdf', 'text', 'smell'], output: ['audio', 'text'] }
+  const model = one({ modalities })
+  assert.deepEqual(model.input_modalities, ['text', 'video'])
+  assert.deepEqual(model.output_modalities, ['text', 'audio'])
+})
+
+describe('prices', () => {
+  const price = (cost: object) => one({ cost: { input: 1, output: 2, ...cost } }).price
+  test('all kinds', () => {
+    const more = { cache_read: 0.1, cache_write: 1.25, reasoning: 3, input_audio: 40, output_audio: 80 }
+    const texts = Object.fromEntries(Object.entries(more).map(([name, n]) => [name, String(n)]))
+    assert.deepEqual(price({ ...more, request: 5 }), { input: '1', output: '2', ...texts, tiers: [] })
+  })
+  test('tiers, in ascending order, over the old way to say it', () => {
+    const tiers = [
+      { tier: { type: 'context', size: 500_000 }, input: 9, output: 10 },
+      { tier: { size: 272_000 }, input: 4, output: 5, cache_read: 0.4 },
+    ]
+    assert.deepEqual(price({ tiers, context_over_200k: { input: 7, output: 7 } })?.tiers, [
+      { over: 272_000, input: '4', output: '5', cache_read: '0.4' },
+      { over: 500_000, input: '9', output: '10' },
+    ])
+  })
+  test('the old way alone', () =>
+    assert.deepEqual(price({ context_over_200k: { input: 7, output: 8 } })?.tiers, [
+      { over: 200_000, input: '7', output: '8' },
+    ]))
+  test('nobody knows, where they depend on what we know nothing of', () => {
+    assert.equal(price({ tiers: [{ tier: { type: 'hour', size: 3 }, input: 1, output: 1 }] }), null)
+    const tier = { tier: { size: 3 }, input: 1, output: 1 }
+    assert.equal(price({ tiers: [tier, tier] }), null)
+  })
+  test('are the decimal numbers that were written', () => {
+    const dollars = fc
+      .tuple(fc.nat(9999), fc.nat(999_999))
+      .map(([whole, part]) => `${whole}.${String(part).padStart(6, '0')}`.replace(/\.?0+$/, ''))
+    fc.assert(
+      fc.property(dollars, (text) => {
+        const list = `{"a": ${JSON.stringify(listedVendor('a', listedModel('m', { cost: { input: 0, output: 777.125 } }))).replace('777.125', text)}}`
+        assert.equal(readModelsDev(list).models[0]!.price!.output, text)
+      }),
+    )
+    assert.equal(price({ input: 1e-7 })?.input, '0.0000001')
+  })
+})
+
+function assertRefused(work: () => unknown, why: RegExp): void {
+  assert.throws(work, (error) => {
+    assert.ok(error instanceof Failure)
+    assert.equal(error.code, 'llm.list_refused')
+    assert.match(error.detail, why)
+    return true
+  })
+}
+
+describe('no list', () => {
+  const texts: readonly [string, RegExp][] = [
+    ['', /no JSON/],
+    ['<html>', /no JSON/],
+    ['{"openai": {"id": "openai", "name": "Ope', /no JSON/],
+    ['null', /the list: /],
+    ['[]', /the list: /],
+    ['"{}"', /the list: /],
+    ['{"a": 1}', /a: /],
+    ['{"a": {"id": "a", "name": "A"}}', /a \/ models/],
+  ]
+  for (const [text, why] of texts) test(text, () => assertRefused(() => readModelsDev(text), why))
+
+  const broken: readonly [string, object, RegExp][] = [
+    ['a price below 0', { cost: { input: -1, output: 1 } }, /cost \/ input/],
+    ['a price that is a text', { cost: { input: '1', output: 1 } }, /cost \/ input/],
+    ['a price in other units', { cost: { input: 1, output: 600_000 } }, /cost \/ output/],
+    ['half a price', { cost: { input: 1 } }, /cost \/ output/],
+    [
+      'a tier without a size',
+      { cost: { input: 1, output: 1, tiers: [{ input: 1, output: 1, tier: {} }] } },
+      /size/,
+    ],
+    ['no limit', { limit: undefined }, /limit/],
+    ['a limit below 0', { limit: { context: -1 } }, /limit \/ context/],
+    ['half a token', { limit: { context: 0.5 } }, /limit \/ context/],
+    ['no modalities', { modalities: undefined }, /modalities/],
+    ['no name', { name: ' ' }, /name/],
+    ['a name that can not be stored', { name: 'a\0b' }, /name/],
+    ['half a character', { name: 'a\ud800' }, /name/],
+    ['another id', { id: 'n' }, /it is called n inside/],
+  ]
+  for (const [what, more, why] of broken)
+    test(what, () => {
+      const vendor = listedVendor('acme', listedModel('good'))
+      vendor.models.m = { ...listedModel('m'), ...more }
+      assertRefused(() => read({ acme: vendor }), why)
+      assertRefused(() => read({ acme: vendor }), /acme \/ (models \/ )?m/)
+    })
+
+  test('a vendor of another name', () => {
+    assertRefused(() => read({ acme: listedVendor('other') }), /acme: it is called other inside/)
+    assertRefused(() => read({ 'a b': listedVendor('a b') }), /a b \/ id/)
+  })
+})
+
+describe('a list that can not be true', () => {
+  const known = (synced: boolean, ...names: [string, number | null][]): KnownModel[] =>
+    names.map(([model_id, dollars]) => ({
+      vendor: model_id.split('-')[0]!,
+      model_id,
+      input: dollars,
+      output: dollars,
+      synced,
+    }))
+  const check = (change: (list: Record<string, GivenVendor>) => void, before: KnownModel[] = []) => {
+    const list = plausibleList()
+    change(list)
+    return () => checkPlausible(read(list), before)
+  }
+  const all = (synced = true) =>
+    known(synced, ...[1, 2, 3, 4].map((n): [string, number] => [`openai-${n}`, 0.15]), ['mistral-1', 0.6])
+
+  test('one that can', () => {
+    check(() => {}, all())()
+    check((list) => {
+      delete list.else
+      delete list.openai!.models['openai-1']
+      delete list.openai!.models['openai-2']
+    }, all())()
+  })
+  test('lacks a provider', () => {
+    for (const provider of ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'])
+      assertRefused(
+        check((list) => delete list[provider]),
+        new RegExp(`no model of ${provider} that`),
+      )
+  })
+  test('has of a provider only what is withdrawn or does not chat', () => {
+    const mute = listedModel('a', { modalities: { input: ['audio'], output: ['text'] } })
+    const gone = listedModel('b', { status: 'deprecated' })
+    assertRefused(
+      check((list) => {
+        list.cohere = listedVendor('cohere', mute, gone)
+      }),
+      /no model of cohere/,
+    )
+  })
+  test('lacks most of what a provider had, unless that was never listed there', () => {
+    const cut = (list: Record<string, GivenVendor>) => {
+      list.openai = listedVendor('openai', listedModel('openai-4'))
+    }
+    assertRefused(check(cut, all()), /of the 4 models of openai it lacks 3/)
+    check(cut, all(false))()
+  })
+  test('counts in other units', () => {
+    const scale = (by: number) => (list: Record<string, GivenVendor>) => {
+      for (const { models } of Object.values(list))
+        for (const model of Object.values(models)) model.cost = { input: 0.15 * by, output: 0.6 * by }
+    }
+    const before = Object.values(plausibleList()).flatMap(({ id, models }) =>
+      Object.keys(models).map((model_id) => ({
+        vendor: id,
+        model_id,
+        input: 0.15,
+        output: 0.6,
+        synced: false,
+      })),
+    )
+    assertRefused(check(scale(1000), before), /25 of 25 prices/)
+    assertRefused(check(scale(1e-6), before), /25 of 25 prices/)
+    check(scale(9), before)()
+    check(scale(0), before)()
+    const unknown = before.map((model) => ({ ...model, input: null, output: null }))
+    check(scale(1000), unknown)()
+  })
+  test('some prices may jump', () => {
+    const jump = (list: Record<string, GivenVendor>) => {
+      for (const n of [1, 2, 3]) list.openai!.models[`openai-${n}`].cost = { input: 9, output: 9 }
+    }
+    check(jump, all())()
+  })
+})
