@@ -8,6 +8,7 @@ export { HeaderBlock } from './server/head.ts'
 export { addressText, HEADERS, type LowerCaseHeaderName } from './server/request.ts'
 export type {
   BodyWriter,
+  ChunkWriter,
   EdgeRequest,
   EdgeServer,
   EventSink,

@@ -236,6 +236,10 @@ const table = {
     status: 400,
     detail: 'Several providers have this model; name one of them: {providers}',
   },
+  'voice.provider_missing': { status: 404, detail: 'There is no such provider of voice' },
+  'voice.voice_missing': { status: 404, detail: 'Voice not found' },
+  'voice.unknown': { status: 400, detail: '{field} cannot be {id}; it may be one of {known}' },
+  'voice.preview_missing': { status: 500, detail: 'The preview was removed while it was spoken or read' },
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
     status: 503,

@@ -720,6 +720,49 @@ create table session (
   constraint session_ended_check CHECK (((ended_at IS NULL) OR (revoked_at IS NOT NULL)))
 );
 
+create table voice_preview (
+  digest bytea not null,
+  provider text not null,
+  model text not null,
+  voice text not null,
+  speed numeric not null,
+  text text not null,
+  generation uuid,
+  byte_size integer,
+  used_at timestamp with time zone not null default now(),
+  constraint voice_preview_pkey PRIMARY KEY (digest),
+  constraint voice_preview_byte_size_check CHECK (((byte_size IS NULL) OR ((byte_size > 0) AND (generation IS NOT NULL)))),
+  constraint voice_preview_digest_check CHECK ((length(digest) = 32))
+);
+
+create table voice_preview_chunk (
+  digest bytea not null,
+  generation uuid not null,
+  ordinal integer not null,
+  start integer not null,
+  bytes bytea not null storage external,
+  constraint voice_preview_chunk_pkey PRIMARY KEY (digest, generation, ordinal),
+  constraint voice_preview_chunk_digest_fkey FOREIGN KEY (digest) REFERENCES voice_preview(digest) ON DELETE CASCADE
+);
+
+create table voice_settings (
+  id boolean not null default true,
+  tts_provider text not null,
+  tts_model text not null,
+  tts_voice text not null,
+  tts_speed numeric not null,
+  stt_provider text not null,
+  stt_model text not null,
+  stt_language text,
+  updated_by integer,
+  updated_at timestamp with time zone not null default now(),
+  constraint voice_settings_pkey PRIMARY KEY (id),
+  constraint voice_settings_updated_by_fkey FOREIGN KEY (updated_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint voice_settings_id_check CHECK (id),
+  constraint voice_settings_stt_language_check CHECK ((stt_language ~ '^[a-z]{2,3}$'::text)),
+  constraint voice_settings_tts_speed_check CHECK (((tts_speed >= 0.25) AND (tts_speed <= (4)::numeric)))
+);
+
 create table worker_lease (
   id uuid not null,
   name text not null,
@@ -880,6 +923,10 @@ CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (e
 CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (word gin_trgm_ops);
 
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id);
+
+CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used_at);
+
+CREATE INDEX voice_settings_updated_by_idx ON public.voice_settings USING btree (updated_by);
 
 CREATE OR REPLACE FUNCTION public.account_delete(id integer)
  RETURNS TABLE(email text, inherited json, deleted json)

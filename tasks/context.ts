@@ -4,6 +4,7 @@ import type { Comms } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
 import type { Settings } from './settings.ts'
+import type { Speaker } from './voice/outside.ts'
 
 /** What a running task is given: everything it may touch comes through here. */
 export interface TaskContext {
@@ -61,6 +62,7 @@ export interface Providers {
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels
+  readonly speech: Speaker
   /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
   readModelList(url: string, signal: AbortSignal): Promise<string>
 }

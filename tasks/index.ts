@@ -22,6 +22,7 @@ import { refund } from './payments/refund.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
 import type { AnyTask } from './task.ts'
+import { preview } from './voice/preview.ts'
 
 /** Every task, one line each. */
 export const tasks: readonly AnyTask[] = [
@@ -44,6 +45,7 @@ export const tasks: readonly AnyTask[] = [
   lookUp,
   noop,
   passwordReset,
+  preview,
   reconcile,
   refund,
   settle,

@@ -10,6 +10,7 @@ import { operations } from './operations.ts'
 import { organizations } from './orgs.ts'
 import { pages } from './pages.ts'
 import { payments } from './payments.ts'
+import { voice } from './voice.ts'
 
 /** Every area, one line each. */
 export const areas: readonly Area[] = [
@@ -23,6 +24,7 @@ export const areas: readonly Area[] = [
   payments,
   ai,
   aiVersion,
+  voice,
   pages,
   operations(() => areas),
 ]

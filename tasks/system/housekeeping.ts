@@ -5,12 +5,16 @@ import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
+import { deleteOldPreviews } from '../../sql/voice.ts'
 import { defineTask } from '../task.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
+// Previews of voices: each is some 50 kB.
+const PREVIEW_DAYS = 30
+const MOST_PREVIEWS = 10_000
 
-/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, files whose import has ended. */
+/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, files whose import has ended, previews of voices. */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',
   queue: 'system',
@@ -24,6 +28,7 @@ export const housekeeping = defineTask({
     limits: z.int(),
     keys: z.int(),
     imports: z.int(),
+    previews: z.int(),
   }),
   run: async ({ db, settings, signal }) => {
     const all = async (query: () => Query<{ count: number }>): Promise<number> => {
@@ -43,6 +48,7 @@ export const housekeeping = defineTask({
         (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
       keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
       imports: await all(() => deleteAbandonedImports(BATCH)),
+      previews: await all(() => deleteOldPreviews(PREVIEW_DAYS, MOST_PREVIEWS, BATCH)),
     }
   },
 })

@@ -122,6 +122,7 @@ export function extractions({ db, query }: TestDatabase) {
         comms: {} as never,
         payments: {} as never,
         chat: {} as never,
+        speech: {} as never,
         readModelList: () => Promise.reject(new Error('Extraction reads no list')),
       },
       progress: (label, current, total) => void ran.progress.push([label, current, total]),

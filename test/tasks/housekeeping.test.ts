@@ -34,7 +34,7 @@ describe('housekeeping', { concurrency: false }, () => {
   )
 
   test('of nothing is nothing', async () => {
-    assert.deepEqual(await run(), { jobs: 0, tokens: 0, limits: 0, keys: 0, imports: 0 })
+    assert.deepEqual(await run(), { jobs: 0, tokens: 0, limits: 0, keys: 0, imports: 0, previews: 0 })
   })
 
   test('removes ended jobs past their time with their events, however many, and no others', async () => {
@@ -57,6 +57,16 @@ describe('housekeeping', { concurrency: false }, () => {
     assert.equal(await count('blog_upload'), 1)
   })
 
+  test('removes previews of voices that nobody has wanted for a month', async () => {
+    await query(`insert into voice_preview (digest, provider, model, voice, speed, text, generation, byte_size, used_at)
+      select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', gen_random_uuid(), 1, now() - n * interval '20 days'
+      from generate_series(0, 3) n`)
+    await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
+      select digest, generation, 0, 0, 'x' from voice_preview`)
+    assert.equal((await run()).previews, 2)
+    assert.deepEqual([await count('voice_preview'), await count('voice_preview_chunk')], [2, 2])
+  })
+
   test('removes tokens, counts and keys past their time', async () => {
     await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
     await query(
@@ -73,7 +83,7 @@ describe('housekeeping', { concurrency: false }, () => {
       select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into idempotency_key (scope, key, fingerprint, locked_until, created_at)
       select 's', n::text, '', now(), now() - n * interval '10 h' from generate_series(1, 4) n`)
-    assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2, imports: 0 })
+    assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2, imports: 0, previews: 0 })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])
     assert.equal(await count('idempotency_key'), 2)
@@ -83,7 +93,14 @@ describe('housekeeping', { concurrency: false }, () => {
     await ended(1500, 10_000)
     const abort = new AbortController()
     abort.abort()
-    assert.deepEqual(await run({}, abort.signal), { jobs: 0, tokens: 0, limits: 0, keys: 0, imports: 0 })
+    assert.deepEqual(await run({}, abort.signal), {
+      jobs: 0,
+      tokens: 0,
+      limits: 0,
+      keys: 0,
+      imports: 0,
+      previews: 0,
+    })
     assert.equal(await count('job'), 1500)
   })
 

@@ -6,6 +6,7 @@ import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
 import { readModelList } from './model-list.ts'
 import { createPayments } from './payments.ts'
+import { createSpeaker } from './speech.ts'
 
 /** The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present. */
 export function createProviders(settings: Settings, share: () => number = () => 1): Providers {
@@ -13,6 +14,7 @@ export function createProviders(settings: Settings, share: () => number = () => 
   return {
     payments: createPayments(settings),
     chat: createChat(settings),
+    speech: createSpeaker(settings),
     sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
     openPages: (bytes, mediaType, signal) =>

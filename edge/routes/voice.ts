@@ -1,0 +1,10 @@
+import { area } from '../route.ts'
+import { voiceCatalogRoutes } from './voice/catalog.ts'
+import { previewRoutes } from './voice/previews.ts'
+import { voiceSettingsRoutes } from './voice/settings.ts'
+
+export const voice = area('voice', '/voice', { auth: 'open' }, [
+  ...voiceCatalogRoutes,
+  ...voiceSettingsRoutes,
+  ...previewRoutes,
+])

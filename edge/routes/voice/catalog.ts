@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import {
+  ofProvider,
+  STT_MODELS,
+  STT_PROVIDERS,
+  TTS_MODELS,
+  TTS_PROVIDERS,
+  VOICES,
+  type VoiceProvider,
+} from '../../../tasks/voice/catalog.ts'
+import { route } from '../../route.ts'
+import { settingsNow } from './settings.ts'
+import { Model, Providers, Summary, Voice } from './shapes.ts'
+
+const params = z.object({ provider_id: z.string() })
+
+/** Who makes speech and understands it. */
+export const voiceCatalogRoutes = [
+  route({
+    method: 'get',
+    path: '/catalog/tts/providers',
+    summary: 'Who makes speech',
+    response: Providers,
+    handle: ({ edge }) => TTS_PROVIDERS.map(withState(edge.settings)),
+  }),
+
+  route({
+    method: 'get',
+    path: '/catalog/tts/:provider_id/models',
+    summary: 'Models that make speech, of a provider',
+    params,
+    response: z.array(Model),
+    errors: ['voice.provider_missing'],
+    handle: ({ params }) => ofProvider(TTS_MODELS, known(TTS_PROVIDERS, params.provider_id)),
+  }),
+
+  route({
+    method: 'get',
+    path: '/catalog/tts/:provider_id/voices',
+    summary: 'Voices of a provider',
+    params,
+    response: z.array(Voice),
+    errors: ['voice.provider_missing'],
+    handle: ({ params }) => voicesOf(known(TTS_PROVIDERS, params.provider_id)),
+  }),
+
+  route({
+    method: 'get',
+    path: '/catalog/stt/providers',
+    summary: 'Who understands speech',
+    response: Providers,
+    handle: ({ edge }) => STT_PROVIDERS.map(withState(edge.settings)),
+  }),
+
+  route({
+    method: 'get',
+    path: '/catalog/stt/:provider_id/models',
+    summary: 'Models that understand speech, of a provider',
+    params,
+    response: z.array(Model),
+    errors: ['voice.provider_missing'],
+    handle: ({ params }) => ofProvider(STT_MODELS, known(STT_PROVIDERS, params.provider_id)),
+  }),
+
+  route({
+    method: 'get',
+    path: '/catalog/summary',
+    summary: 'All of it, with the settings',
+    response: Summary,
+    handle: async ({ edge }) => ({
+      tts: {
+        providers: TTS_PROVIDERS.map(withState(edge.settings)).map((provider) => ({
+          ...provider,
+          models: ofProvider(TTS_MODELS, provider.id),
+          voices: voicesOf(provider.id),
+        })),
+      },
+      stt: {
+        providers: STT_PROVIDERS.map(withState(edge.settings)).map((provider) => ({
+          ...provider,
+          models: ofProvider(STT_MODELS, provider.id),
+        })),
+      },
+      settings: await settingsNow(edge.db),
+    }),
+  }),
+]
+
+const withState =
+  ({ ai }: Settings) =>
+  (provider: VoiceProvider) => ({ ...provider, configured: ai.endpoints[provider.id].apiKey !== null })
+
+const voicesOf = (id: string) =>
+  ofProvider(VOICES, id).map(({ models, ...voice }) => ({ ...voice, models: [...models] }))
+
+function known(providers: readonly VoiceProvider[], id: string): string {
+  if (providers.some((one) => one.id === id)) return id
+  throw fail('voice.provider_missing')
+}

@@ -1,0 +1,45 @@
+import type { Queries } from '../../../sql/db.ts'
+import {
+  lockVoiceSettings,
+  type VoiceSettings as Stored,
+  storedVoiceSettings,
+  storeVoiceSettings,
+} from '../../../sql/voice.ts'
+import { changedSettings, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settings.ts'
+import { route } from '../../route.ts'
+import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'
+
+/** How speech is made and understood, for all. */
+export const voiceSettingsRoutes = [
+  route({
+    method: 'get',
+    path: '/settings',
+    summary: 'How speech is made and understood',
+    response: VoiceSettings,
+    handle: ({ edge }) => settingsNow(edge.db),
+  }),
+
+  route({
+    method: 'post',
+    path: '/settings',
+    summary: 'Change that; what is not given stays',
+    description: `Ids are those of the catalog. With another provider alone, its first model and voice are set. They hold \
+for all: under rbac only admins may change them, unless the area is open.`,
+    auth: 'operator',
+    body: VoiceSettingsChange,
+    response: VoiceSettings,
+    errors: ['voice.unknown'],
+    handle: ({ body, caller, edge }) =>
+      edge.db.transaction(async (tx) => {
+        await tx.run(lockVoiceSettings())
+        const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+        const after = changedSettings(await settingsNow(tx), change)
+        await tx.run(storeVoiceSettings(after, caller.ownerId))
+        return after
+      }),
+  }),
+]
+
+export async function settingsNow(db: Queries): Promise<Stored> {
+  return (await db.maybeOne(storedVoiceSettings())) ?? DEFAULT_VOICE_SETTINGS
+}

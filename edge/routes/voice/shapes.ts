@@ -1,0 +1,87 @@
+import { z } from 'zod'
+
+const Provider = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    requires_api_key: z.boolean(),
+    api_key_env_var: z.string(),
+    is_local: z.boolean(),
+    /** Its key is set. */
+    configured: z.boolean(),
+  })
+  .meta({ id: 'VoiceProvider' })
+
+export const Providers = z.array(Provider)
+
+export const Model = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    provider_id: z.string(),
+    quality: z.enum(['standard', 'high']),
+    /** When its provider switches it off, where that is announced. */
+    retires_on: z.iso.date().nullable(),
+  })
+  .meta({ id: 'VoiceModel' })
+
+export const Voice = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    provider_id: z.string(),
+    category: z.enum(['general', 'conversation', 'narration']),
+    gender: z.enum(['female', 'male', 'neutral']),
+    preview_text: z.string(),
+    /** Ids of the models that speak with it. */
+    models: z.array(z.string()),
+  })
+  .meta({ id: 'Voice' })
+
+const Id = z.string().min(1).max(100)
+/** ISO 639-1, or 639-3 where that has none. */
+const Language = z.string().regex(/^[a-z]{2,3}$/, 'must be a language code such as en')
+
+export const Speed = z.number().min(0.25).max(4)
+export const Text = z.string().trim().min(1).max(1000)
+
+export const VoiceSettings = z
+  .strictObject({
+    tts_provider: Id,
+    tts_model: Id,
+    tts_voice: Id,
+    tts_speed: Speed,
+    stt_provider: Id,
+    stt_model: Id,
+    /** Null: as it is heard. */
+    stt_language: Language.nullable(),
+  })
+  .meta({ id: 'VoiceSettings' })
+
+export const VoiceSettingsChange = VoiceSettings.partial().meta({ id: 'VoiceSettingsChange' })
+
+export const Summary = z
+  .strictObject({
+    tts: z.strictObject({
+      providers: z.array(Provider.extend({ models: z.array(Model), voices: z.array(Voice) })),
+    }),
+    stt: z.strictObject({ providers: z.array(Provider.extend({ models: z.array(Model) })) }),
+    settings: VoiceSettings,
+  })
+  .meta({ id: 'VoiceSummary' })
+
+export const PreviewRequest = z
+  .strictObject({ voice_id: Id, text: Text.optional(), speed: Speed.optional(), model: Id.optional() })
+  .meta({ id: 'PreviewRequest' })
+
+/** A number in a query string. */
+export const PreviewQuery = z.object({
+  text: Text.optional(),
+  speed: z
+    .string()
+    .regex(/^\d{1,2}(\.\d{1,6})?$/, 'must be a number')
+    .transform(Number)
+    .pipe(Speed)
+    .optional(),
+  model: Id.optional(),
+})

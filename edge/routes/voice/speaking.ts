@@ -1,0 +1,238 @@
+import { fail } from '../../../sql/errors.ts'
+import { findPreview, type Preview, previewChunk, type Speech, wantPreview } from '../../../sql/voice.ts'
+import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { CHUNK_EVENT, preview } from '../../../tasks/voice/preview.ts'
+import type { Caller } from '../../auth.ts'
+import { sendPieces } from '../../blobs.ts'
+import type { Edge } from '../../context.ts'
+import { jobFailure } from '../../endings.ts'
+import { type Hub, isTerminal, type JobEvent } from '../../hub.ts'
+import { matchesEtag, parseRange } from '../../range.ts'
+import type { Header } from '../../reply.ts'
+import { Answer } from '../../route.ts'
+import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../server.ts'
+
+/**
+ * Answers with speech: from what is kept, or as a job stores it piece by piece. The pieces are read from the table; the
+ * job's events only say when to look.
+ */
+
+/** One who wants something spoken. */
+export interface Want {
+  readonly edge: Edge
+  readonly caller: Caller
+  readonly request: EdgeRequest
+  readonly requestId: string
+  readonly responder: Responder
+  readonly head: (status: number, headers?: readonly Header[]) => ReplyHead
+  readonly speech: Speech
+}
+
+/** @throws fail('ai.missing_key') unless the provider can be asked. */
+export function missingKey({ edge, speech: { provider } }: Want): void {
+  if (!isAiProvider(provider)) throw fail('voice.provider_missing')
+  if (edge.settings.ai.endpoints[provider].apiKey === null)
+    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+}
+
+// Bytes of two generations differ, and so do their tags.
+const etagOf = (digest: Buffer, generation: string): string =>
+  `"${digest.toString('hex', 0, 16)}-${generation}"`
+
+const headersOf = (etag: string): Header[] => [
+  ['content-type', 'audio/mpeg'],
+  ['etag', etag],
+  ['accept-ranges', 'bytes'],
+  ['cache-control', 'private, no-cache'],
+  ['x-content-type-options', 'nosniff'],
+]
+
+/** Sends what is kept; `conditional`: as the request's headers for ranges and tags say. */
+export async function answerStored(
+  { edge, request, responder, head }: Want,
+  digest: Buffer,
+  { generation, byte_size }: Preview,
+  conditional: boolean,
+): Promise<Answer<unknown> | undefined> {
+  const etag = etagOf(digest, generation)
+  const headers = headersOf(etag)
+  if (conditional && matchesEtag(request.header('if-none-match'), etag))
+    return new Answer({ status: 304, headers: headers.slice(1) })
+  const ifRange = request.header('if-range')
+  const range =
+    !conditional || (ifRange !== '' && ifRange !== etag)
+      ? null
+      : parseRange(request.header('range'), byte_size)
+  if (range === 'unsatisfiable') {
+    return new Answer({
+      status: 416,
+      headers: [['content-range', `bytes */${byte_size}`]],
+      value: { detail: 'The range lies outside the content' },
+    })
+  }
+  const { from, length } = range ?? { from: 0, length: byte_size }
+  if (range !== null) headers.push(['content-range', `bytes ${from}-${from + length - 1}/${byte_size}`])
+  const answer = head(range === null ? 200 : 206, headers)
+  if (request.method === 'HEAD') {
+    const sized = [...answer.headers, ['content-length', String(length)] as const]
+    responder.send({ ...answer, headers: sized, head: true })
+  } else
+    await sendPieces(stored(edge, { digest, generation }, from, length), () => responder.body(answer, length))
+  return undefined
+}
+
+/** Has it spoken, or joins the job that speaks it, and sends what comes. */
+export async function answerLive(
+  want: Want,
+  digest: Buffer,
+  background: boolean,
+): Promise<Answer<unknown> | undefined> {
+  missingKey(want)
+  const { edge, responder, head } = want
+  const jobId = await begin(want, digest)
+  if (background) return accepted(jobId)
+  const gone = new AbortController()
+  responder.onClose(() => gone.abort())
+  const news = watch(edge.hub, jobId, gone.signal)
+  try {
+    const place = { digest, generation: '' }
+    const live = speaking(edge, place, news)
+    // Ends without an event when the time is up, the client has left, or this process is to stop.
+    const patience = edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
+    const first = live.next()
+    // It is waited for only if it comes in time.
+    first.catch(() => {})
+    const inTime = await Promise.race([
+      first.then(() => true),
+      patience.then((end) => (end === null ? false : first.then(() => true))),
+    ])
+    if (!inTime) return accepted(jobId)
+    let writer: ChunkWriter | undefined
+    await sendPieces(after(await first, live), () => {
+      writer = responder.chunks(head(200, headersOf(etagOf(digest, place.generation))))
+      return writer
+    })
+    writer?.end()
+    return undefined
+  } finally {
+    news.stop()
+  }
+}
+
+async function begin({ edge, caller, requestId, speech }: Want, digest: Buffer): Promise<string> {
+  const options = { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+  const { jobId } = await edge.db.transaction(async (tx) => {
+    await tx.run(wantPreview(digest, speech))
+    return enqueue(tx, preview, { digest: digest.toString('hex') }, options)
+  })
+  edge.publisher.mark(jobId)
+  return jobId
+}
+
+function accepted(jobId: string): Answer<unknown> {
+  return new Answer({
+    status: 202,
+    headers: [['location', `/api/v1/jobs/${jobId}`]],
+    value: { job_id: jobId },
+  })
+}
+
+interface Place {
+  readonly digest: Buffer
+  /** Empty until the first piece. */
+  generation: string
+}
+
+async function* stored(
+  { db }: Edge,
+  { digest, generation }: Place,
+  from: number,
+  length: number,
+): AsyncGenerator<Uint8Array> {
+  for (let at = from; at < from + length; ) {
+    const chunk = await db.maybeOne(previewChunk(digest, generation, at))
+    if (chunk === null) throw fail('voice.preview_missing')
+    const piece = chunk.bytes.subarray(at - chunk.start, from + length - chunk.start)
+    at += piece.length
+    yield piece
+  }
+}
+
+/** What is heard of a job. */
+interface News {
+  /** Resolves when there was an event since it was asked last. @throws fail('request.incomplete') when the client left. */
+  changed(): Promise<void>
+  /** Whose pieces there are; null before the first. */
+  readonly generation: string | null
+  readonly end: JobEvent | null
+  stop(): void
+}
+
+function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
+  let generation: string | null = null
+  let end: JobEvent | null = null
+  let isNew = false
+  let wake = (): void => {}
+  const stop = hub.watchJob(jobId, 0, (events) => {
+    const chunk = events.findLast(({ kind }) => kind === CHUNK_EVENT)
+    if (chunk !== undefined) ({ generation } = JSON.parse(chunk.frame) as { generation: string })
+    end ??= events.find(isTerminal) ?? null
+    isNew = true
+    wake()
+  })
+  signal.addEventListener('abort', () => wake())
+  return {
+    changed: async () => {
+      if (!isNew && !signal.aborted)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      if (signal.aborted) throw fail('request.incomplete')
+      isNew = false
+    },
+    get generation() {
+      return generation
+    },
+    get end() {
+      return end
+    },
+    stop,
+  }
+}
+
+/**
+ * The pieces of a preview while its job stores them. An attempt that is begun anew makes other bytes: what was sent of
+ * the one before can't be gone on with.
+ */
+async function* speaking(edge: Edge, place: Place, news: News): AsyncGenerator<Uint8Array> {
+  const { digest } = place
+  let at = 0
+  for (;;) {
+    await news.changed()
+    // What ended had stored all of its pieces by then.
+    const { end, generation } = news
+    if (at > 0 && generation !== place.generation) throw interrupted()
+    if (end !== null) break
+    if (generation === null) continue
+    place.generation = generation
+    for (;;) {
+      const chunk = await edge.db.maybeOne(previewChunk(digest, generation, at))
+      if (chunk === null) break
+      at += chunk.bytes.length
+      yield chunk.bytes
+    }
+  }
+  if (news.end!.status !== 'done') throw jobFailure(news.end!)
+  const whole = await edge.db.maybeOne(findPreview(digest))
+  if (whole === null || (at > 0 && whole.generation !== place.generation)) throw interrupted()
+  place.generation = whole.generation
+  yield* stored(edge, place, at, whole.byte_size - at)
+}
+
+const interrupted = () => fail('ai.interrupted', { reason: 'it was begun anew' })
+
+async function* after<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+  if (first.done !== true) yield first.value
+  yield* rest
+}

@@ -1,0 +1,60 @@
+import http from 'node:http'
+import { after } from 'node:test'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker } from '../../workers/worker.ts'
+import { type SpeechStandIn, speechServer } from '../standins/speech.ts'
+import { type Api, SECRET } from './harness.ts'
+
+/** A maker of speech, and a worker in this process that asks it. */
+export interface Voices {
+  readonly server: SpeechStandIn
+  readonly env: Readonly<Record<string, string>>
+}
+
+export async function startVoices(): Promise<Voices> {
+  const server = await speechServer()
+  return { server, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: server.url } }
+}
+
+export async function startSpeaker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'voice', ...env })
+  const log = await createLog('silent', 'worker')
+  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log })
+  after(() => worker.stop())
+}
+
+/** An answer while it comes. */
+export interface Listening {
+  readonly status: Promise<number>
+  readonly headers: Promise<http.IncomingHttpHeaders>
+  /** What has come so far. */
+  heard(): Buffer
+  /** How it ended: whole, or broken. */
+  readonly end: Promise<'whole' | 'broken'>
+  leave(): void
+}
+
+export function listen(api: Api, path: string): Listening {
+  const chunks: Buffer[] = []
+  const head = Promise.withResolvers<http.IncomingMessage>()
+  const end = Promise.withResolvers<'whole' | 'broken'>()
+  const request = http.get({ host: '127.0.0.1', port: api.port, path, agent: false }, (message) => {
+    head.resolve(message)
+    message.on('data', (chunk: Buffer) => chunks.push(chunk))
+    message.on('close', () => end.resolve(message.complete ? 'whole' : 'broken'))
+    message.on('error', () => {})
+  })
+  request.on('error', (error) => {
+    head.reject(error)
+    end.resolve('broken')
+  })
+  head.promise.catch(() => {})
+  return {
+    status: head.promise.then((message) => message.statusCode!),
+    headers: head.promise.then((message) => message.headers),
+    heard: () => Buffer.concat(chunks),
+    end: end.promise,
+    leave: () => request.destroy(),
+  }
+}

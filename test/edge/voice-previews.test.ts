@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { afterEach, describe, test } from 'node:test'
+import { sound, spoken } from '../standins/speech.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { listen, startSpeaker, startVoices } from './voice-help.ts'
+
+/** Hearing voices: as they come, from what is kept, together, and not at all. */
+
+const { server, env: reach } = await startVoices()
+const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
+const { api, query, url } = await edgeAndDatabase({ env })
+await startSpeaker(url, env)
+afterEach(() => {
+  server.answer = spoken(sound(5000))
+})
+
+let texts = 0
+const newText = (): string => `Text-${++texts}`
+const preview = (json: object, path = '/voice/preview') => api.post(path, { json })
+const asked = () => server.asked.length
+const jobs = async () =>
+  Number((await query(`select count(*) as n from job where name = 'voice.preview'`))[0]!.n)
+
+describe('a preview', () => {
+  test('is spoken once and kept', async () => {
+    const bytes = sound(70_000, 7)
+    server.answer = spoken(bytes)
+    const first = await preview({ voice_id: 'alloy' })
+    assert.equal(first.status, 200, first.text)
+    assert.equal(first.headers['content-type'], 'audio/mpeg')
+    assert.equal(first.headers['x-content-type-options'], 'nosniff')
+    assert.ok(first.bytes.equals(bytes))
+    const { path: _, authorization: __, ...body } = server.asked.at(-1)!
+    assert.deepEqual(body, {
+      model: 'gpt-4o-mini-tts',
+      voice: 'alloy',
+      input: 'Hello, I am Alloy. This is how I sound when I read to you.',
+      speed: 1,
+      response_format: 'mp3',
+    })
+    const before = asked()
+    const again = await preview({ voice_id: 'alloy' })
+    assert.ok(again.bytes.equals(bytes))
+    assert.equal(again.headers['content-length'], '70000')
+    assert.equal(again.headers.etag, first.headers.etag)
+    const inBrowser = await api.get('/voice/preview/alloy')
+    assert.ok(inBrowser.bytes.equals(bytes))
+    assert.equal(asked(), before)
+  })
+
+  test('is another one for another voice, model, speed or text', async () => {
+    const text = newText()
+    const wants = [
+      { voice_id: 'alloy', text },
+      { voice_id: 'ash', text },
+      { voice_id: 'alloy', text, model: 'tts-1' },
+      { voice_id: 'alloy', text, speed: 1.25 },
+      { voice_id: 'alloy', text: `${text}.` },
+    ]
+    const tags = new Set<unknown>()
+    for (const [n, want] of wants.entries()) {
+      const before = asked()
+      const bytes = sound(3000 + n, n + 1)
+      server.answer = spoken(bytes)
+      const answer = await preview(want)
+      assert.ok(answer.bytes.equals(bytes))
+      tags.add(answer.headers.etag)
+      assert.equal(asked(), before + 1)
+    }
+    assert.equal(tags.size, wants.length)
+    for (const [n, want] of wants.entries()) {
+      const { voice_id, ...how } = want
+      const search = new URLSearchParams(how as never)
+      const answer = await api.get(`/voice/preview/${voice_id}?${search}`)
+      assert.equal(answer.bytes.length, 3000 + n)
+    }
+  })
+
+  test('is of the settings, where the voice speaks so', async () => {
+    const set = await api.post('/voice/settings', { json: { tts_model: 'tts-1', tts_speed: 2 } })
+    assert.equal(set.status, 200, set.text)
+    await preview({ voice_id: 'nova' })
+    assert.deepEqual([server.asked.at(-1)!.model, server.asked.at(-1)!.speed], ['tts-1', 2])
+    await preview({ voice_id: 'marin', text: newText() })
+    assert.equal(server.asked.at(-1)!.model, 'gpt-4o-mini-tts')
+    await query('delete from voice_settings')
+  })
+
+  test('a part of it, and what the client has', async () => {
+    const text = newText()
+    const bytes = sound(10_000, 3)
+    server.answer = spoken(bytes)
+    const whole = await preview({ voice_id: 'echo', text })
+    const etag = whole.headers.etag!
+    const get = (headers: Record<string, string>, method = 'GET') =>
+      api.call(method, `/voice/preview/echo?text=${encodeURIComponent(text)}`, { headers })
+    const part = await get({ range: 'bytes=100-199' })
+    assert.equal(part.status, 206)
+    assert.equal(part.headers['content-range'], 'bytes 100-199/10000')
+    assert.ok(part.bytes.equals(bytes.subarray(100, 200)))
+    const last = await get({ range: 'bytes=-1' })
+    assert.ok(last.bytes.equals(bytes.subarray(9999)))
+    assert.equal((await get({ range: 'bytes=0-', 'if-range': etag })).status, 206)
+    assert.equal((await get({ range: 'bytes=0-', 'if-range': '"other"' })).status, 200)
+    const beyond = await get({ range: 'bytes=10000-' })
+    assert.deepEqual([beyond.status, beyond.headers['content-range']], [416, 'bytes */10000'])
+    const known = await get({ 'if-none-match': etag })
+    assert.deepEqual([known.status, known.bytes.length, known.headers.etag], [304, 0, etag])
+    const head = await get({}, 'HEAD')
+    assert.deepEqual([head.status, head.bytes.length, head.headers['content-length']], [200, 0, '10000'])
+    assert.equal(head.headers['accept-ranges'], 'bytes')
+  })
+
+  test('spoken anew has another tag', async () => {
+    const want = { voice_id: 'onyx', text: newText() }
+    const first = await preview(want)
+    await query('delete from voice_preview')
+    const second = await preview(want)
+    assert.notEqual(first.headers.etag, second.headers.etag)
+  })
+
+  test('HEAD has nothing spoken', async () => {
+    const before = asked()
+    const head = await api.call('HEAD', `/voice/preview/fable?text=${newText()}`)
+    assert.deepEqual([head.status, head.headers['content-type']], [200, 'audio/mpeg'])
+    assert.equal(asked(), before)
+  })
+
+  test('in the background: a job, and then it is there', async () => {
+    const want = { voice_id: 'sage', text: newText() }
+    const answer = await preview(want, '/voice/preview?background=true')
+    assert.equal(answer.status, 202)
+    const { job_id } = answer.json
+    assert.equal(answer.headers.location, `/api/v1/jobs/${job_id}`)
+    const job = await until('it is spoken', async () => {
+      const { json } = await api.get(`/api/v1/jobs/${job_id}`)
+      return json.status === 'done' && json
+    })
+    assert.deepEqual(job.result, { byte_size: 5000 })
+    const before = asked()
+    assert.equal((await preview(want, '/voice/preview?background=true')).bytes.length, 5000)
+    assert.equal(asked(), before)
+    assert.equal((await preview(want, '/voice/preview?background=perhaps')).status, 422)
+  })
+})
+
+/** Speech that comes when it is told to. */
+function slowly(): {
+  write(bytes: Buffer): void
+  end(): void
+  cut(): void
+  readonly begun: Promise<unknown>
+} {
+  const begun = Promise.withResolvers<ServerResponse>()
+  server.answer = (response) => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).flushHeaders()
+    begun.resolve(response)
+  }
+  const on = (act: (response: ServerResponse) => void) => void begun.promise.then(act)
+  return {
+    begun: begun.promise,
+    write: (bytes) => on((response) => response.write(bytes)),
+    end: () => on((response) => response.end()),
+    cut: () => on((response) => response.destroy()),
+  }
+}
+
+describe('while it comes', () => {
+  test('its first bytes are heard before the last are made, and by one who comes late, too', async () => {
+    const text = newText()
+    const bytes = sound(30_000, 5)
+    const speech = slowly()
+    const path = `/voice/preview/coral?text=${encodeURIComponent(text)}`
+    const before = [asked(), await jobs()]
+    const early = listen(api, path)
+    speech.write(bytes.subarray(0, 10_000))
+    await until('the first bytes are heard', () => early.heard().length >= 8_000)
+    const headers = await early.headers
+    assert.equal(headers['content-type'], 'audio/mpeg')
+    assert.equal(headers['content-length'], undefined)
+    const late = listen(api, path)
+    const other = listen(await startEdge(url, { env }), path)
+    await until(
+      'the others hear what there is',
+      () => late.heard().length >= 8_000 && other.heard().length >= 8_000,
+    )
+    speech.write(bytes.subarray(10_000, 20_000))
+    await until('and what comes', () => [early, late, other].every((one) => one.heard().length >= 18_000))
+    speech.write(bytes.subarray(20_000))
+    speech.end()
+    for (const one of [early, late, other]) {
+      assert.equal(await one.end, 'whole')
+      assert.ok(one.heard().equals(bytes))
+      assert.equal((await one.headers).etag, headers.etag)
+    }
+    assert.deepEqual([asked(), await jobs()], [before[0]! + 1, before[1]! + 1])
+    const kept = await api.get(path, { headers: { 'if-none-match': headers.etag! } })
+    assert.equal(kept.status, 304)
+  })
+
+  test('many tiny pieces arrive whole', async () => {
+    const bytes = sound(20_000, 9)
+    const speech = slowly()
+    const one = listen(api, `/voice/preview/coral?text=${newText()}`)
+    await speech.begun
+    for (let at = 0; at < bytes.length; at += 100) speech.write(bytes.subarray(at, at + 100))
+    speech.end()
+    assert.equal(await one.end, 'whole')
+    assert.ok(one.heard().equals(bytes))
+  })
+
+  test('one who leaves stops nothing', async () => {
+    const path = `/voice/preview/ash?text=${newText()}`
+    const speech = slowly()
+    const one = listen(api, path)
+    speech.write(sound(4000))
+    await until('the first bytes are heard', () => one.heard().length > 0)
+    one.leave()
+    speech.end()
+    await until('it is kept', async () => (await api.call('HEAD', path)).headers['content-length'] === '4000')
+  })
+
+  test('what breaks off in the middle is seen to, and spoken anew for the next', async () => {
+    const path = `/voice/preview/ash?text=${newText()}`
+    const speech = slowly()
+    const one = listen(api, path)
+    speech.write(sound(4000))
+    await until('the first bytes are heard', () => one.heard().length > 0)
+    speech.cut()
+    assert.equal(await one.end, 'broken')
+    server.answer = spoken(sound(6000, 4))
+    const next = await api.get(path)
+    assert.ok(next.bytes.equals(sound(6000, 4)))
+  })
+
+  test('an attempt that is begun anew is heard from its beginning by those who heard nothing yet, and by no others', async () => {
+    const [text, other] = [newText(), newText()]
+    const speech = slowly()
+    const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
+    speech.write(sound(4000))
+    await until('the first bytes are heard', () => one.heard().length > 0)
+    // As another worker does that takes the job over.
+    await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
+    speech.end()
+    assert.equal(await one.end, 'broken')
+    server.answer = (response) => {
+      server.answer = spoken(sound(7000, 2))
+      response.destroy()
+    }
+    const again = await api.get(`/voice/preview/verse?text=${encodeURIComponent(other)}`)
+    assert.ok(again.bytes.equals(sound(7000, 2)))
+  })
+})
+
+describe('no preview', () => {
+  test('of a voice that is none', async () => {
+    const before = await jobs()
+    for (const answer of [await preview({ voice_id: 'nobody' }), await api.get('/voice/preview/nobody')])
+      assert.deepEqual([answer.status, answer.json], [404, { detail: 'Voice not found' }])
+    assert.equal(await jobs(), before)
+  })
+
+  test('of a model that does not speak with it', async () => {
+    const answer = await preview({ voice_id: 'marin', model: 'tts-1' })
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [400, { detail: 'model cannot be tts-1; it may be one of gpt-4o-mini-tts' }],
+    )
+  })
+
+  test('without a key', async () => {
+    const before = await jobs()
+    const detail =
+      'AI service error: Missing API key for mistral provider. Set MISTRAL_API_KEY environment variable.'
+    const answers = [
+      await preview({ voice_id: 'gb_jane_neutral' }),
+      await api.get('/voice/preview/gb_jane_neutral'),
+      await preview({ voice_id: 'gb_jane_neutral' }, '/voice/preview?background=true'),
+    ]
+    for (const answer of answers) assert.deepEqual([answer.status, answer.json], [503, { detail }])
+    assert.equal((await api.call('HEAD', '/voice/preview/gb_jane_neutral')).status, 503)
+    assert.equal(await jobs(), before)
+  })
+
+  test('of what is out of range', async () => {
+    const bodies: readonly [object, string][] = [
+      [{}, 'voice_id'],
+      [{ voice_id: '' }, 'voice_id'],
+      [{ voice_id: 5 }, 'voice_id'],
+      [{ voice_id: 'alloy', text: ' ' }, 'text'],
+      [{ voice_id: 'alloy', text: 'x'.repeat(1001) }, 'text'],
+      [{ voice_id: 'alloy', speed: 0.2 }, 'speed'],
+      [{ voice_id: 'alloy', speed: 4.1 }, 'speed'],
+    ]
+    for (const [body, field] of bodies) {
+      const answer = await preview(body)
+      assert.deepEqual([answer.status, answer.json.errors[0].loc[1]], [422, field])
+    }
+    for (const search of ['speed=0', 'speed=fast', 'speed=5', 'text=', `text=${'x'.repeat(1001)}`])
+      assert.equal((await api.get(`/voice/preview/alloy?${search}`)).status, 422, search)
+  })
+
+  test('when the provider refuses, with the reason and nothing of what it said', async () => {
+    server.answer = (response) => response.writeHead(401).end('{"error": {"message": "bad sk-test"}}')
+    const answer = await preview({ voice_id: 'alloy', text: newText() })
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [502, { detail: 'AI provider error: it does not accept OPENAI_API_KEY' }],
+    )
+  })
+
+  test('in time: the job is named', async () => {
+    const hasty = await startEdge(url, { env: { ...env, REQUEST_WAIT_SECONDS: '0' } })
+    const speech = slowly()
+    const answer = await hasty.get(`/voice/preview/alloy?text=${newText()}`)
+    assert.equal(answer.status, 202)
+    assert.match(answer.json.job_id, /^[0-9a-f-]{36}$/)
+    speech.write(sound(2000))
+    speech.end()
+  })
+})

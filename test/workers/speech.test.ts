@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import type { Speech } from '../../sql/voice.ts'
+import { parse } from '../../tasks/settings.ts'
+import { createSpeaker } from '../../workers/providers/speech.ts'
+import { sound, speechServer, spoken } from '../standins/speech.ts'
+
+/** Speech by the real client: what is asked, what comes, and what goes wrong. */
+
+const server = await speechServer()
+const { ai } = parse({
+  OPENAI_API_KEY: 'sk-hunter2',
+  OPENAI_BASE_URL: server.url,
+  MISTRAL_API_KEY: 'mi-hunter2',
+  MISTRAL_BASE_URL: server.url,
+})
+const speaker = createSpeaker({ ai })
+const hasty = createSpeaker({ ai: { ...ai, timeoutSeconds: 0.1 } })
+const alloy: Speech = { provider: 'openai', model: 'tts-1', voice: 'alloy', speed: 1.5, text: 'Hallo – 世界' }
+const jane: Speech = {
+  ...alloy,
+  provider: 'mistral',
+  model: 'voxtral-mini-tts-3-0',
+  voice: 'gb_jane_neutral',
+}
+
+async function heard(speech: Speech, by = speaker, signal = new AbortController().signal): Promise<Buffer> {
+  const pieces: Uint8Array[] = []
+  for await (const piece of by.speak(speech, signal)) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
+test('it is asked for as the provider wants it, and comes as it was sent', async () => {
+  const bytes = sound(100_000)
+  server.answer = spoken(bytes)
+  assert.ok((await heard(alloy)).equals(bytes))
+  assert.deepEqual(server.asked.at(-1), {
+    model: 'tts-1',
+    voice: 'alloy',
+    input: 'Hallo – 世界',
+    speed: 1.5,
+    response_format: 'mp3',
+    authorization: 'Bearer sk-hunter2',
+    path: '/v1/audio/speech',
+  })
+})
+
+test('Mistral answers all at once, in JSON', async () => {
+  const bytes = sound(3000)
+  server.answer = (response) =>
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ audio_data: bytes.toString('base64') }))
+  assert.ok((await heard(jane)).equals(bytes))
+  assert.deepEqual(server.asked.at(-1), {
+    model: 'voxtral-mini-tts-3-0',
+    voice_id: 'gb_jane_neutral',
+    input: 'Hallo – 世界',
+    response_format: 'mp3',
+    stream: false,
+    authorization: 'Bearer mi-hunter2',
+    path: '/v1/audio/speech',
+  })
+})
+
+test('the first piece is there before the last is made', async () => {
+  let more = (): void => {}
+  server.answer = (response) => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).write(sound(10))
+    more = () => response.end(sound(20))
+  }
+  const pieces = speaker.speak(alloy, new AbortController().signal)[Symbol.asyncIterator]()
+  assert.equal((await pieces.next()).value.length, 10)
+  more()
+  assert.equal((await pieces.next()).value.length, 20)
+  assert.equal((await pieces.next()).done, true)
+})
+
+describe('what goes wrong', () => {
+  const status =
+    (code: number, headers = {}) =>
+    (response: ServerResponse): void => {
+      response
+        .writeHead(code, { 'content-type': 'application/json', ...headers })
+        .end(JSON.stringify({ error: { message: 'sk-hunter2 said: Hallo', code: 'x' } }))
+    }
+  const head = { 'content-type': 'audio/mpeg' }
+  const cases: readonly [string, typeof server.answer, string, string][] = [
+    ['a key that is none', status(401), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+    ['a key that may not', status(403), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+    ['what it does not like', status(400), 'ai.refused', 'it refused the request (HTTP status 400)'],
+    ['what it does not have', status(404), 'ai.refused', 'it refused the request (HTTP status 404)'],
+    ['too many', status(429, { 'retry-after': '7' }), 'ai.failed', 'it takes no more requests for now'],
+    ['its own fault', status(500), 'ai.failed', 'HTTP status 500'],
+    ['its own fault', status(503), 'ai.failed', 'HTTP status 503'],
+    ['no sound', status(200), 'ai.failed', 'its answer is no sound'],
+    ['nothing', (r) => r.writeHead(200, head).end(), 'ai.failed', 'it sent nothing'],
+    ['no answer', (r) => r.destroy(), 'ai.failed', 'the connection failed (UND_ERR_SOCKET)'],
+    [
+      'an end in the middle',
+      (r) => r.writeHead(200, head).write(sound(100), () => setImmediate(() => r.destroy())),
+      'ai.interrupted',
+      'the connection failed (UND_ERR_SOCKET)',
+    ],
+  ]
+  for (const [what, answer, code, reason] of cases)
+    test(`${what}: ${reason}`, async () => {
+      server.answer = answer
+      await assertFails(heard(alloy), code, reason)
+    })
+
+  test('when to come back is passed on', async () => {
+    server.answer = status(429, { 'retry-after': '7' })
+    await assert.rejects(heard(alloy), { retryAfter: 7 })
+  })
+
+  test('silence, before the first piece and after it', async () => {
+    server.answer = () => {}
+    await assertFails(heard(alloy, hasty), 'ai.failed', 'it sent nothing for 0.1 s')
+    server.answer = (response) => void response.writeHead(200, head).write(sound(10))
+    await assertFails(heard(alloy, hasty), 'ai.interrupted', 'it sent nothing for 0.1 s')
+  })
+
+  test('Mistral: no sound in it', async () => {
+    for (const body of ['{}', 'null', '{"audio_data": 5}']) {
+      server.answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+      await assertFails(heard(jane), 'ai.failed', 'its answer is no sound')
+    }
+    server.answer = (response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"audio_data": ""}')
+    await assertFails(heard(jane), 'ai.failed', 'it sent nothing')
+  })
+
+  test('without a key nothing is asked', async () => {
+    const asked = server.asked.length
+    await assert.rejects(heard({ ...alloy, provider: 'groq' }), { code: 'ai.missing_key' })
+    assert.equal(server.asked.length, asked)
+  })
+
+  test('a job that is cut short ends the request', async () => {
+    const abort = new AbortController()
+    let left = (): void => {}
+    const gone = new Promise<void>((resolve) => {
+      left = resolve
+    })
+    server.answer = (response) => {
+      response.on('close', left)
+      response.writeHead(200, head).write(sound(10), () => abort.abort('cancelled'))
+    }
+    await assert.rejects(heard(alloy, speaker, abort.signal), (error) => error === 'cancelled')
+    await gone
+  })
+})
+
+async function assertFails(work: Promise<unknown>, code: string, reason: string): Promise<void> {
+  await assert.rejects(work, (error) => {
+    assert.ok(error instanceof Failure, String(error))
+    assert.equal(error.code, code)
+    assert.ok(error.detail.endsWith(reason), error.detail)
+    assert.doesNotMatch(error.detail, /hunter2|Hallo/)
+    return true
+  })
+}
