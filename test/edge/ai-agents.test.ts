@@ -122,6 +122,7 @@ describe('GET /ai/usage/stats', () => {
 
   test('sums, models and the latest, with exact costs', async () => {
     await query(`insert into llm_vendor (id, name) values ('openai', 'OpenAI') on conflict do nothing`)
+    await query(`delete from llm_price where model_id = 'gpt-4o-mini'`)
     await query(
       `insert into llm_model (vendor, model_id, title, context_window, max_output, input_modalities, output_modalities, modalities, reasoning, disabled)
        values ('openai', 'priced', 'P', 1000, 100, '{text}', '{text}', '{text}', false, false)`,

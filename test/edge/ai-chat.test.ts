@@ -47,7 +47,7 @@ describe('POST /ai/chat', () => {
     const used = await usage()
     assert.deepEqual(
       [used.message_id, used.user_id, used.input, used.output, used.estimated, used.success, used.cost],
-      [message_id, 'api-user', 12, 5, false, true, null],
+      [message_id, 'api-user', 12, 5, false, true, '0.0000048'],
     )
     const { body, authorization, path } = models.asked.at(-1)!
     assert.deepEqual([authorization, path], ['Bearer sk-test', '/v1/chat/completions'])

@@ -254,6 +254,13 @@ test('payments have names of their own, which go before the provider’s', () =>
   )
 })
 
+test('the list of models is read from its public place, from another one, or from nowhere', () => {
+  assert.equal(parse({ LLM_CATALOG_URL: 'http://127.0.0.1:1/a' }).llmCatalogUrl, 'http://127.0.0.1:1/a')
+  assert.equal(parse({ LLM_CATALOG_URL: 'none' }).llmCatalogUrl, null)
+  assert.equal(parse({ NODE_ENV: 'test' }).llmCatalogUrl, null)
+  assert.equal(parse({ NODE_ENV: 'test', LLM_CATALOG_URL: 'http://x/' }).llmCatalogUrl, 'http://x/')
+})
+
 test('flags are words, and "false" is false', () => {
   for (const text of ['false', '0', 'no', 'off', 'FALSE', 'False'])
     assert.equal(parse({ REGISTRATION_ENABLED: text }).registrationEnabled, false, text)
@@ -335,6 +342,7 @@ test('choices and forms are checked', () => {
     PROVIDER_API_BASE_URL: ['api.stripe.com', 'ftp://x', 'https://api.stripe.com/v1', 'https://u:p@x'],
     PAYMENT_SUCCESS_URL: ['thanks', '//x.example', 'javascript:alert(1)', 'https://', '/a b'],
     VISION_PROVIDER: ['openai'],
+    LLM_CATALOG_URL: ['models.dev', 'ftp://x', 'off'],
     LOG_LEVEL: ['verbose'],
   }
   for (const [name, values] of Object.entries(wrong)) {

@@ -8,7 +8,7 @@ import { wantsBackground } from '../../input.ts'
 import { route } from '../../route.ts'
 import { settingsNow } from './settings.ts'
 import { PreviewQuery, PreviewRequest } from './shapes.ts'
-import { answerLive, answerStored, missingKey, type Want } from './speaking.ts'
+import { answerLive, answerStored, requireKey, type Want } from './speaking.ts'
 
 const common = {
   produces: 'audio/mpeg',
@@ -37,12 +37,11 @@ export const previewRoutes = [
     query: z.object({ background: z.string().optional() }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job that speaks, when that was wanted or takes long: `{job_id}`' },
-    raw: async ({ body, edge, caller, request, requestId, responder, head }) => {
+    raw: async ({ body, edge, request, requestId, responder, head }) => {
       const background = wantsBackground(request)
       const { voice_id, ...how } = body
       const want: Want = {
         edge,
-        caller,
         request,
         requestId,
         responder,
@@ -69,10 +68,9 @@ export const previewRoutes = [
       304: 'The client has these bytes',
       416: 'The range lies outside of them',
     },
-    raw: async ({ params, query, edge, caller, request, requestId, responder, head }) => {
+    raw: async ({ params, query, edge, request, requestId, responder, head }) => {
       const want: Want = {
         edge,
-        caller,
         request,
         requestId,
         responder,
@@ -83,7 +81,7 @@ export const previewRoutes = [
       const kept = await edge.db.maybeOne(findPreview(digest))
       if (kept !== null) return answerStored(want, digest, kept, true)
       if (request.method !== 'HEAD') return answerLive(want, digest, false)
-      missingKey(want)
+      requireKey(want)
       responder.send({ ...head(200, [['content-type', 'audio/mpeg']]), head: true })
       return undefined
     },

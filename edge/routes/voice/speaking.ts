@@ -3,7 +3,6 @@ import { findPreview, type Preview, previewChunk, type Speech, wantPreview } fro
 import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { CHUNK_EVENT, preview } from '../../../tasks/voice/preview.ts'
-import type { Caller } from '../../auth.ts'
 import { sendPieces } from '../../blobs.ts'
 import type { Edge } from '../../context.ts'
 import { jobFailure } from '../../endings.ts'
@@ -21,7 +20,6 @@ import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../serve
 /** One who wants something spoken. */
 export interface Want {
   readonly edge: Edge
-  readonly caller: Caller
   readonly request: EdgeRequest
   readonly requestId: string
   readonly responder: Responder
@@ -30,7 +28,7 @@ export interface Want {
 }
 
 /** @throws fail('ai.missing_key') unless the provider can be asked. */
-export function missingKey({ edge, speech: { provider } }: Want): void {
+export function requireKey({ edge, speech: { provider } }: Want): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
@@ -88,7 +86,7 @@ export async function answerLive(
   digest: Buffer,
   background: boolean,
 ): Promise<Answer<unknown> | undefined> {
-  missingKey(want)
+  requireKey(want)
   const { edge, responder, head } = want
   const jobId = await begin(want, digest)
   if (background) return accepted(jobId)
@@ -120,8 +118,9 @@ export async function answerLive(
   }
 }
 
-async function begin({ edge, caller, requestId, speech }: Want, digest: Buffer): Promise<string> {
-  const options = { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+async function begin({ edge, requestId, speech }: Want, digest: Buffer): Promise<string> {
+  // It is nobody's: whoever wants the same shares it.
+  const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(wantPreview(digest, speech))
     return enqueue(tx, preview, { digest: digest.toString('hex') }, options)
