@@ -8,6 +8,7 @@ import type { Accounts } from './auth.ts'
 import type { Hub } from './hub.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { Overview } from './overview.ts'
 import type { Passwords } from './passwords.ts'
 
 /** What handlers work with: made once per edge process. */
@@ -20,6 +21,7 @@ export interface Edge {
   /** The bytes of documents. */
   readonly blobs: Blobs
   readonly hub: Hub
+  readonly overview: Overview
   readonly publisher: Publisher
   readonly accounts: Accounts
   readonly passwords: Passwords

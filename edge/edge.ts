@@ -1,6 +1,6 @@
 import { createDatabase } from '../sql/db.ts'
 import { type Listener, listen } from '../sql/listen.ts'
-import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS } from '../sql/notify.ts'
+import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
 import { createReader } from '../sql/reader.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
@@ -11,6 +11,7 @@ import { createDispatch, type Dispatch } from './dispatch.ts'
 import { createHub } from './hub.ts'
 import { createLimits } from './limits.ts'
 import { createMetrics } from './metrics.ts'
+import { createOverview } from './overview.ts'
 import { createPasswords } from './passwords.ts'
 import type { Area } from './route.ts'
 import { areas as allAreas } from './routes/index.ts'
@@ -43,6 +44,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const db = createDatabase({ url: databaseUrl, applicationName, size: 4, validateRows: settings.checked })
   const reader = await createReader({ url: databaseUrl, applicationName: `${applicationName}-reads` })
   const hub = createHub(reader, (error) => log.warn({ err: error }, 'Events could not be read'))
+  const overview = createOverview(db, (error) => log.warn({ err: error }, 'The overview could not be read'))
   const streams = createStreams()
   const accounts = createAccounts({ settings, reader, secretKey })
   const forget = (accountId: number | null): void => {
@@ -55,11 +57,16 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     url: directUrl,
     applicationName: `${applicationName}-listen`,
     channels: {
-      [JOB_EVENTS]: (payload) => hub.notified(payload),
+      [JOB_EVENTS]: (payload) => {
+        hub.notified(payload)
+        overview.notified()
+      },
+      [WORKER_CHANGED]: () => overview.notified(),
       [ACCOUNT_CHANGED]: (payload) => forget(Number(payload)),
     },
     onReconnect: () => {
       hub.notified(null)
+      overview.notified()
       forget(null)
     },
     onError: (error) => log.warn({ err: error }, 'The LISTEN connection was lost'),
@@ -70,6 +77,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     reader,
     blobs: createBlobs(db, settings),
     hub,
+    overview,
     publisher,
     accounts,
     passwords: createPasswords(),
@@ -85,6 +93,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     close: async () => {
       streams.close()
       hub.close()
+      overview.close()
       await listener.close()
       await edge.passwords.close()
       await publisher.close()

@@ -125,6 +125,8 @@ const table = {
     detail: 'This Idempotency-Key was already used with a different request',
   },
   'job.missing': { status: 404, detail: 'Job not found' },
+  'job.not_failed': { status: 409, detail: 'Only a failed job can be retried; this one is {status}' },
+  'job.not_runnable': { status: 409, detail: 'This version of the service cannot run the job again' },
   'job.cancelled': { status: 409, detail: 'The job was cancelled' },
   'job.lost': { status: 500, detail: 'The job was given up after {attempts} attempts were cut short' },
   'job.superseded': { status: 409, detail: 'Another worker has taken this job over' },

@@ -105,15 +105,22 @@ export interface LeaseRow {
   readonly id: string
   readonly name: string
   readonly queues: readonly string[]
+  readonly use: LeaseUse
+}
+
+/** What a worker says of itself at each heartbeat. */
+export interface LeaseUse {
   readonly poolIds: readonly string[]
   readonly threads: number
+  /** Resident memory of its process. */
+  readonly memoryBytes: number
 }
 
 export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
   sql.type(nothing)`
-    insert into worker_lease (id, name, queues, pool_ids, threads, expires_at)
-    values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.poolIds, 'text')},
-      ${lease.threads}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
+    insert into worker_lease (id, name, queues, pool_ids, threads, memory_bytes, expires_at)
+    values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.use.poolIds, 'text')},
+      ${lease.use.threads}, ${lease.use.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
 
 const Heartbeat = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
@@ -121,10 +128,10 @@ const Heartbeat = z.object({
 export type Heartbeat = z.output<typeof Heartbeat>
 
 /** Renews a lease and answers what the database holds to be running under it; no row when the lease is lost. */
-export const renewLease = (id: string, poolIds: readonly string[], ttlMs: number): Query<Heartbeat> =>
+export const renewLease = (id: string, use: LeaseUse, ttlMs: number): Query<Heartbeat> =>
   sql.prepared('lease_renew', Heartbeat)`
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
-      pool_ids = ${sql.array(poolIds, 'text')}
+      pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
     returning (select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
       'cancel', job.cancel_requested_at is not null)), '[]') from job
@@ -169,7 +176,7 @@ const JOB_JSON = `json_build_object(
   'label', job.label,
   'progress', case when job.progress_current is not null or job.progress_total is not null
     then json_build_object('current', job.progress_current, 'total', job.progress_total) end,
-  'attempts', job.attempt, 'result', job.result,
+  'attempts', job.attempt, 'retry_of', job.retry_of, 'result', job.result,
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
   'created_at', iso(job.created_at), 'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at))`
 

@@ -1,11 +1,17 @@
 import { z } from 'zod'
-import { type Database, sql } from './db.ts'
+import { type Database, nothing, type Query, sql } from './db.ts'
 
 /** Channel of "these jobs have changed": payload is job ids separated by spaces, or `*` for too many to name. */
 export const JOB_EVENTS = 'job_events'
 
+/** Channel of "a worker has come or gone"; the payload says nothing. */
+export const WORKER_CHANGED = 'worker_changed'
+
 /** Channel of "this account has changed": payload is the account id. */
 export const ACCOUNT_CHANGED = 'account_changed'
+
+/** Tells listeners that a worker has come or gone. */
+export const workerChanged = (): Query<unknown> => sql.type(nothing)`select pg_notify(${WORKER_CHANGED}, '')`
 
 // A payload ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit.
 const IDS_PER_PAYLOAD = 200

@@ -18,6 +18,15 @@ export const readPages: ReadStatement = {
     from document d where ${OWNED}`,
 }
 
+/** The extraction under way: $1 id, $2 owner. Null when there is no such document. */
+export const readExtraction: ReadStatement = {
+  name: 'document_extraction',
+  text: `
+    select json_build_object('job_id', (select job.id from job
+      where job.actor = 'document:' || d.id and job.status in ('sent', 'running')))::text
+    from document d where ${OWNED}`,
+}
+
 /** One page with its text: $1 id, $2 owner, $3 number. */
 export const readPage: ReadStatement = {
   name: 'document_page',

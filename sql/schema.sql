@@ -411,6 +411,7 @@ create table job (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
+  retry_of uuid,
   constraint job_pkey PRIMARY KEY (id),
   constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
@@ -771,6 +772,7 @@ create table worker_lease (
   threads integer not null default 0,
   started_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
+  memory_bytes bigint not null default 0,
   constraint worker_lease_pkey PRIMARY KEY (id)
 );
 
@@ -854,9 +856,13 @@ CREATE UNIQUE INDEX job_actor_live_key ON public.job USING btree (actor) WHERE (
 
 CREATE INDEX job_actor_mailbox_idx ON public.job USING btree (actor, ordinal) WHERE (status = 'queued'::text);
 
+CREATE INDEX job_failed_idx ON public.job USING btree (finished_at) WHERE (status = 'failed'::text);
+
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
 CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
+
+CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Database } from '../sql/db.ts'
-import { deleteLease, type Heartbeat, insertLease, recoverJobs, renewLease } from '../sql/jobs.ts'
+import {
+  deleteLease,
+  type Heartbeat,
+  insertLease,
+  type LeaseUse,
+  recoverJobs,
+  renewLease,
+} from '../sql/jobs.ts'
+import { workerChanged } from '../sql/notify.ts'
 import type { Log } from '../tasks/log.ts'
 
 /** This process's claim to be alive, on the database's clock. Whoever sees another's run out takes its jobs over. */
@@ -38,22 +46,25 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   let judgeFrom = 0
   let stopped = false
 
-  const insert = (fresh: string): Promise<number> =>
-    db.run(
-      insertLease(
-        {
-          id: fresh,
-          name: `${hostname()}/${process.pid}`,
-          queues: options.queues,
-          poolIds: options.poolIds(),
-          threads: options.threads(),
-        },
-        TTL_MS,
-      ),
-    )
+  const use = (): LeaseUse => ({
+    poolIds: options.poolIds(),
+    threads: options.threads(),
+    memoryBytes: process.memoryUsage.rss(),
+  })
+
+  const insert = async (fresh: string): Promise<void> => {
+    const name = `${hostname()}/${process.pid}`
+    await db.run(insertLease({ id: fresh, name, queues: options.queues, use: use() }, TTL_MS))
+    await tell()
+  }
+
+  // For those who watch; whoever misses it reads the table a little later.
+  const tell = async (): Promise<void> => {
+    await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'A notification was not sent'))
+  }
 
   const renew = async (): Promise<void> => {
-    const row = await db.maybeOne(renewLease(id, options.poolIds(), TTL_MS))
+    const row = await db.maybeOne(renewLease(id, use(), TTL_MS))
     if (Date.now() - renewedAt > TTL_MS - RENEW_MS) judgeFrom = Date.now() + TTL_MS
     renewedAt = Date.now()
     if (row !== null) return options.onHeartbeat(row.running)
@@ -103,6 +114,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
       await db
         .run(deleteLease(id))
         .catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
+      await tell()
     },
   }
 }

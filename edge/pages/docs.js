@@ -1,7 +1,15 @@
+// Swagger UI goes by a class of its own, not by what the reader's system prefers.
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const dress = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', dress)
+dress()
+
 window.SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#reference',
   deepLinking: true,
+  filter: true,
+  displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
   // No badge: it would ask a validator elsewhere.
   validatorUrl: null,

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
 import type { Edge } from '../context.ts'
+import { sendFile } from '../files.ts'
 import { openApi } from '../openapi.ts'
 import { Answer, type Area, area, json, route } from '../route.ts'
 
@@ -10,18 +10,18 @@ const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
 
 // The whole of what /docs serves: an allow-list, not a folder.
-const FILES: Readonly<Record<string, { file: URL; type: string }>> = {
-  'swagger-ui.css': { file: SWAGGER, type: 'text/css; charset=utf-8' },
-  'swagger-ui-bundle.js': {
-    file: new URL('swagger-ui-bundle.js', SWAGGER),
-    type: 'text/javascript; charset=utf-8',
-  },
-  'docs.js': { file: new URL('docs.js', PAGES), type: 'text/javascript; charset=utf-8' },
+const FILES: Readonly<Record<string, URL>> = {
+  'swagger-ui.css': SWAGGER,
+  'swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
+  'docs.js': new URL('docs.js', PAGES),
+  'docs.css': new URL('docs.css', PAGES),
 }
 
 // Swagger UI sets styles and draws its icons from data URLs; scripts come from here only.
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const NOT_MODIFIED = { 304: 'The client has this version' }
 
 const Status = z.strictObject({ status: z.literal('ok') })
 const Readiness = z.strictObject({
@@ -92,18 +92,8 @@ export function operations(areas: () => readonly Area[]): Area {
       path: '/docs',
       summary: 'The reference, to read and try',
       produces: 'text/html',
-      raw: async ({ request, responder, head }) => {
-        const body = await readFile(new URL('docs.html', PAGES))
-        responder.send({
-          ...head(200, [
-            ['content-type', 'text/html; charset=utf-8'],
-            ['content-security-policy', CSP],
-          ]),
-          body,
-          head: request.method === 'HEAD',
-        })
-        return undefined
-      },
+      alsoAnswers: NOT_MODIFIED,
+      raw: (input) => sendFile(input, new URL('docs.html', PAGES), [['content-security-policy', CSP]]),
     }),
     route({
       method: 'get',
@@ -112,20 +102,12 @@ export function operations(areas: () => readonly Area[]): Area {
       params: z.object({ file: z.string() }),
       produces: 'text/plain',
       errors: ['route.missing'],
-      raw: async ({ params, request, responder, head }) => {
-        const asset = Object.hasOwn(FILES, params.file) ? FILES[params.file] : undefined
-        if (asset === undefined) throw fail('route.missing')
-        const headers = [
-          ['content-type', asset.type],
-          ['cache-control', 'public, max-age=3600'],
-          ['x-content-type-options', 'nosniff'],
-        ] as const
-        responder.send({
-          ...head(200, headers),
-          body: await readFile(asset.file),
-          head: request.method === 'HEAD',
-        })
-        return undefined
+      alsoAnswers: NOT_MODIFIED,
+      raw: async (input) => {
+        const { file } = input.params
+        const found = Object.hasOwn(FILES, file) ? FILES[file] : undefined
+        if (found === undefined) throw fail('route.missing')
+        return sendFile(input, found, [])
       },
     }),
   ])

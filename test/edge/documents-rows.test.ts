@@ -131,6 +131,7 @@ test('a document of another owner is 404 on every route, as one that does not ex
     ['POST', '/extract'],
     ['POST', '/extract?background=true'],
     ['GET', '/pages'],
+    ['GET', '/extraction'],
     ['GET', '/pages/1'],
     ['GET', '/pages/2/image'],
   ] as const
@@ -202,4 +203,14 @@ test('an id that is none is 422', async () => {
     const answer = await get(at(wrong))
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['path', 'id']], wrong)
   }
+})
+
+test('the extraction under way is named, and nothing once it has ended', async () => {
+  const document = await newDocument()
+  const extraction = async () => (await get(at(document, '/extraction'))).json
+  assert.deepEqual(await extraction(), { job_id: null })
+  const started = await api.post(at(document, '/extract?background=true'), { token: ann.token })
+  assert.deepEqual(await extraction(), { job_id: started.json.job_id })
+  await api.call('DELETE', `/api/v1/jobs/${started.json.job_id}`, { token: ann.token })
+  assert.deepEqual(await extraction(), { job_id: null })
 })

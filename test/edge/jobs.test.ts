@@ -86,6 +86,7 @@ test('a job tells all that is known of it', async () => {
     label: 'Page 3 of 9',
     progress: { current: 3, total: 9 },
     attempts: 1,
+    retry_of: null,
     result: null,
     error: null,
     finished_at: null,
@@ -121,6 +122,7 @@ test('neither the payload nor anything of the machinery is shown', async () => {
     'progress',
     'queue',
     'result',
+    'retry_of',
     'started_at',
     'status',
   ]

@@ -109,14 +109,12 @@ test('everything that the page refers to is served from here, with its type', as
   const { text } = await api.get('/docs')
   const references = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!)
   assert.ok(references.length >= 3)
-  for (const path of references) {
-    assert.match(path, /^\/docs\/[\w.-]+$/)
+  assert.ok(references.every((path) => path.startsWith('/')))
+  const types: Record<string, RegExp> = { css: /^text\/css/, js: /^text\/javascript/, svg: /^image\/svg/ }
+  for (const path of references.filter((reference) => /^\/(docs|pages)\//.test(reference))) {
     const { status, headers, bytes } = await api.get(path)
     assert.equal(status, 200, path)
-    assert.match(
-      headers['content-type'] as string,
-      path.endsWith('.css') ? /^text\/css/ : /^text\/javascript/,
-    )
+    assert.match(headers['content-type'] as string, types[path.split('.').at(-1)!]!)
     assert.equal(headers['x-content-type-options'], 'nosniff')
     assert.ok(bytes.length > 50)
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { inviteLetter, resetLetter, verificationLetter } from '../../tasks/accounts/letters.ts'
 import { edgeAndDatabase } from './harness.ts'
@@ -35,12 +36,93 @@ test('the script knows each page, and the routes that it calls', async () => {
     assert.notEqual((await api.post(path!, { json: {} })).status, 404, path)
 })
 
+const FOLDER = new URL('../../edge/pages/', import.meta.url)
+const files = globSync('**/*.{js,css,svg,html}', { cwd: FOLDER })
+const scripts = files.filter((file) => file.endsWith('.js'))
+
+test('the pages for people say what this is, and lead to the rest', async () => {
+  const home = await api.get('/')
+  assert.equal(home.status, 200)
+  for (const path of [
+    '/monitor',
+    '/docs',
+    '/health',
+    '/monitor/jobs/x',
+    '/monitor/documents',
+    '/monitor/documents/1',
+  ])
+    assert.equal((await api.get(path)).status, 200, path)
+  for (const path of ['/monitor', '/docs', '/health']) assert.ok(home.text.includes(`href="${path}"`), path)
+})
+
+test('every part of a page is served, and every import and link of one leads somewhere', async () => {
+  assert.ok(files.length > 15)
+  for (const file of files.filter((name) => !name.endsWith('.html') && !name.startsWith('docs.')))
+    assert.equal((await api.get(`/pages/${file}`)).status, 200, file)
+  for (const file of scripts) {
+    for (const [, target] of readFileSync(new URL(file, FOLDER), 'utf8').matchAll(
+      /(?:from |import\()'(\.[^']+)'/g,
+    ))
+      assert.ok(files.includes(`monitor/${target!.slice(2)}`), `${file}: ${target}`)
+  }
+  for (const file of files.filter((name) => name.endsWith('.html'))) {
+    for (const [, path] of readFileSync(new URL(file, FOLDER), 'utf8').matchAll(/(?:src|href)="(\/[^"]*)"/g))
+      assert.equal((await api.get(path!)).status, 200, `${file}: ${path}`)
+  }
+})
+
+test('no page has a script, a style or a handler in its markup, or names another host', async () => {
+  for (const file of files.filter((name) => name.endsWith('.html'))) {
+    const text = readFileSync(new URL(file, FOLDER), 'utf8')
+    assert.doesNotMatch(text, /<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:|https?:/, file)
+  }
+  for (const file of scripts)
+    assert.doesNotMatch(
+      readFileSync(new URL(file, FOLDER), 'utf8').replaceAll('http://www.w3.org/2000/svg', ''),
+      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|https?:|setAttribute\('style'/,
+      file,
+    )
+  const policy = (await api.get('/monitor')).headers['content-security-policy'] as string
+  assert.doesNotMatch(policy, /unsafe|\*|https?:|data:/)
+  assert.match(policy, /default-src 'none'/)
+})
+
+test('the monitor calls routes that are there', async () => {
+  const reference = (await api.get('/openapi.json')).json as { paths: Record<string, unknown> }
+  const called = scripts
+    .filter((file) => file.startsWith('monitor/'))
+    .flatMap((file) => [...readFileSync(new URL(file, FOLDER), 'utf8').matchAll(/['`](\/api\/v1\/[^'`?]*)/g)])
+    .map(([, path]) => path!.replace(/\$\{[^}]*\}/g, 'x'))
+  assert.ok(called.length > 10)
+  const known = Object.keys(reference.paths).map(
+    (path) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
+  )
+  for (const path of called)
+    assert.ok(
+      known.some((pattern) => pattern.test(path)),
+      path,
+    )
+})
+
+test('a browser that has a part is told that it is still the same', async () => {
+  for (const path of ['/monitor', '/pages/monitor/main.js', '/docs', '/docs/docs.js']) {
+    const first = await api.get(path)
+    const again = await api.get(path, { headers: { 'if-none-match': first.headers.etag! } })
+    assert.deepEqual([again.status, again.text, again.headers.etag], [304, '', first.headers.etag], path)
+    assert.equal((await api.get(path, { headers: { 'if-none-match': '"other"' } })).status, 200, path)
+  }
+})
+
 test('no other file is served, whatever its path', async () => {
   for (const path of [
     '/pages/docs.html',
     '/pages/..%2froute.ts',
     '/pages/%2e%2e/route.ts',
     '/pages/toString',
+    '/pages/monitor/..%2fpage.css',
+    '/pages/monitor/toString',
+    '/pages/pictures',
+    '/pages/monitor.html',
   ])
     assert.equal((await api.get(path)).status, 404, path)
   const head = await api.call('HEAD', '/verify-email')

@@ -77,7 +77,8 @@ export async function publishing(url: string, ownerId: number, count: number): P
 }
 
 async function runningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
-  await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], poolIds: [], threads: 0 }, 3_600_000))
+  const use = { poolIds: [], threads: 0, memoryBytes: 0 }
+  await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], use }, 3_600_000))
   const refs = await db.transaction((tx) =>
     enqueueMany(
       tx,

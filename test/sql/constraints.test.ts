@@ -300,6 +300,8 @@ describe('constraints', () => {
       'account_pkey',
       query(`insert into account overriding system value select * from account where id = $1`, [owner]),
     )
+    const retry_of = (await insert('job', job({ retry_of: randomUUID() }))).retry_of
+    await assertBroken('job_retry_of_key', insert('job', job({ retry_of })))
     await assertBroken(
       'document_pkey',
       query(

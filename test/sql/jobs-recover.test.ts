@@ -10,7 +10,7 @@ import {
   unlockPools,
 } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { ledgerOf, spec, withClient } from './ledger-help.ts'
+import { IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
@@ -85,7 +85,7 @@ describe('job_recover', () => {
     const lease = await ledger.lease()
     const job = await ledger.running({}, lease)
     await expire(lease)
-    assert.notEqual(await db.maybeOne(renewLease(lease, [], 60_000)), null)
+    assert.notEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), null)
     assert.deepEqual(await recover(), [])
     assert.equal(await ledger.status(job.id), 'running')
   })
@@ -111,7 +111,7 @@ describe('job_recover', () => {
   test('a lost lease can not be renewed', async () => {
     const lease = await ledger.lease(-1)
     await recover()
-    assert.equal(await db.maybeOne(renewLease(lease, [], 60_000)), null)
+    assert.equal(await db.maybeOne(renewLease(lease, IDLE, 60_000)), null)
   })
 
   test('many recoveries at once take each job over once', async () => {
@@ -215,7 +215,7 @@ describe('job_cancel', () => {
     const row = await ledger.row(job.id)
     assert.deepEqual([row.status, row.seq], ['running', 1])
     assert.ok(row.cancel_requested_at !== null)
-    assert.deepEqual(await db.maybeOne(renewLease(lease, [], 60_000)), {
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
     assert.equal(await cancel(job.id), true)

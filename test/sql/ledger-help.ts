@@ -55,6 +55,9 @@ export interface Delivery {
   readonly row: number
 }
 
+/** What a worker without work says of itself. */
+export const IDLE = { poolIds: [], threads: 0, memoryBytes: 0 }
+
 export const TERMINAL = ['done', 'failed', 'cancelled']
 
 export function spec(fields: Partial<JobSpec> = {}): JobSpec {
@@ -116,7 +119,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
 
   const lease = async (ttlMs = 60_000, poolIds: readonly string[] = []): Promise<string> => {
     const id = randomUUID()
-    await db.run(insertLease({ id, name: 'test', queues: ['test'], poolIds, threads: 1 }, ttlMs))
+    await db.run(insertLease({ id, name: 'test', queues: ['test'], use: { ...IDLE, poolIds } }, ttlMs))
     return id
   }
 

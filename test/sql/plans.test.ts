@@ -14,6 +14,8 @@ import {
 import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
+import { failedJobs, jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
 import {
   cancelJob,
   claimJobs,
@@ -32,10 +34,10 @@ import {
   renewLease,
   storeProgress,
 } from '../../sql/jobs.ts'
-import { countPages, extractedPages, readPage, readPages } from '../../sql/pages.ts'
+import { countPages, extractedPages, readExtraction, readPage, readPages } from '../../sql/pages.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
-import { spec } from './ledger-help.ts'
+import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
 
 /** Whatever is asked often is found by an index, in tables of 50 000 rows and more. */
@@ -98,6 +100,7 @@ const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['tags', readTags, 5],
   ['the pages of a document', readPages, 5, 5],
   ['a page', readPage, 5, 5, 1],
+  ['the extraction of a document', readExtraction, 5, 5],
   ['a job', readJob, 5, false, job],
   ['jobs of an account', readJobs, 5, false, 100, null],
   ['jobs of an account that has none', readJobs, 200, false, 100, null],
@@ -177,7 +180,13 @@ describe('writes by index', () => {
         cancelJob(await one(`select id from job where status = 'sent' and actor is not null limit 1`)),
     ],
     ['fence', async () => fenceJob(job, 1)],
-    ['renew', async () => renewLease(lease, [], 60_000)],
+    ['renew', async () => renewLease(lease, IDLE, 60_000)],
+    ['what the monitor shows', async () => readMonitor(10)],
+    ['the history of a job', async () => jobHistory(job, 100)],
+    ['a job to retry', async () => jobToRetry(job)],
+    ['the retry of a job', async () => retryOf(job)],
+    ['a retry', async () => tieRetry(uuidv7(), job)],
+    ['failed jobs', async () => failedJobs({ queue: null, name: null }, 50)],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
     ['a document that is there', async () => insertDocument(newDocument(5, binary(await sha(205))))],

@@ -9,7 +9,7 @@ import { createExecutor } from '../../workers/executor.ts'
 import { createLedger } from '../../workers/ledger.ts'
 import type { AbortReason, Outcome } from '../../workers/protocol.ts'
 import { testDatabase } from '../database.ts'
-import { ledgerOf, spec } from '../sql/ledger-help.ts'
+import { IDLE, ledgerOf, spec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -60,7 +60,7 @@ async function open() {
     },
   })
   const heartbeat = async () =>
-    executor.reconcile((await db.maybeOne(renewLease(lease, [], 60_000)))!.running)
+    executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
   const thread = (id: string, attempt = 1) =>
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
   /** Enqueues and delivers a job. */

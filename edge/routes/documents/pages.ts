@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { extractableDocument, pageImage, readPage, readPages } from '../../../sql/pages.ts'
+import { extractableDocument, pageImage, readExtraction, readPage, readPages } from '../../../sql/pages.ts'
 import { draw } from '../../../tasks/documents/draw.ts'
 import { ExtractCounts, extract } from '../../../tasks/documents/extract.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -35,6 +35,17 @@ export const pageRoutes = [
         maxTries: edge.settings.workerMaxTries,
       })
     },
+  }),
+
+  route({
+    method: 'get',
+    path: '/:id/extraction',
+    summary: 'The extraction under way, if there is one',
+    params: DocumentParams,
+    response: z.strictObject({ job_id: z.uuid().nullable() }),
+    errors: ['document.missing'],
+    handle: async ({ params, caller, edge }) =>
+      found(await edge.reader.text(readExtraction, [params.id, caller.ownerId])),
   }),
 
   route({

@@ -1,0 +1,53 @@
+// Lines that show how a number went: no axes, because the figure beside them says how much it is now.
+
+import { svg } from './dom.js'
+
+const WIDTH = 120
+const HEIGHT = 28
+
+/**
+ * A chart whose `draw(lines, label)` takes `{values, kind}` each, from the oldest on; null is a gap. All have one scale,
+ * from zero up; what stands out far above the others is cut off, or they would not be seen. `kind` is the class: `area`,
+ * `line`, `faint` or `marks` (only where the value is above zero).
+ */
+export function sparkline() {
+  const title = svg('title')
+  const shapes = svg('g')
+  const node = svg(
+    'svg',
+    { class: 'spark', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' },
+    title,
+    shapes,
+  )
+  let drawn = ''
+  const draw = (lines, label) => {
+    const key = JSON.stringify(lines)
+    title.textContent = label
+    if (key === drawn) return
+    drawn = key
+    const all = lines.flatMap(({ values }) => values.filter((value) => value !== null)).sort((a, b) => a - b)
+    const most = Math.max(1e-9, Math.min(all.at(-1) ?? 0, (all[Math.floor(all.length * 0.97)] || Infinity) * 1.5))
+    shapes.replaceChildren(svg('path', { class: 'ground', d: `M0 ${HEIGHT - 0.5}H${WIDTH}` }), ...lines.map((line) => shape(line, most)))
+  }
+  return { node, draw }
+}
+
+function shape({ values, kind }, most) {
+  const step = WIDTH / (values.length - 1)
+  const y = (value) => (HEIGHT - 1 - Math.min(1, value / most) * (HEIGHT - 3)).toFixed(1)
+  if (kind === 'marks')
+    return svg('path', { class: kind, d: values.map((value, i) => (value > 0 ? `M${(i * step).toFixed(1)} ${HEIGHT}v-4` : '')).join('') })
+  let path = ''
+  let pen = false
+  for (const [i, value] of values.entries()) {
+    if (value === null) {
+      pen = false
+      continue
+    }
+    // A single value between gaps still shows as a dot.
+    path += `${pen ? 'L' : 'M'}${(i * step).toFixed(1)} ${y(value)}${pen ? '' : 'h.6'}`
+    pen = true
+  }
+  if (kind === 'area') path += `V${HEIGHT}H0Z`
+  return svg('path', { class: kind, d: path })
+}

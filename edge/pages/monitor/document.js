@@ -1,0 +1,194 @@
+// One document: the pictures of its pages beside their text, filling in while it is read.
+
+import { call, follow } from './api.js'
+import { announce, h, say } from './dom.js'
+import { bytes, count } from './format.js'
+import { act, cancelButton, progressBar } from './tables.js'
+
+const ENDED = new Set(['done', 'failed', 'cancelled'])
+
+export async function show(view, { id, showLink }) {
+  const path = `/api/v1/documents/${encodeURIComponent(id)}`
+  const record = await call('GET', path)
+  document.title = `${record.title} · Millrace`
+  const pages = makePages(path)
+  const card = makeCard(record, (force) => read(force))
+  view.replaceChildren(card.node, pages.node)
+
+  let followed = null
+  const readPages = async () => {
+    const rows = await call('GET', `${path}/pages`)
+    pages.take(rows)
+    return rows
+  }
+  const end = async (status, error) => {
+    followed = null
+    showLink('none')
+    const rows = await readPages()
+    card.rest(rows, status === 'failed' ? error.detail : status === 'cancelled' ? 'Reading was cancelled' : null)
+    announce(status === 'done' ? 'The document is read' : `Reading has ${status}`)
+  }
+  const watch = (jobId) => {
+    if (followed === jobId) return
+    followed = jobId
+    card.busy(jobId)
+    const stop = follow(
+      `/api/v1/jobs/${jobId}/events`,
+      {
+        status: ({ status, label, progress, error }) => {
+          card.progress(label, progress)
+          if (progress?.total) pages.ready(progress.current ?? 0, progress.total)
+          if (!ENDED.has(status)) return
+          stop()
+          end(status, error).catch((problem) => card.fail(problem.message))
+        },
+      },
+      (state) => showLink(state === 'live' ? 'live' : 'lost'),
+    )
+  }
+  const read = async (force) => {
+    const { job_id } = await call('POST', `${path}/extract?background=true&force=${force}`)
+    if (force) pages.forget()
+    watch(job_id)
+    return 'The document is being read'
+  }
+
+  const rows = await readPages()
+  const { job_id } = await call('GET', `${path}/extraction`)
+  if (job_id !== null) watch(job_id)
+  else card.rest(rows, null)
+}
+
+function makeCard({ title, media_type, byte_size }, read) {
+  const note = h('p', { class: 'label' })
+  const bar = progressBar()
+  const actions = h('div', { class: 'actions' })
+  const about = h('p', { class: 'soft' }, `${media_type} · ${bytes(byte_size)}`)
+  const node = h(
+    'section',
+    { class: 'panel sticky' },
+    h('div', { class: 'line' }, h('h1', {}, title), about, h('span', { class: 'gap' }), actions),
+    bar.node,
+    note,
+  )
+  return {
+    node,
+    busy: (jobId) => {
+      bar.node.hidden = false
+      bar.update(null)
+      actions.replaceChildren(h('a', { href: `/monitor/jobs/${jobId}` }, 'Job'), cancelButton(jobId, 'the reading'))
+    },
+    progress: (label, progress) => {
+      say(note, label)
+      bar.update(progress ?? null)
+    },
+    rest: (rows, problem) => {
+      bar.node.hidden = true
+      const [readOnes, all] = [rows.filter(({ status }) => status === 'read').length, rows.length]
+      note.classList.toggle('bad', problem !== null)
+      say(note, problem ?? (all === 0 ? 'Not read yet' : `${count(readOnes)} of ${count(all)} pages read`))
+      const again = all > 0
+      const button = act(again ? 'Read again' : 'Read', 'Reading…', again ? 'Read again' : 'Read the document', () => read(again))
+      actions.replaceChildren(button)
+    },
+    fail: (problem) => {
+      note.classList.add('bad')
+      say(note, problem)
+    },
+  }
+}
+
+/** The pages. What is far from being seen is neither asked for nor drawn: a document may have thousands. */
+function makePages(path) {
+  const node = h('ol', { class: 'pages' })
+  const pages = []
+  const near = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const page = pages[Number(target.dataset.page) - 1]
+        page.near = isIntersecting
+        load(page)
+      }
+    },
+    { rootMargin: '600px' },
+  )
+
+  const load = async (page) => {
+    if (!page.near || !page.ready || page.shown) return
+    page.shown = true
+    try {
+      page.show(await call('GET', `${path}/pages/${page.number}`))
+    } catch (error) {
+      page.shown = false
+      page.fail(error.message)
+    }
+  }
+  const upTo = (total) => {
+    while (pages.length < total) {
+      const page = makePage(path, pages.length + 1)
+      pages.push(page)
+      node.append(page.node)
+      near.observe(page.node)
+    }
+  }
+  return {
+    node,
+    take: (rows) => {
+      upTo(rows.length)
+      for (const { page_number, width, height } of rows) {
+        upTo(page_number)
+        const page = pages[page_number - 1]
+        page.size(width, height)
+        page.ready = true
+        load(page)
+      }
+    },
+    ready: (current, total) => {
+      upTo(total)
+      for (const page of pages.slice(0, current)) {
+        page.ready = true
+        load(page)
+      }
+    },
+    forget: () => {
+      for (const page of pages) {
+        page.ready = false
+        page.shown = false
+        page.wait()
+      }
+    },
+  }
+}
+
+const METHODS = { text_layer: 'text layer', vision: 'read by', none: 'unread' }
+
+function makePage(path, number) {
+  const picture = h('div', { class: 'picture' })
+  const chips = h('span', { class: 'chips' })
+  const text = h('div', { class: 'text', tabindex: '0', role: 'region', 'aria-label': `Text of page ${number}` })
+  const heading = h('h2', {}, `Page ${number}`)
+  const node = h('li', { class: 'page panel waits', 'data-page': number }, picture, h('div', { class: 'beside' }, h('div', { class: 'line' }, heading, chips), text))
+  return {
+    number,
+    node,
+    near: false,
+    ready: false,
+    shown: false,
+    size: (width, height) => {
+      if (width !== null) picture.style.aspectRatio = `${width} / ${height}`
+    },
+    wait: () => node.classList.add('waits'),
+    fail: (problem) => say(text, problem),
+    show(page) {
+      node.classList.remove('waits')
+      this.size(page.width, page.height)
+      const how = page.method === 'vision' ? `read by ${page.model ?? 'nobody: blank'}` : METHODS[page.method]
+      chips.replaceChildren(h('span', { class: `chip ${page.status === 'read' ? 'good' : 'warn'}` }, how))
+      const detail = page.detail === null ? [] : [h('p', { class: 'soft' }, page.detail)]
+      text.replaceChildren(...detail, page.text === '' ? h('p', { class: 'soft' }, 'No text') : page.text)
+      if (!page.has_image) return picture.replaceChildren(h('span', { class: 'soft' }, 'No picture'))
+      const src = `${path}/pages/${number}/image`
+      picture.replaceChildren(h('img', { src, alt: `Page ${number} as it looks`, width: page.width, height: page.height }))
+    },
+  }
+}

@@ -1,0 +1,90 @@
+// Elements from data. Text is always set as text, so nothing that a job says can become markup.
+
+const SVG = 'http://www.w3.org/2000/svg'
+
+/** An element: attributes by name, `on…` listeners, and children that are nodes or text. */
+export function h(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children)
+}
+
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children)
+}
+
+function fill(node, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
+    else node.setAttribute(name, value === true ? '' : value)
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false))
+  return node
+}
+
+/** Sets a text, if it is another one: what stands still keeps its selection. */
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text
+}
+
+const rows = new WeakMap()
+
+/**
+ * Brings the children of a node in line with a list. Of each item there is one row `{node, update}` by its key, which
+ * stays while the item does: with its focus, its selection and its pictures.
+ */
+export function keyed(parent, items, keyOf, make) {
+  const known = rows.get(parent) ?? new Map()
+  rows.set(parent, known)
+  const keys = new Set(items.map(keyOf))
+  for (const [key, { node }] of known) {
+    if (keys.has(key)) continue
+    node.remove()
+    known.delete(key)
+  }
+  let at = parent.firstElementChild
+  for (const item of items) {
+    const key = keyOf(item)
+    const row = known.get(key) ?? make(item)
+    known.set(key, row)
+    row.update(item)
+    if (row.node === at) at = at.nextElementSibling
+    else parent.insertBefore(row.node, at)
+  }
+}
+
+let named = 0
+
+/** A part of the page with a heading. */
+export function panel(title, props, ...children) {
+  const id = `h${++named}`
+  const heading = h('h2', { id }, title)
+  return h('section', { class: 'panel', 'aria-labelledby': id, ...props }, heading, ...children)
+}
+
+/** A table that becomes a list of cards where it is narrow; its roles are spelt out, because there it is laid out as none. */
+export function table(caption, columns) {
+  const body = h('tbody', { role: 'rowgroup' })
+  const head = h(
+    'thead',
+    { role: 'rowgroup' },
+    h('tr', { role: 'row' }, ...columns.map(([name, kind]) => h('th', { role: 'columnheader', scope: 'col', class: kind }, name))),
+  )
+  const node = h('table', { role: 'table' }, h('caption', { class: 'hidden' }, caption), head, body)
+  const row = (...contents) =>
+    h(
+      'tr',
+      { role: 'row' },
+      ...contents.map((content, i) => h('td', { role: 'cell', class: columns[i][1], 'data-label': columns[i][0] }, content)),
+    )
+  return { node, body, row }
+}
+
+/** Tells what has happened, to those too who do not see the page. */
+export function announce(text) {
+  const said = document.getElementById('said')
+  said.textContent = ''
+  // An unchanged text would not be read out again.
+  requestAnimationFrame(() => {
+    said.textContent = text
+  })
+}

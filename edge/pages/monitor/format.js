@@ -1,0 +1,83 @@
+// Numbers and times as people read them. Times are the server's: `setClock` takes the difference to ours from what it sends.
+
+let ahead = 0
+
+/** The server's clock says `at` now. */
+export function setClock(at) {
+  ahead = Date.parse(at) - Date.now()
+}
+
+export function now() {
+  return Date.now() + ahead
+}
+
+export function count(n) {
+  return n.toLocaleString('en')
+}
+
+/** A rate in events per second. */
+export function rate(perSecond) {
+  if (perSecond === 0) return '0'
+  if (perSecond >= 100) return `${count(Math.round(perSecond))}/s`
+  return perSecond >= 1 ? `${perSecond.toFixed(1)}/s` : `${count(Math.round(perSecond * 60))}/min`
+}
+
+/** A length of time in ms, to two figures or so. */
+export function span(ms) {
+  if (ms < 0) return '0 s'
+  if (ms < 1000) return `${ms < 10 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
+  const s = ms / 1000
+  if (s < 10) return `${s.toFixed(1)} s`
+  return passed(ms)
+}
+
+/** A length of time in ms, to the second: for what counts on while it is looked at. */
+export function passed(ms) {
+  const s = Math.max(0, Math.floor(ms / 1000))
+  if (s < 60) return `${s} s`
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
+}
+
+export function bytes(n) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  const power = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10))
+  const value = n / 1024 ** power
+  return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
+}
+
+export function clock(iso) {
+  return new Date(iso).toLocaleTimeString('en-GB', { hour12: false })
+}
+
+export function moment(iso) {
+  return new Date(iso).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+}
+
+/** The end of an id, which is what tells two of them apart. */
+export function brief(id) {
+  return id.slice(-8)
+}
+
+// Whatever has `data-since` shows how long that is ago, every second, and needs no message from anybody for it.
+setInterval(() => {
+  for (const node of document.querySelectorAll('[data-since]')) {
+    const text = passed(now() - Date.parse(node.dataset.since)) + (node.dataset.after ?? '')
+    if (node.textContent !== text) node.textContent = text
+  }
+}, 1000)
+
+/** Lets an element show how long something is ago; with null it shows nothing. */
+export function since(node, iso, after = '') {
+  if (iso === null) {
+    delete node.dataset.since
+    node.textContent = '–'
+    return
+  }
+  if (node.dataset.since === iso) return
+  node.dataset.since = iso
+  node.dataset.after = after
+  node.title = moment(iso)
+  node.textContent = passed(now() - Date.parse(iso)) + after
+}

@@ -1,0 +1,37 @@
+import { signIn } from './api.js'
+import { h } from './dom.js'
+
+/** Shows the form in place of the page; resolves once somebody has signed in with it. */
+export function logIn(view) {
+  return new Promise((resolve) => {
+    const problem = h('p', { class: 'bad', role: 'alert' })
+    const button = h('button', { type: 'submit' }, 'Sign in')
+    const email = h('input', { name: 'email', type: 'email', autocomplete: 'username', required: true })
+    const password = h('input', { name: 'password', type: 'password', autocomplete: 'current-password', required: true })
+    const send = async (event) => {
+      event.preventDefault()
+      button.disabled = true
+      problem.textContent = ''
+      try {
+        await signIn(email.value, password.value)
+        resolve()
+      } catch (error) {
+        problem.textContent = error.message
+        password.select()
+      } finally {
+        button.disabled = false
+      }
+    }
+    const form = h(
+      'form',
+      { class: 'panel narrow', onsubmit: send },
+      h('h1', {}, 'Sign in'),
+      h('label', {}, 'Email', email),
+      h('label', {}, 'Password', password),
+      problem,
+      button,
+    )
+    view.replaceChildren(form)
+    email.focus()
+  })
+}

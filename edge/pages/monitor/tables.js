@@ -1,0 +1,135 @@
+// Rows of the monitor: each is made once for its job, queue or worker, and brought up to date from then on.
+
+import { call } from './api.js'
+import { announce, h, keyed, say } from './dom.js'
+import { brief, bytes, clock, count, since } from './format.js'
+
+const linkTo = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id)))
+
+/** A button that does one thing to a job, says that it is done, and can be pressed again when it was not. */
+export function act(text, busy, label, work) {
+  const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    button.textContent = busy
+    try {
+      announce(await work())
+    } catch (error) {
+      button.disabled = false
+      button.textContent = text
+      announce(`${label}: ${error.message}`)
+    }
+  })
+  return button
+}
+
+export const cancelButton = (id, name) =>
+  act('Cancel', 'Cancelling…', `Cancel ${name} ${brief(id)}`, async () => {
+    await call('DELETE', `/api/v1/jobs/${id}`)
+    return `${name} is told to stop`
+  })
+
+export const retryButton = (id, name, then = () => {}) =>
+  act('Retry', 'Retrying…', `Retry ${name} ${brief(id)}`, async () => {
+    then(await call('POST', `/api/v1/jobs/${id}/retry`))
+    return `${name} is done again`
+  })
+
+/** A bar that shows how far a job is, or only that it runs. */
+export function progressBar() {
+  const bar = h('progress', { 'aria-label': 'Progress' })
+  const update = (progress) => {
+    if (progress?.total) {
+      bar.max = progress.total
+      bar.value = progress.current ?? 0
+    } else bar.removeAttribute('value')
+  }
+  return { node: bar, update }
+}
+
+export function runningRow(job) {
+  const elapsed = h('span', { class: 'figure' })
+  const attempts = h('span', { class: 'chip warn', hidden: true })
+  const label = h('span', { class: 'label' })
+  const steps = h('span', { class: 'figure soft' })
+  const worker = h('span', { class: 'soft' })
+  const bar = progressBar()
+  const button = cancelButton(job.job_id, job.name)
+  const node = h(
+    'li',
+    {},
+    h('div', { class: 'line' }, linkTo(job), h('span', { class: 'chip' }, job.queue), attempts, h('span', { class: 'gap' }), elapsed, button),
+    bar.node,
+    h('div', { class: 'line under' }, label, h('span', { class: 'gap' }), steps, worker),
+  )
+  const update = ({ attempts: n, label: text, progress, started_at, worker: name, cancelling }) => {
+    since(elapsed, started_at)
+    attempts.hidden = n < 2
+    say(attempts, `attempt ${n}`)
+    say(label, cancelling ? `Stopping · ${text}` : text)
+    say(steps, progress?.total ? `${count(progress.current ?? 0)} / ${count(progress.total)}` : '')
+    say(worker, name ?? '')
+    bar.update(progress)
+    if (cancelling) {
+      button.disabled = true
+      say(button, 'Cancelling…')
+    }
+  }
+  return { node, update }
+}
+
+export function failedRow(job) {
+  const ended = h('span', { class: 'figure soft' })
+  const action = h('span', {})
+  const node = h(
+    'li',
+    {},
+    h('div', { class: 'line' }, linkTo(job), h('span', { class: 'chip' }, job.queue), h('span', { class: 'gap' }), ended, action),
+    h('div', { class: 'line under' }, h('span', { class: 'bad' }, job.error.detail), h('span', { class: 'gap' }), h('code', {}, job.error.code)),
+  )
+  let shown
+  const update = ({ finished_at, retried_by }) => {
+    since(ended, finished_at, ' ago')
+    if (shown === retried_by) return
+    shown = retried_by
+    action.replaceChildren(
+      retried_by === null
+        ? retryButton(job.job_id, job.name)
+        : h('a', { href: `/monitor/jobs/${retried_by}` }, 'Done again'),
+    )
+  }
+  return { node, update }
+}
+
+export function waitingRow(job) {
+  const waits = h('span', { class: 'figure' })
+  const node = h(
+    'li',
+    {},
+    h('div', { class: 'line' }, linkTo(job), h('span', { class: 'chip' }, job.queue), h('span', { class: 'gap' }), waits, cancelButton(job.job_id, job.name)),
+  )
+  const update = ({ created_at, due_at }) => {
+    if (due_at === null) return since(waits, created_at)
+    delete waits.dataset.since
+    say(waits, `due ${clock(due_at)}`)
+  }
+  return { node, update }
+}
+
+/** Rows of the workers' table. */
+export const workerRow = (row) => (worker) => {
+  const parts = Array.from({ length: 7 }, () => h('span', {}))
+  const [name, state, running, threads, memory, up, queues] = parts
+  const update = (now) => {
+    say(name, now.name)
+    say(state, now.alive ? 'alive' : 'lost')
+    state.className = `chip ${now.alive ? 'good' : 'bad'}`
+    say(running, count(now.running))
+    say(threads, count(now.threads))
+    say(memory, now.memory_bytes === 0 ? '–' : bytes(now.memory_bytes))
+    since(up, now.started_at)
+    keyed(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
+  }
+  queues.className = 'chips'
+  return { node: row(...parts), update }
+}

@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid } from '../../../sql/ids.ts'
+import { jobHistory } from '../../../sql/jobs/monitor.ts'
+import { cancelJob, readJob, readJobs } from '../../../sql/jobs.ts'
+import { retryJob } from '../../../tasks/retry.ts'
+import { json, route } from '../../route.ts'
+import { count } from '../../schemas.ts'
+import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES } from './shapes.ts'
+
+/** Looking at jobs, ending them and doing them again. */
+export const recordRoutes = [
+  route({
+    method: 'get',
+    path: '',
+    summary: 'The jobs that the caller may see: running first, then waiting, then ended, newest first',
+    query: z.object({
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      status: z.enum(STATUSES).optional(),
+    }),
+    response: z.array(Job),
+    handle: async ({ query, caller, edge }) =>
+      json(
+        (await edge.reader.text(readJobs, [
+          caller.ownerId,
+          isAdmin(caller),
+          query.limit,
+          query.status ?? null,
+        ])) ?? '[]',
+      ),
+  }),
+
+  route({
+    method: 'get',
+    path: '/:job_id',
+    summary: 'One job',
+    params: JobParams,
+    response: Job,
+    errors: ['job.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const text = isUuid(params.job_id)
+        ? await edge.reader.text(readJob, [caller.ownerId, isAdmin(caller), params.job_id])
+        : null
+      if (text === null) throw fail('job.missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'delete',
+    path: '/:job_id',
+    summary: 'Cancel a job',
+    description:
+      'A waiting job ends at once; a running one is told to stop, and killed if it does not. An ended job stays as it is.',
+    params: JobParams,
+    response: Job,
+    status: 202,
+    errors: ['job.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const visible = [caller.ownerId, isAdmin(caller), params.job_id]
+      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, visible)) === null)
+        throw fail('job.missing')
+      await edge.db.one(cancelJob(params.job_id))
+      edge.publisher.mark(params.job_id)
+      const text = await edge.reader.text(readJob, visible)
+      if (text === null) throw fail('job.missing')
+      return json(text)
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/:job_id/retry',
+    summary: 'Do a failed job again',
+    description:
+      'For its owner and for admins. Another job takes its work, with `retry_of` naming the failed one, which stays as it ended. Asked for again, the answer is the same job.',
+    params: JobParams,
+    response: Job,
+    status: 202,
+    errors: ['job.missing', 'auth.forbidden', 'job.not_failed', 'job.not_runnable'],
+    sideEffect: true,
+    handle: async ({ params, caller, edge, requestId }) => {
+      const read = (id: string) => edge.reader.text(readJob, [caller.ownerId, isAdmin(caller), id])
+      if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
+      const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
+      const options = { requestId, maxTries: edge.settings.workerMaxTries }
+      const id = await edge.db.transaction((tx) => retryJob(tx, params.job_id, who, options))
+      edge.publisher.mark(id)
+      const text = await read(id)
+      if (text === null) throw fail('job.missing')
+      return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/:job_id/history',
+    summary: 'The events of one job with their times, oldest first',
+    description: `The last ${MOST_EVENTS}. Its number is the id that the event has in the stream of the job.`,
+    params: JobParams,
+    response: z.array(JobEvent),
+    errors: ['job.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const visible = [caller.ownerId, isAdmin(caller), params.job_id]
+      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, visible)) === null)
+        throw fail('job.missing')
+      const { json: text } = await edge.db.one(jobHistory(params.job_id, MOST_EVENTS))
+      return json(text ?? '[]')
+    },
+  }),
+]

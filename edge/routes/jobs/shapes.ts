@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import type { Caller } from '../../auth.ts'
+import { Timestamp } from '../../schemas.ts'
+
+/** What the routes of jobs take and answer. */
+
+export const STATUSES = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
+
+export const Job = z
+  .strictObject({
+    job_id: z.uuid(),
+    name: z.string(),
+    queue: z.string(),
+    status: z.enum(STATUSES),
+    label: z.string(),
+    progress: z.strictObject({ current: z.int().nullable(), total: z.int().nullable() }).nullable(),
+    attempts: z.int(),
+    retry_of: z.uuid().nullable(),
+    result: z.unknown().nullable(),
+    error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
+    created_at: Timestamp,
+    started_at: Timestamp.nullable(),
+    finished_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'Job' })
+
+export const JobEvent = z
+  .strictObject({ seq: z.int(), kind: z.string(), at: Timestamp, data: z.unknown() })
+  .meta({ id: 'JobEvent' })
+
+// The most that one list shows, as elsewhere.
+export const MOST_EVENTS = 1000
+
+// An id that is no UUID is no job's: the same answer as for an unknown one.
+export const JobParams = z.object({ job_id: z.string() })
+
+export function isAdmin(caller: Caller): boolean {
+  return caller.role === 'admin'
+}

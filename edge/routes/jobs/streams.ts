@@ -1,0 +1,72 @@
+import { fail } from '../../../sql/errors.ts'
+import { isUuid } from '../../../sql/ids.ts'
+import { readLiveStates, readVisibleState } from '../../../sql/jobs.ts'
+import { followEverything, followJob } from '../../follow.ts'
+import { isTerminal, parseLine } from '../../hub.ts'
+import { followOverview } from '../../overview.ts'
+import { route } from '../../route.ts'
+import { isAdmin, JobParams } from './shapes.ts'
+
+const STREAM_DESCRIPTION = `Server-sent events named \`status\`, each with an id: data is a frame with job_id, status and label, \
+progress while there is one, and on the terminal frame result or error. \`Last-Event-ID\` goes on where a stream broke off. \
+A comment every 15 s keeps the connection.`
+
+/** Watching jobs. */
+export const streamRoutes = [
+  route({
+    method: 'get',
+    path: '/events',
+    summary: 'One stream with the frames of all jobs that the caller may see',
+    description: STREAM_DESCRIPTION,
+    produces: 'text/event-stream',
+    stream: async ({ request, caller, edge }) => {
+      const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1] ?? null
+      return followEverything(edge.hub, {
+        sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
+        now: () =>
+          edge.reader.texts(readLiveStates, [
+            caller.ownerId,
+            isAdmin(caller),
+            since === null ? null : Number(since),
+          ]),
+        onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs could not begin'),
+      })
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/overview/events',
+    summary: 'The stream behind the monitor: queues, workers, and the jobs that run, wait and have failed',
+    description: `Server-sent events, each with an id. Data is \`{at, items}\`, where the latest event of a name holds all that \
+there is of it: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \`running\`, \`waiting\` and \
+\`failed\` (at most 50 jobs each). Of \`ended\` an event holds the spans of time that have changed: \`[queue, bucket, ended, \
+failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 1970, and p50 and p95 are milliseconds from a job's creation to its end.`,
+    auth: 'admin',
+    produces: 'text/event-stream',
+    stream: async ({ edge }) => followOverview(edge.overview),
+  }),
+
+  route({
+    method: 'get',
+    path: '/:job_id/events',
+    summary: 'The stream of one job',
+    description: STREAM_DESCRIPTION,
+    params: JobParams,
+    produces: 'text/event-stream',
+    errors: ['job.missing'],
+    stream: async ({ params, request, caller, edge }) => {
+      const line = isUuid(params.job_id)
+        ? await edge.reader.text(readVisibleState, [caller.ownerId, isAdmin(caller), params.job_id])
+        : null
+      if (line === null) throw fail('job.missing')
+      const state = parseLine(line)
+      const lastSeen = /^\d{1,9}$/.test(request.header('last-event-id'))
+        ? Number(request.header('last-event-id'))
+        : null
+      if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
+      // A frame that is yet to come was not seen here: waiting for the one after it could take for ever.
+      return followJob(edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
+    },
+  }),
+]

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { type Query, sql } from '../db.ts'
+
+/** What the monitor shows: one statement, so that its parts are of one moment. */
+
+/** The rows of ended jobs are put together over so many seconds. */
+export const BUCKET_SECONDS = 5
+
+// A flood is counted as far as this; what is older than its newest rows shows as less than it was.
+const MOST_ENDED = 50_000
+const MOST_LISTED = 50
+
+const Monitor = z.object({
+  at: z.string(),
+  queues: z.string(),
+  workers: z.string(),
+  running: z.string(),
+  waiting: z.string(),
+  failed: z.string(),
+  ended: z.string(),
+})
+export type Monitor = z.output<typeof Monitor>
+
+/**
+ * JSON texts: queues with their depth, workers by their leases, the longest running, first waiting and last failed jobs,
+ * and what has ended in the last `seconds` as `[queue, bucket, ended, failed, p50 ms, p95 ms]` from creation to end.
+ */
+export const readMonitor = (seconds: number): Query<Monitor> =>
+  sql.prepared('monitor', Monitor)`
+    with waiting as (
+      select id, name, queue, created_at, run_at, actor from job where status in ('queued', 'sent')
+    ), running as (
+      select * from job where status = 'running'
+    ), ended as (
+      select queue, status, floor(extract(epoch from finished_at) / ${BUCKET_SECONDS}::int)::bigint as bucket,
+        extract(epoch from finished_at - created_at) * 1000 as ms
+      from job
+      where finished_at >= to_timestamp(floor((extract(epoch from now()) - ${seconds}::float8) / ${BUCKET_SECONDS}::int) * ${BUCKET_SECONDS}::int)
+      order by finished_at desc limit ${MOST_ENDED}::int
+    )
+    select iso(now()) as at,
+      (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
+          'oldest_at', iso(oldest)) order by queue), '[]')::text from (
+        select queue, sum(queued)::int as queued, sum(running)::int as running, min(oldest) as oldest from (
+          select queue, count(*) as queued, 0 as running,
+            min(greatest(created_at, run_at)) filter (where run_at <= now()) as oldest from waiting group by queue
+          union all select queue, 0, count(*), null from running group by queue
+          union all select distinct unnest(queues), 0, 0, null::timestamptz from worker_lease) parts
+        group by queue) queues) as queues,
+      (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queues', queues, 'threads', threads,
+          'memory_bytes', memory_bytes, 'started_at', iso(started_at), 'expires_at', iso(expires_at),
+          'alive', expires_at > now(), 'running', (select count(*) from running where lease_id = worker_lease.id))
+          order by name, id), '[]')::text from worker_lease) as workers,
+      (select coalesce(json_agg(job order by id), '[]')::text from (
+        select running.id, json_build_object('job_id', running.id, 'name', running.name, 'queue', running.queue, 'label', label,
+          'progress', case when progress_current is not null or progress_total is not null
+            then json_build_object('current', progress_current, 'total', progress_total) end,
+          'attempts', attempt, 'cancelling', cancel_requested_at is not null, 'started_at', iso(running.started_at),
+          'worker', worker_lease.name) as job
+        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MOST_LISTED}::int) jobs) as running,
+      (select coalesce(json_agg(job order by id), '[]')::text from (
+        select id, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
+          'due_at', case when run_at > now() then iso(run_at) end) as job
+        from waiting order by id limit ${MOST_LISTED}::int) jobs) as waiting,
+      (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
+        select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
+          'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
+          'retried_by', (select id from job again where again.retry_of = job.id)) as job
+        from job where status = 'failed' order by finished_at desc limit ${MOST_LISTED}::int) jobs) as failed,
+      (select coalesce(json_agg(json_build_array(queue, bucket, ended, failed, p50, p95) order by bucket, queue), '[]')::text from (
+        select queue, bucket, count(*) as ended, count(*) filter (where status = 'failed') as failed,
+          round((percentile_cont(0.5) within group (order by ms))::numeric, 1) as p50,
+          round((percentile_cont(0.95) within group (order by ms))::numeric, 1) as p95
+        from ended group by queue, bucket) buckets) as ended`
+
+const History = z.object({ json: z.string().nullable() })
+
+/** The last events of a job with their times, oldest first; the caller has looked whether it may be seen. */
+export const jobHistory = (id: string, limit: number): Query<z.output<typeof History>> =>
+  sql.prepared('job_history', History)`
+    select json_agg(json_build_object('seq', seq, 'kind', kind, 'at', iso(created_at), 'data', data) order by seq)::text as json
+    from (select * from job_event where job_id = ${id}::uuid order by seq desc limit ${limit}::int) events`

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { nothing, type Query, sql } from '../db.ts'
+
+/** Doing again what failed. The failed job stays as it is, its one terminal event too; another job takes its work. */
+
+const Ended = z.object({
+  name: z.string(),
+  payload: z.unknown(),
+  owner_id: z.number().nullable(),
+  status: z.string(),
+})
+export type Ended = z.output<typeof Ended>
+
+/** A job, locked so that of two requests to do it again the second finds the job of the first. */
+export const jobToRetry = (id: string): Query<Ended> =>
+  sql.type(Ended)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
+
+/** The job that does a failed one again, once there is one. */
+export const retryOf = (id: string): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
+
+/** Ties a new job to the failed one. */
+export const tieRetry = (id: string, failed: string): Query<unknown> =>
+  sql.type(nothing)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`
+
+/** Failed jobs that nobody has done again, the oldest first; of one queue or task when given. */
+export const failedJobs = (
+  { queue, name }: { queue: string | null; name: string | null },
+  limit: number,
+): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    select id from job where status = 'failed' and (${queue}::text is null or queue = ${queue})
+      and (${name}::text is null or name = ${name}) and not exists (select from job again where again.retry_of = job.id)
+    order by finished_at limit ${limit}`

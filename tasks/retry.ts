@@ -1,0 +1,51 @@
+import type { Queries } from '../sql/db.ts'
+import { fail } from '../sql/errors.ts'
+import { jobToRetry, retryOf, tieRetry } from '../sql/jobs/retry.ts'
+import { finderOf, tasks } from './index.ts'
+import { enqueue } from './task.ts'
+
+/** Who may have a job done again: an admin any, others their own. */
+export interface Retrier {
+  readonly ownerId: number | null
+  readonly isAdmin: boolean
+}
+
+const taskNamed = finderOf(tasks)
+
+/**
+ * Has a failed job done again, by a new job with the same work and owner: the failed one keeps its end, and whoever
+ * watches it is told only once. Asked for twice it is done once. Answers the id of the job that does it.
+ *
+ * @throws fail('job.missing'), fail('auth.forbidden'), fail('job.not_failed'); fail('job.not_runnable') when its task
+ *   or the form of its payload is gone.
+ */
+export async function retryJob(
+  tx: Queries,
+  id: string,
+  who: Retrier,
+  options: { readonly requestId: string | null; readonly maxTries: number },
+): Promise<string> {
+  const failed = await tx.maybeOne(jobToRetry(id))
+  if (failed === null) throw fail('job.missing')
+  if (!who.isAdmin && (failed.owner_id === null || failed.owner_id !== who.ownerId))
+    throw fail('auth.forbidden', { roles: 'admin' })
+  if (failed.status !== 'failed')
+    throw fail('job.not_failed', { status: failed.status === 'sent' ? 'queued' : failed.status })
+  const known = await tx.maybeOne(retryOf(id))
+  if (known !== null) return known.id
+  const task = taskOf(failed.name)
+  const payload = task?.payload.safeParse(failed.payload)
+  if (task === null || !payload?.success) throw fail('job.not_runnable')
+  const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
+  // The work of one that it joined is under way already, and is not this one's.
+  if (!joined) await tx.run(tieRetry(jobId, id))
+  return jobId
+}
+
+function taskOf(name: string) {
+  try {
+    return taskNamed(name)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,46 @@
+import { accessSync, constants } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { type Browser, chromium } from 'playwright-core'
+
+/** The system's Chromium: playwright-core brings none. */
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
+
+export const NO_CHROMIUM = `No Chromium is installed: browser tests need one of ${NAMES.join(', ')} in PATH, or CHROMIUM=/path/to/it. On Debian: apt-get install chromium`
+
+/** Its path, or null. */
+export function findChromium(): string | null {
+  const { CHROMIUM, PATH = '' } = process.env
+  const candidates = CHROMIUM
+    ? [CHROMIUM]
+    : PATH.split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)))
+  return candidates.find(isExecutable) ?? null
+}
+
+export function launch(executablePath: string): Promise<Browser> {
+  // Root has no sandbox of its own; the pages are ours.
+  return chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
+  })
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A port that an edge can be started at, and again after its end: one that the system chose can not be taken again at once. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}

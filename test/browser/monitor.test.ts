@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { testDatabase } from '../database.ts'
+import * as crash from '../flow/crash.ts'
+import { textPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import { findChromium, freePort, launch, NO_CHROMIUM } from './chromium.ts'
+
+/** The pages as people use them: a real service, the system's Chromium. */
+
+const EMAIL = 'admin@example.com'
+const PASSWORD = 'correct horse'
+
+const chromium = findChromium()
+if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
+
+describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+  if (chromium === null) return
+  const { url, query } = await testDatabase()
+  // Long enough to watch.
+  await crash.witness(query, 60)
+  const port = await freePort()
+  const edge = await startProcess('edge', url, { PORT: String(port) })
+  await startProcess('worker', url)
+  const client = new Client(port)
+  await client.register(EMAIL)
+  const reader = new Client(port)
+  await reader.register('reader@example.com')
+  const browser: Browser = await launch(chromium)
+  after(() => browser.close())
+
+  /** A page of a fresh browser; what went wrong in it fails the test. */
+  const open = async (t: { after(work: () => unknown): void }, path: string): Promise<Page> => {
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    const problems: string[] = []
+    page.on('pageerror', (error) => problems.push(String(error)))
+    page.on('console', (message) => {
+      // Refusals and lost connections are logged by the browser itself.
+      if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()))
+        problems.push(message.text())
+    })
+    t.after(async () => {
+      await context.close()
+      assert.deepEqual(problems, [])
+    })
+    await page.goto(`http://127.0.0.1:${port}${path}`)
+    return page
+  }
+  const signIn = async (page: Page, email = EMAIL): Promise<void> => {
+    await page.getByLabel('Email').fill(email)
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  }
+  const section = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
+  const jobIn = (page: Page, list: string, id: string) =>
+    section(page, list)
+      .getByRole('listitem')
+      .filter({ hasText: id.slice(-8) })
+
+  test('a wrong password is refused in words, the right one opens the monitor, and signing out closes it', async (t) => {
+    const page = await open(t, '/monitor')
+    await page.getByLabel('Email').fill(EMAIL)
+    await page.getByLabel('Password').fill('wrong horse')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').getByText('Incorrect email or password').waitFor()
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await section(page, 'Queues').getByText('documents').waitFor()
+    await section(page, 'Workers').getByText('alive', { exact: true }).waitFor()
+    assert.equal(await page.evaluate('document.cookie'), '', 'no script sees the session')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  })
+
+  test('who is no admin is told so, and sees the own documents', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page, 'reader@example.com')
+    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    await page.getByRole('main').getByRole('link', { name: 'Documents' }).click()
+    await page.getByText('There are none yet.').waitFor()
+  })
+
+  test('an extraction fills in while one watches', async (t) => {
+    const page = await open(t, '/monitor/documents')
+    await signIn(page)
+    const bytes = Buffer.from(await textPdf(12, { line: () => 'filled in' }))
+    await page.getByLabel('PDF, picture or text').setInputFiles({
+      name: 'Minutes.pdf',
+      mimeType: 'application/pdf',
+      buffer: bytes,
+    })
+    await page.getByRole('button', { name: 'Upload and read' }).click()
+    await page.getByRole('heading', { name: 'Minutes.pdf' }).waitFor()
+    // The first pages stand there with picture and text before the last have been read.
+    await page
+      .getByRole('region', { name: 'Text of page 1', exact: true })
+      .getByText('Page 1 of 12')
+      .waitFor()
+    const [row] = await query(`select status from job where name = 'documents.extract'`)
+    assert.equal(row!.status, 'running')
+    await page.getByText('12 of 12 pages read').waitFor()
+    const pictures = page.getByRole('img', { name: /^Page \d+ as it looks$/ })
+    await pictures.first().waitFor()
+    assert.ok(
+      await until('a picture', () =>
+        pictures
+          .first()
+          .evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth > 100),
+      ),
+    )
+    await page.locator('.page').last().scrollIntoViewIfNeeded()
+    await page.getByRole('region', { name: 'Text of page 12' }).getByText('filled in').waitFor()
+  })
+
+  test('a running job shows its progress and is cancelled by the keyboard', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const id = await crash.extract(client, await crash.uploadText(client, 300, 'too long'))
+    const row = jobIn(page, 'Running', id)
+    await row.getByText(/^Page \d+ of 300/).waitFor()
+    const value = () =>
+      row.getByRole('progressbar').evaluate((bar) => (bar as unknown as { value: number }).value)
+    const before = await value()
+    await until('it gets on', async () => (await value()) > before)
+    await row.getByRole('button', { name: /^Cancel/ }).focus()
+    await page.keyboard.press('Enter')
+    await row.waitFor({ state: 'detached' })
+    const job = await (await client.fetch(`/api/v1/jobs/${id}`)).json()
+    assert.equal((job as { status: string }).status, 'cancelled')
+  })
+
+  test('a failed job says why, is retried, and leads to the job that does it again', async (t) => {
+    const documentId = await crash.uploadText(client, 3, 'again')
+    const failed = await crash.extract(client, documentId)
+    await crash.jobEnded(query, failed)
+    await query(
+      `update job set status = 'failed', result = null, error_code = 'job.crashed', error_detail = '<b>It broke</b>' where id = $1`,
+      [failed],
+    )
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const row = jobIn(page, 'Failed', failed)
+    await row.getByText('<b>It broke</b>').waitFor()
+    await row.getByRole('button', { name: /^Retry/ }).click()
+    await row.getByRole('link', { name: 'Done again' }).click()
+    await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
+    await page.locator('h1 + .chip').getByText('done').waitFor()
+    await page.getByText(failed).waitFor()
+    await section(page, 'Events').getByText('Opening the document').first().waitFor()
+    await page.getByText('"skipped": 3').waitFor()
+  })
+
+  test('a session that has run out is renewed on the way', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.context().clearCookies({ name: 'millrace_session' })
+    await page.goto(`http://127.0.0.1:${port}/monitor/documents`)
+    await page.getByRole('region', { name: 'Documents' }).getByRole('table').waitFor()
+    await page.context().clearCookies()
+    await page.reload()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  })
+
+  test('a narrow screen scrolls down only, and a reader finds headings, tables and one main part', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.setViewportSize({ width: 360, height: 740 })
+    for (const path of ['/monitor', '/monitor/documents', '/', '/payment/success', '/payment/cancel']) {
+      await page.goto(`http://127.0.0.1:${port}${path}`)
+      await page.getByRole('heading').first().waitFor()
+      const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+      assert.equal(await page.evaluate(wider), 0, path)
+      assert.equal(await page.getByRole('main').count(), 1, path)
+      assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, path)
+    }
+    await page.goto(`http://127.0.0.1:${port}/`)
+    for (const name of ['Monitor', 'Reference', 'Health'])
+      await page.getByRole('link', { name: new RegExp(`^${name}`) }).waitFor()
+  })
+
+  test('the reference is drawn, light and dark', async (t) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await open(t, '/health')
+      await page.emulateMedia({ colorScheme })
+      await page.goto(`http://127.0.0.1:${port}/docs`)
+      await page.getByText('/api/v1/jobs/{job_id}/retry').waitFor()
+      const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
+      assert.equal(isDark, colorScheme === 'dark')
+    }
+  })
+
+  test('an edge that restarts is found again without a reload, and what happened meanwhile shows', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.evaluate('globalThis.notReloaded = true')
+    await edge.kill()
+    await page.getByText('Connection lost, trying again').waitFor()
+    // Ends with this test, which is the last.
+    await startProcess('edge', url, { PORT: String(port) })
+    const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))
+    await page.getByText('Live', { exact: true }).waitFor()
+    await jobIn(page, 'Running', id)
+      .getByText(/^Page \d+ of 200/)
+      .waitFor()
+    assert.equal(await page.evaluate('globalThis.notReloaded'), true)
+    await client.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
+  })
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, statSync } from 'node:fs'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { testDatabase } from '../database.ts'
+import { ledgerOf } from '../edge/ledger.ts'
+import * as crash from '../flow/crash.ts'
+import { mixedPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+import { findChromium, freePort, launch, NO_CHROMIUM } from './chromium.ts'
+
+/** `npm run pictures`: draws the pictures of the README anew, from the service at work. */
+
+const FOLDER = new URL('../../edge/pages/pictures/', import.meta.url)
+const MOST_BYTES = 200_000
+const WIDE = { width: 1280, height: 800 }
+const NARROW = { width: 390, height: 844 }
+
+const database = await testDatabase()
+const { url, query } = database
+const ledger = ledgerOf(database)
+await crash.witness(query, 350)
+const port = await freePort()
+const edge = await startProcess('edge', url, { PORT: String(port) })
+await startProcess('worker', url, { WORKER_THREADS: '2' })
+const client = new Client(edge.ready.port!)
+const chromium = findChromium()
+
+/** Ten minutes of work that nobody had the time to wait for: rows of jobs that ended. */
+async function past(): Promise<void> {
+  await query(`
+    insert into job (id, name, queue, payload, status, max_tries, attempt, created_at, started_at, finished_at, error_code, error_detail)
+    select gen_random_uuid(), name, queue, '{}', case when failed then 'failed' else 'done' end, 3, case when failed then 3 else 1 end,
+      at - ms * interval '1 ms', at - ms * interval '0.8 ms', at,
+      case when failed then code end, case when failed then detail end
+    from (
+      select *, now() - interval '600 s' * (n::float8 / count) as at, n % misses = misses - 1 as failed,
+        base * (1 + 0.35 * sin(n * 40.0 / count)) * (0.5 + random()) as ms
+      from (values
+        ('documents.extract', 'documents', 900, 1900.0, 173, 'document.bytes_missing', 'The stored bytes of the document are gone'),
+        ('comms.email', 'comms', 2600, 240.0, 1301, 'email.failed', 'The email provider could not be reached or failed: connection timed out'),
+        ('payments.event', 'payments', 1700, 42.0, 1000000, '', ''),
+        ('blog.import', 'blog', 60, 900.0, 1000000, '', ''),
+        ('documents.draw', 'pictures', 1500, 95.0, 1000000, '', '')
+      ) as kinds (name, queue, count, base, misses, code, detail), generate_series(1, count) n
+      where random() < 0.35 + 0.6 * abs(sin(n * 9.0 / count))) ended`)
+}
+
+/** Uploads documents and has them read; the id of the first. */
+async function readDocuments(edition: string): Promise<number> {
+  const read = async (pages: number, title: string): Promise<number> => {
+    const line = (n: number): string => `${title}, ${edition}, page ${n}`
+    const bytes = await mixedPdf(pages, [1, 3], { sentences: 16, line })
+    const { id } = (await (await client.upload(bytes, `${title}.pdf`)).json()) as { id: number }
+    await crash.extract(client, id)
+    return id
+  }
+  const id = await read(40, 'Annual report')
+  for (const title of ['Harbour ledger', 'Minutes of the second committee', 'Letters from the coast'])
+    await read(60, title)
+  return id
+}
+
+test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, async (t) => {
+  mkdirSync(FOLDER, { recursive: true })
+  await client.register('admin@example.com')
+  await past()
+  const later = { queue: 'blog', name: 'blog.import', run_at: new Date(Date.now() + 3_600_000).toISOString() }
+  for (let n = 0; n < 3; n++) await ledger.add(null, later)
+  const browser = await launch(chromium!)
+  t.after(() => browser.close())
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const id = await readDocuments(colorScheme)
+    const context = await browser.newContext({ colorScheme, viewport: WIDE })
+    const page = await context.newPage()
+    page.on('pageerror', (error) => t.diagnostic(String(error)))
+    await page.goto(`${client.base}/monitor`)
+    await page.getByLabel('Email').fill('admin@example.com')
+    await page.getByLabel('Password').fill('correct horse')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('#link.live').waitFor()
+    await page.locator('progress[value]').nth(1).waitFor()
+    await page.waitForTimeout(2500)
+    await shoot(page, `monitor-${colorScheme}`)
+    await page.setViewportSize(NARROW)
+    await shoot(page, `phone-${colorScheme}`)
+    await page.setViewportSize(WIDE)
+    await page.goto(`${client.base}/monitor/documents/${id}`)
+    await page.locator('.page:not(.waits) img').first().waitFor()
+    await page.waitForTimeout(500)
+    await shoot(page, `document-${colorScheme}`)
+    await page.goto(`${client.base}/docs`)
+    await page.getByPlaceholder('Filter by tag').fill('documents')
+    await page.locator('#operations-documents-post_documents_by_id_extract').click()
+    await page.evaluate('scrollTo(0, 320)')
+    await page.waitForTimeout(700)
+    await shoot(page, `reference-${colorScheme}`)
+    for (const { id } of await query(`select id from job where finished_at is null`))
+      await client.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
+    await context.close()
+  }
+})
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const path = fileURLToPath(new URL(`${name}.png`, FOLDER))
+  await page.screenshot({ path })
+  assert.ok(statSync(path).size < MOST_BYTES, `${name}: ${statSync(path).size} bytes`)
+}

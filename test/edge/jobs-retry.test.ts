@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { uuidv7 } from '../../sql/ids.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+const admin = await api.register('admin@example.com')
+const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
+const retry = (id: string, token?: string, headers = {}) =>
+  api.post(`/api/v1/jobs/${id}/retry`, { headers, ...(token === undefined ? {} : { token }) })
+const row = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
+
+const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+let documents = 0
+/** A job that failed; its work can be done. */
+async function failed(ownerId: number | null, more: Readonly<Record<string, unknown>> = {}): Promise<string> {
+  const payload = { documentId: ++documents, force: true }
+  const id = await ledger.add(ownerId, { payload, actor: `document:${documents}`, ...more })
+  await ledger.claim(id)
+  await ledger.finish(id, 'failed', CRASHED)
+  return id
+}
+
+test('a new job does the work of the failed one, which stays as it is', async () => {
+  const id = await failed(ann.id)
+  const before = await row(id)
+  const answer = await retry(id, ann.token)
+  assert.equal(answer.status, 202, answer.text)
+  const { job_id, status, retry_of, attempts, error } = answer.json
+  assert.deepEqual([status, retry_of, attempts, error], ['queued', id, 0, null])
+  assert.equal(answer.headers.location, `/api/v1/jobs/${job_id}`)
+  const again = await row(job_id)
+  for (const field of ['name', 'queue', 'owner_id', 'payload', 'max_tries'])
+    assert.deepEqual(again[field], before[field], field)
+  assert.equal(again.actor, before.actor, 'its mailbox is that of the same actor')
+  assert.deepEqual(await row(id), before)
+  assert.equal((await ledger.claim(job_id)) > 0, true, 'workers take it')
+  await ledger.finish(job_id, 'done', { result: null })
+})
+
+test('asked for twice, also at once, it is done once', async () => {
+  const id = await failed(ann.id)
+  const answers = await Promise.all(Array.from({ length: 8 }, () => retry(id, ann.token)))
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202])
+  assert.equal(new Set(answers.map(({ json }) => json.job_id)).size, 1)
+  const jobs = await database.query('select id from job where retry_of = $1', [id])
+  assert.equal(jobs.length, 1)
+})
+
+test('what fails again is retried by its own id', async () => {
+  const id = await failed(ann.id)
+  const first = (await retry(id, ann.token)).json.job_id
+  await ledger.claim(first)
+  await ledger.finish(first, 'failed', CRASHED)
+  const second = (await retry(first, ann.token)).json
+  assert.equal(second.retry_of, first)
+  assert.equal((await retry(id, ann.token)).json.job_id, first)
+})
+
+test('while its actor does the same work anyway, that is the answer', async () => {
+  const id = await failed(ann.id)
+  const payload = { documentId: documents, force: true }
+  const live = await ledger.add(ann.id, { payload, actor: `document:${documents}` })
+  const answer = await retry(id, ann.token)
+  assert.deepEqual([answer.status, answer.json.job_id, answer.json.retry_of], [202, live, null])
+})
+
+test('only a failed job is retried', async () => {
+  const waiting = await ledger.add(ann.id)
+  const running = await ledger.add(ann.id)
+  await ledger.claim(running)
+  for (const [id, status] of [
+    [waiting, 'queued'],
+    [running, 'running'],
+    [await ledger.ended(ann.id), 'done'],
+    [await ledger.ended(ann.id, 'cancelled', {}), 'cancelled'],
+  ]) {
+    const answer = await retry(id!, ann.token)
+    const detail = `Only a failed job can be retried; this one is ${status}`
+    assert.deepEqual([answer.status, answer.json], [409, { detail }])
+  }
+})
+
+test('a task that is gone, and a payload that its task no longer takes', async () => {
+  const before = (await database.query('select count(*)::int as n from job where retry_of is not null'))[0]
+  for (const more of [
+    { name: 'gone.task', actor: null },
+    { payload: { documentId: 'one' }, actor: null },
+  ]) {
+    const answer = await retry(await failed(ann.id, more), ann.token)
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [409, { detail: 'This version of the service cannot run the job again' }],
+    )
+  }
+  const after = (await database.query('select count(*)::int as n from job where retry_of is not null'))[0]
+  assert.deepEqual(after, before)
+})
+
+test('owners and admins may; of others it is not there, and what is nobody’s is for admins', async () => {
+  const own = await failed(ann.id)
+  assert.equal((await retry(own, bob.token)).status, 404)
+  assert.equal((await retry(own)).status, 404, 'without a credential, in an open area')
+  const byAdmin = await retry(own, admin.token)
+  assert.deepEqual([byAdmin.status, byAdmin.json.retry_of], [202, own])
+  assert.equal((await row(byAdmin.json.job_id)).owner_id, ann.id)
+  const nobodys = await failed(null)
+  for (const token of [ann.token, undefined]) {
+    const answer = await retry(nobodys, token)
+    assert.deepEqual([answer.status, answer.json], [403, { detail: 'This needs the role admin' }])
+  }
+  assert.equal((await retry(nobodys, admin.token)).status, 202)
+  for (const id of [uuidv7(), 'x']) assert.equal((await retry(id, admin.token)).status, 404)
+})
+
+test('a repetition under an Idempotency-Key gets the first answer', async () => {
+  const id = await failed(ann.id)
+  const first = await retry(id, ann.token, { 'idempotency-key': 'k' })
+  await ledger.claim(first.json.job_id)
+  const second = await retry(id, ann.token, { 'idempotency-key': 'k' })
+  assert.deepEqual([second.status, second.text], [202, first.text])
+})
+
+test('the history of a job has its events with their times, for those who see it', async () => {
+  const id = await failed(ann.id)
+  const answer = await api.get(`/api/v1/jobs/${id}/history`, { token: ann.token })
+  assert.equal(answer.status, 200)
+  assert.deepEqual(
+    answer.json.map(({ seq, kind, data }: Record<string, unknown>) => [
+      seq,
+      kind,
+      (data as { status: string }).status,
+    ]),
+    [
+      [1, 'status', 'running'],
+      [2, 'status', 'failed'],
+    ],
+  )
+  for (const { at } of answer.json) assert.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  const fresh = await ledger.add(ann.id)
+  assert.deepEqual((await api.get(`/api/v1/jobs/${fresh}/history`, { token: ann.token })).json, [])
+  for (const [path, token] of [
+    [id, bob.token],
+    [uuidv7(), ann.token],
+    ['x', ann.token],
+  ])
+    assert.equal((await api.get(`/api/v1/jobs/${path}/history`, { token: token! })).status, 404)
+})

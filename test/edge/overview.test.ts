@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createOverview, followOverview, type Part } from '../../edge/overview.ts'
+import type { SseFrame, SseStream } from '../../edge/sse.ts'
+import { Client, type Stream } from '../service.ts'
+import { ledgerOf as rows } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** The stream behind the monitor. */
+
+const { api, ...database } = await edgeAndDatabase()
+const ledger = ledgerOf(database)
+const workers = rows(database)
+const admin = await api.register('admin@example.com')
+const ann = await api.register('ann@example.com')
+const PATH = '/api/v1/jobs/overview/events'
+
+type Item = Record<string, unknown>
+
+async function open(port = api.port, token = admin.token): Promise<Stream> {
+  const client = new Client(port)
+  client.token = token
+  return client.stream(PATH)
+}
+const last = (stream: Stream, event: string): Item[] =>
+  (stream.frames.findLast((frame) => frame.event === event)?.data.items ?? []) as Item[]
+const job = (stream: Stream, event: string, id: string): Item | undefined =>
+  last(stream, event).find((item) => item.job_id === id)
+
+test('it begins with every part, and sends each again when it changes', async (t) => {
+  const stream = await open()
+  t.after(() => stream.close())
+  await stream.until('every part', (frames) => frames.length >= 6)
+  assert.deepEqual(
+    stream.frames.slice(0, 6).map(({ event }) => event),
+    ['queues', 'workers', 'running', 'waiting', 'failed', 'ended'],
+  )
+  const id = await ledger.add(ann.id)
+  await stream.until('it waits', () => job(stream, 'waiting', id) !== undefined)
+  const documents = () => last(stream, 'queues').find(({ queue }) => queue === 'documents')!
+  assert.deepEqual([documents().queued, documents().running], [1, 0])
+  assert.match(String(documents().oldest_at), /Z$/)
+  await ledger.claim(id)
+  await ledger.progress(id, 'Page 3 of 9', 3, 9)
+  await stream.until('it runs', () => job(stream, 'running', id)?.label === 'Page 3 of 9')
+  const { started_at, ...running } = job(stream, 'running', id)!
+  assert.deepEqual(running, {
+    job_id: id,
+    name: 'documents.extract',
+    queue: 'documents',
+    label: 'Page 3 of 9',
+    progress: { current: 3, total: 9 },
+    attempts: 1,
+    cancelling: false,
+    worker: null,
+  })
+  assert.match(String(started_at), /Z$/)
+  assert.deepEqual([job(stream, 'waiting', id), documents().running], [undefined, 1])
+  await api.call('DELETE', `/api/v1/jobs/${id}`, { token: admin.token })
+  await stream.until('it is told to stop', () => job(stream, 'running', id)?.cancelling === true)
+  await ledger.finish(id, 'failed', { code: 'internal', detail: 'It broke' })
+  await stream.until('it has failed', () => job(stream, 'failed', id) !== undefined)
+  assert.deepEqual(job(stream, 'failed', id)!.error, { code: 'internal', detail: 'It broke' })
+  assert.equal(job(stream, 'running', id), undefined)
+})
+
+test('what ended is counted by queue and time, with how long it took', async (t) => {
+  await database.query(
+    `insert into job (id, name, queue, payload, status, max_tries, created_at, finished_at, error_code)
+     select gen_random_uuid(), 'n', 'counted', '{}', case when n = 1 then 'failed' else 'done' end, 1,
+       now() - interval '40 s' - n * interval '1 s', now() - interval '40 s', case when n = 1 then 'internal' end
+     from generate_series(1, 4) n`,
+  )
+  // A new edge has not read before: it begins with all of the last minutes.
+  const other = await startEdge(database.url)
+  const stream = await open(other.port)
+  t.after(() => stream.close())
+  const ended = () =>
+    stream.frames
+      .filter(({ event }) => event === 'ended')
+      .flatMap(({ data }) => data.items as unknown[][])
+      .filter(([queue]) => queue === 'counted')
+  await stream.until('the ends', () => ended().length > 0)
+  const [[, bucket, ...counts]] = ended() as [[string, number, ...number[]]]
+  assert.deepEqual(counts, [4, 1, 2500, 3850])
+  assert.ok(Math.abs(Date.now() / 1000 - 40 - bucket * 5) < 30)
+  await database.query(`delete from job where queue = 'counted'`)
+})
+
+test('a retry shows at the failure', async (t) => {
+  const payload = { documentId: 1, force: false }
+  const id = await ledger.add(ann.id, { payload })
+  await ledger.claim(id)
+  await ledger.finish(id, 'failed', { code: 'internal', detail: 'x' })
+  const stream = await open()
+  t.after(() => stream.close())
+  await stream.until('it has failed', () => job(stream, 'failed', id)?.retried_by === null)
+  const { json } = await api.post(`/api/v1/jobs/${id}/retry`, { token: admin.token })
+  await stream.until('it is done again', () => job(stream, 'failed', id)?.retried_by === json.job_id)
+})
+
+test('workers show with their lease, threads and memory, and whether they are alive', async (t) => {
+  const stream = await open()
+  t.after(() => stream.close())
+  const lease = await workers.lease()
+  await database.query('update worker_lease set memory_bytes = 1000, threads = 7 where id = $1', [lease])
+  await database.query(`select pg_notify('worker_changed', '')`)
+  const worker = () => last(stream, 'workers').find(({ id }) => id === lease)
+  await stream.until('it is there', () => worker()?.threads === 7)
+  const { started_at, expires_at, ...shown } = worker()!
+  assert.deepEqual(shown, {
+    id: lease,
+    name: 'test',
+    queues: ['test'],
+    threads: 7,
+    memory_bytes: 1000,
+    alive: true,
+    running: 0,
+  })
+  assert.ok(String(expires_at) > String(started_at))
+  assert.ok(
+    last(stream, 'queues').some((item) => item.queue === 'test' && item.queued === 0),
+    'its queues show, too, though nothing is in them',
+  )
+  await database.query('delete from worker_lease where id = $1', [lease])
+  await database.query(`select pg_notify('worker_changed', '')`)
+  await stream.until('it is gone', () => worker() === undefined)
+})
+
+test('it is for admins', async () => {
+  assert.equal((await api.get(PATH)).status, 401)
+  assert.equal((await api.get(PATH, { token: ann.token })).status, 403)
+  const open = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
+  assert.equal((await open.call('HEAD', PATH)).status, 200)
+})
+
+test('what has not changed is not sent, and a failed reading is made up for', async () => {
+  const real = database.db
+  let down = false
+  const errors: unknown[] = []
+  const overview = createOverview(
+    { ...real, one: (query) => (down ? Promise.reject(new Error('down')) : real.one(query)) },
+    (error) => errors.push(error),
+  )
+  const seen: Part[] = []
+  const stop = overview.watch((parts) => seen.push(...parts))
+  await until('all parts', () => seen.length >= 6)
+  const quiet = seen.length
+  overview.notified()
+  down = true
+  await until('a failed reading', () => {
+    overview.notified()
+    return errors.length > 0
+  })
+  const id = await ledger.add(ann.id)
+  down = false
+  overview.notified()
+  await until('the news', () => seen.some(({ event, data }) => event === 'waiting' && data.includes(id)))
+  assert.deepEqual(
+    seen
+      .slice(quiet)
+      .map(({ event }) => event)
+      .sort(),
+    ['queues', 'waiting'],
+  )
+  stop()
+  overview.close()
+})
+
+test('a slow reader is sent the whole once it can take it, and never a backlog', () => {
+  const pushes: ((parts: readonly Part[]) => void)[] = []
+  const whole: Part[] = [{ event: 'queues', data: '"all"' }]
+  const overview = {
+    watch: (push: (parts: readonly Part[]) => void) => {
+      pushes.push(push)
+      return () => {}
+    },
+    whole: () => whole,
+    notified: () => {},
+    close: () => {},
+  }
+  const sent: (readonly SseFrame[])[] = []
+  let ready = (): void => {}
+  const stream = {
+    writable: true,
+    closed: false,
+    send: (frames: readonly SseFrame[]) => sent.push(frames) > 0,
+    onWritable: (listener: () => void) => {
+      ready = listener
+    },
+    end: () => {},
+  }
+  followOverview(overview).open(stream satisfies SseStream)
+  const push = pushes[0]!
+  push([{ event: 'queues', data: '1' }])
+  stream.writable = false
+  for (const data of ['2', '3', '4']) push([{ event: 'queues', data }])
+  stream.writable = true
+  ready()
+  ready()
+  push([{ event: 'queues', data: '5' }])
+  assert.deepEqual(
+    sent.map(([frame]) => frame!.data),
+    ['1', '"all"', '5'],
+  )
+})
