@@ -5,6 +5,7 @@ import type { Blobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Accounts } from './auth.ts'
+import type { Enqueuer } from './enqueuer.ts'
 import type { Hub } from './hub.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
@@ -22,6 +23,8 @@ export interface Edge {
   readonly blobs: Blobs
   readonly hub: Hub
   readonly overview: Overview
+  /** Jobs of requests that write nothing else. */
+  readonly enqueuer: Enqueuer
   readonly publisher: Publisher
   readonly accounts: Accounts
   readonly passwords: Passwords

@@ -8,6 +8,7 @@ import type { Settings } from '../tasks/settings.ts'
 import { createAccounts } from './auth.ts'
 import type { Edge } from './context.ts'
 import { createDispatch, type Dispatch } from './dispatch.ts'
+import { createEnqueuer } from './enqueuer.ts'
 import { createHub } from './hub.ts'
 import { createLimits } from './limits.ts'
 import { createMetrics } from './metrics.ts'
@@ -78,6 +79,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     blobs: createBlobs(db, settings),
     hub,
     overview,
+    enqueuer: createEnqueuer(db),
     publisher,
     accounts,
     passwords: createPasswords(),

@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { createHash, randomFillSync } from 'node:crypto'
 
 const pool = Buffer.alloc(16 * 256)
 let used = pool.length
@@ -19,6 +19,12 @@ export function uuidv7(now = Date.now()): string {
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const hex = bytes.toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+/** The n-th id that belongs to another: the same each time, and sorted near it. */
+export function childId(parent: string, n: number): string {
+  const hash = createHash('sha256').update(`${parent}:${n}`).digest('hex')
+  return `${parent.slice(0, 14)}7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -12,6 +12,7 @@ import { collect } from './documents/collect.ts'
 import { draw } from './documents/draw.ts'
 import { extract } from './documents/extract.ts'
 import { sync } from './llm/sync.ts'
+import { loadTestTasks } from './load-test/index.ts'
 import { cancel } from './payments/cancel.ts'
 import { catalog } from './payments/catalog.ts'
 import { checkout } from './payments/checkout.ts'
@@ -43,6 +44,7 @@ export const tasks: readonly AnyTask[] = [
   invite,
   listDomains,
   lookUp,
+  ...loadTestTasks,
   noop,
   passwordReset,
   preview,

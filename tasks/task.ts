@@ -17,7 +17,7 @@ export interface TaskDefinition<P, R> {
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
   /** The entity that handles its messages one after the other; absent or null: the job is independent of others. */
-  readonly actor?: (payload: P) => string | null
+  readonly actor?: (payload: P, ownerId: number | null) => string | null
   /** What a message to a busy actor does: become the one under way, or wait behind it. Default `wait`. */
   readonly whenBusy?: 'join' | 'wait'
   /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */
@@ -56,6 +56,8 @@ export interface EnqueueOptions {
   readonly delayMs?: number
   /** Overrides `WORKER_MAX_TRIES` for tasks that name no number of their own. */
   readonly maxTries: number
+  /** The job's id, for callers who must know it again after a crash; default a new one. */
+  readonly idOf?: (n: number) => string
 }
 
 /**
@@ -79,7 +81,7 @@ export async function enqueueMany<P, R>(
   payloads: readonly P[],
   options: EnqueueOptions,
 ): Promise<readonly JobRef<R>[]> {
-  const rows = await tx.any(enqueueJobs(payloads.map((payload) => spec(task, payload, options))))
+  const rows = await tx.any(enqueueJobs(specsOf(task, payloads, options)))
   return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
 }
 
@@ -87,13 +89,25 @@ export async function enqueueMany<P, R>(
 // thread go out one by one, so that whichever worker is free takes the next.
 const IO_TOGETHER = 25
 
-function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOptions): JobSpec {
+/**
+ * What {@link enqueueMany} adds, for those who add jobs of several callers together.
+ * @throws ZodError when a payload is not the task's.
+ */
+export function specsOf<P, R>(
+  task: TaskDefinition<P, R>,
+  payloads: readonly P[],
+  options: EnqueueOptions,
+): readonly JobSpec[] {
+  return payloads.map((payload, n) => spec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
+}
+
+function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
   return {
-    id: uuidv7(),
+    id,
     name: task.name,
     queue: task.queue,
     owner_id: options.ownerId,
-    actor: task.actor?.(payload) ?? null,
+    actor: task.actor?.(payload, options.ownerId) ?? null,
     when_busy: task.whenBusy ?? 'wait',
     payload: task.payload.parse(payload),
     max_tries: task.tries ?? options.maxTries,

@@ -10,6 +10,7 @@ import { operations } from './operations.ts'
 import { organizations } from './orgs.ts'
 import { pages } from './pages.ts'
 import { payments } from './payments.ts'
+import { tasks } from './tasks.ts'
 import { voice } from './voice.ts'
 
 /** Every area, one line each. */
@@ -21,6 +22,7 @@ export const areas: readonly Area[] = [
   comms,
   jobs,
   llm,
+  tasks,
   payments,
   ai,
   aiVersion,

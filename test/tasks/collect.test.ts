@@ -228,6 +228,6 @@ describe('collecting', { concurrency: false }, () => {
   test('runs every hour, one at a time', () => {
     const entry = schedule.find(({ identifier }) => identifier === 'collect')
     assert.deepEqual([entry?.match, entry?.task.name], ['17 * * * *', 'documents.collect'])
-    assert.deepEqual([collect.actor?.({}), collect.whenBusy], ['collect', 'join'])
+    assert.deepEqual([collect.actor?.({}, null), collect.whenBusy], ['collect', 'join'])
   })
 })

@@ -114,7 +114,7 @@ describe('housekeeping', { concurrency: false }, () => {
   test('runs every minute, one at a time', () => {
     const entry = schedule.find(({ identifier }) => identifier === 'housekeeping')
     assert.deepEqual([entry?.match, entry?.task.name], ['* * * * *', 'system.housekeeping'])
-    assert.deepEqual([housekeeping.actor?.({}), housekeeping.whenBusy], ['housekeeping', 'join'])
+    assert.deepEqual([housekeeping.actor?.({}, null), housekeeping.whenBusy], ['housekeeping', 'join'])
     assert.equal(new Set(schedule.map(({ identifier }) => identifier)).size, schedule.length)
   })
 

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import { isUuid } from '../../sql/ids.ts'
+import { readNamedQueues, readTaskResult } from '../../sql/tasks.ts'
+import { namedTasks } from '../../tasks/load-test/index.ts'
+import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
+import { MOST_AT_ONCE } from '../../tasks/load-test/orchestrator.ts'
+import { type AnyTask, specsOf, type TaskDefinition } from '../../tasks/task.ts'
+import { parsePart } from '../input.ts'
+import { area, json, route } from '../route.ts'
+import { Timestamp } from '../schemas.ts'
+
+const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
+const LONGEST_DELAY_SECONDS = 30 * 86_400
+// Of so many others a client that watches all jobs hears when they start.
+const MOST_ANNOUNCED = 1000
+
+const EnqueueRequest = z.strictObject({
+  task_name: z.string().max(100).meta({ example: 'io_simulation_task' }),
+  queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
+  args: z.record(z.string(), z.unknown()).default({}),
+  delay_seconds: z.number().min(0).max(LONGEST_DELAY_SECONDS).default(0),
+  count: z.int().min(1).max(MOST_AT_ONCE).default(1),
+})
+
+const Enqueued = z
+  .strictObject({
+    task_id: z.uuid().describe('Of several, the first'),
+    task_ids: z.array(z.uuid()).optional().describe('Where `count` is over 1'),
+    task_name: z.string(),
+    queue_type: z.string(),
+    queued_at: Timestamp,
+    status: z.literal('queued'),
+  })
+  .meta({ id: 'EnqueuedTask' })
+
+const TaskResult = z
+  .strictObject({
+    task_id: z.uuid(),
+    task_name: z.string(),
+    queue_type: z.string(),
+    status: z.enum(STATUSES),
+    result: z.unknown().nullable(),
+    error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
+    enqueued_at: Timestamp,
+    started_at: Timestamp.nullable(),
+    finished_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'TaskResult' })
+
+const TaskList = z
+  .strictObject({
+    tasks: z.array(z.strictObject({ task_name: z.string(), queue_types: z.array(z.string()) })),
+    queues: z.array(
+      z.strictObject({
+        queue_type: z.string(),
+        queued: z.int(),
+        running: z.int(),
+        oldest_age_seconds: z.number().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'TaskList' })
+
+export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
+  route({
+    method: 'get',
+    path: '',
+    summary: 'The tasks that can be enqueued, and how the named queues stand',
+    response: TaskList,
+    handle: async ({ edge }) => {
+      const queues = await edge.reader.text(readNamedQueues, [[...NAMED_QUEUES]])
+      return json(`{"tasks":${LISTED},"queues":${queues}}`)
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/enqueue',
+    summary: 'Add a task to a queue',
+    description: `\`args\` are the task's own. With \`count\` it is added so many times, all or none. The task is a job \
+like any other: \`/jobs/{task_id}\` watches and cancels it.`,
+    body: EnqueueRequest,
+    response: Enqueued,
+    status: 202,
+    errors: ['task.unknown', 'task.unknown_queue'],
+    sideEffect: true,
+    handle: async ({ body, caller, edge, requestId }) => {
+      const task = taskOf(body.task_name, body.queue_type)
+      const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
+        args: unknown
+      }
+      const specs = specsOf(task, Array<unknown>(body.count).fill(payload.args), {
+        ownerId: caller.ownerId,
+        requestId,
+        maxTries: edge.settings.workerMaxTries,
+        ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
+      })
+      const ids = (await edge.enqueuer.add(specs)).map(({ job_id }) => job_id)
+      for (const id of ids.slice(0, MOST_ANNOUNCED)) edge.publisher.mark(id)
+      return {
+        task_id: ids[0]!,
+        ...(body.count > 1 ? { task_ids: ids } : {}),
+        task_name: body.task_name,
+        queue_type: body.queue_type,
+        queued_at: new Date().toISOString(),
+        status: 'queued' as const,
+      }
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/result/:task_id',
+    summary: 'How a task stands, and its result',
+    description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
+    params: z.object({ task_id: z.string() }),
+    response: TaskResult,
+    errors: ['task.missing'],
+    handle: async ({ params, caller, edge }) => {
+      const text = isUuid(params.task_id)
+        ? await edge.reader.text(readTaskResult, [
+            caller.ownerId,
+            caller.role === 'admin',
+            params.task_id,
+            [...NAMED_QUEUES],
+          ])
+        : null
+      if (text === null) throw fail('task.missing')
+      return json(text)
+    },
+  }),
+])
+
+const LISTED = JSON.stringify(
+  [...new Set([...namedTasks.values()].flatMap((byName) => [...byName.keys()]))].sort().map((task_name) => ({
+    task_name,
+    queue_types: NAMED_QUEUES.filter((queue) => namedTasks.get(queue)!.has(task_name)),
+  })),
+)
+
+/** @throws fail('task.unknown_queue'), fail('task.unknown'), each naming what there is. */
+function taskOf(name: string, queue: string): TaskDefinition<unknown, unknown> {
+  const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
+  if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })
+  const task = byName.get(name)
+  if (task === undefined) throw fail('task.unknown', { name, names: [...byName.keys()].sort().join(', ') })
+  return task as unknown as TaskDefinition<unknown, unknown>
+}

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Statements about jobs as callers of `/tasks` see them. */
+
+/** A task's state and result, if the caller may see it: $1 who, $2 everything, $3 id, $4 the named queues. */
+export const readTaskResult: ReadStatement = {
+  name: 'task_result',
+  text: `
+    select json_build_object(
+      'task_id', id,
+      'task_name', case when starts_with(name, queue || '.') then substr(name, length(queue) + 2) else name end,
+      'queue_type', queue,
+      'status', case status when 'sent' then 'queued' when 'done' then 'completed' when 'cancelled' then 'failed' else status end,
+      'result', result,
+      'error', case
+        when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled')
+        when error_code is not null then json_build_object('code', error_code, 'detail', error_detail) end,
+      'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))::text
+    from job
+    where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)`,
+}
+
+/** Waiting and running jobs of each named queue, and the age of the oldest waiting one in seconds: $1 the queues. */
+export const readNamedQueues: ReadStatement = {
+  name: 'task_queues',
+  text: `
+    select json_agg(json_build_object('queue_type', q.name, 'queued', waiting.n, 'running', running.n,
+      'oldest_age_seconds', waiting.seconds) order by q.name)::text
+    from unnest($1::text[]) as q(name)
+    cross join lateral (
+      select count(*) as n,
+        case when count(*) > 0 then greatest(0, extract(epoch from now() - min(created_at)))::float8 end as seconds
+      from job where job.queue = q.name and status in ('queued', 'sent')) waiting
+    cross join lateral (select count(*) as n from job where job.queue = q.name and status = 'running') running`,
+}
+
+const Load = z.object({
+  known: z.number(),
+  completed: z.number(),
+  failed: z.number(),
+  cancelled: z.number(),
+})
+
+/** How far these jobs have come. */
+export const loadState = (ids: readonly string[]): Query<z.output<typeof Load>> =>
+  sql.prepared('task_load_state', Load)`
+    select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
+      (count(*) filter (where status = 'failed'))::int as failed,
+      (count(*) filter (where status = 'cancelled'))::int as cancelled
+    from job where id = any(${sql.array(ids, 'uuid')})`
+
+const Percentiles = z.strictObject({
+  p50: z.number(),
+  p95: z.number(),
+  p99: z.number(),
+  max: z.number(),
+})
+/** Milliseconds. */
+export type Percentiles = z.output<typeof Percentiles>
+
+const Times = z.object({
+  seconds: z.number(),
+  latency: Percentiles.nullable(),
+  start: Percentiles.nullable(),
+})
+
+const PERCENTILES = (from: string, to: string) => {
+  const values = sql.fragment`extract(epoch from ${sql.identifier([to])} - ${sql.identifier([from])})::float8 * 1000`
+  return sql.fragment`
+    case when count(*) > 0 then json_build_object(
+      'p50', percentile_cont(0.5) within group (order by ${values}),
+      'p95', percentile_cont(0.95) within group (order by ${values}),
+      'p99', percentile_cont(0.99) within group (order by ${values}),
+      'max', max(${values})) end`
+}
+
+/** From the first added to the last ended, from added to ended, and from added to started, of those that were run. */
+export const loadTimes = (ids: readonly string[]): Query<z.output<typeof Times>> =>
+  sql.type(Times)`
+    select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,
+      ${PERCENTILES('created_at', 'finished_at')} as latency, ${PERCENTILES('created_at', 'started_at')} as start
+    from job where id = any(${sql.array(ids, 'uuid')}) and started_at is not null and finished_at is not null`

@@ -1,0 +1,34 @@
+import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { z } from 'zod'
+import { onNamedQueues } from './on-queues.ts'
+
+// Between slices the thread hears of a cancellation.
+const SLICE_MS = 20
+
+/** Keeps one thread busy: a chain of SHA-256, each of the one before. */
+export const cpuIntensive = onNamedQueues({
+  name: 'cpu_intensive_task',
+  pool: 'cpu',
+  payload: z.strictObject({
+    duration_ms: z.int().min(1).max(60_000).default(500).describe('How long the thread is kept busy'),
+  }),
+  result: z.strictObject({ hashes: z.int(), digest: z.string(), duration_ms: z.number() }),
+  run: async ({ signal }, { duration_ms }) => {
+    let digest: Buffer = Buffer.alloc(32)
+    let hashes = 0
+    const startedAt = performance.now()
+    const end = startedAt + duration_ms
+    while (performance.now() < end) {
+      signal.throwIfAborted()
+      for (const slice = Math.min(end, performance.now() + SLICE_MS); performance.now() < slice; hashes++)
+        digest = createHash('sha256').update(digest).digest()
+      await nextTurn()
+    }
+    return {
+      hashes,
+      digest: digest.toString('hex'),
+      duration_ms: Math.round((performance.now() - startedAt) * 100) / 100,
+    }
+  },
+})

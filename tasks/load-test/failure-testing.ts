@@ -1,0 +1,20 @@
+import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import { onNamedQueues } from './on-queues.ts'
+
+/** Fails by chance: for good, or in a way that another try may cure. */
+export const failureTesting = onNamedQueues({
+  name: 'failure_testing_task',
+  pool: 'io',
+  payload: z.strictObject({
+    probability: z.number().min(0).max(1).default(0.5).describe('Of failing, in each attempt'),
+    curable: z.boolean().default(false).describe('Whether it is tried again, up to `WORKER_MAX_TRIES` times'),
+  }),
+  result: z.strictObject({ attempt: z.int(), drawn: z.number() }),
+  run: async ({ job }, { probability, curable }) => {
+    // Math.random is in [0, 1): 0 never fails and 1 always does.
+    const drawn = Math.random()
+    if (drawn < probability) throw fail(curable ? 'task.chosen_passing_failure' : 'task.chosen_failure')
+    return { attempt: job.attempt, drawn }
+  },
+})

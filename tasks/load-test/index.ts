@@ -1,0 +1,28 @@
+import { housekeeping } from '../system/housekeeping.ts'
+import { noop } from '../system/noop.ts'
+import type { AnyTask } from '../task.ts'
+import { cpuIntensive } from './cpu-intensive.ts'
+import { failureTesting } from './failure-testing.ts'
+import { ioSimulation } from './io-simulation.ts'
+import { memoryOperations } from './memory-operations.ts'
+import { NAMED_QUEUES, type NamedQueue, publicName } from './on-queues.ts'
+import { orchestrator } from './orchestrator.ts'
+
+/** The built-in tasks of the named queues. */
+export const loadTestTasks: readonly AnyTask[] = [
+  ...ioSimulation,
+  ...cpuIntensive,
+  ...memoryOperations,
+  ...failureTesting,
+  ...orchestrator,
+] as unknown as readonly AnyTask[]
+
+const callable = [...loadTestTasks, housekeeping as unknown as AnyTask, noop as unknown as AnyTask]
+
+/** What callers may enqueue: queue -> name -> task. */
+export const namedTasks: ReadonlyMap<NamedQueue, ReadonlyMap<string, AnyTask>> = new Map(
+  NAMED_QUEUES.map((queue) => [
+    queue,
+    new Map(callable.filter((task) => task.queue === queue).map((task) => [publicName(task), task])),
+  ]),
+)

@@ -1,0 +1,29 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { onNamedQueues } from './on-queues.ts'
+
+/** Waits as calls to other services do: nothing but time, so that thousands of them run at once. */
+export const ioSimulation = onNamedQueues({
+  name: 'io_simulation_task',
+  pool: 'io',
+  payload: z.strictObject({
+    operations: z.int().min(1).max(100).default(3).describe('Waits, one after the other'),
+    duration_ms: z.int().min(0).max(60_000).default(100).describe('Length of each'),
+  }),
+  result: z.strictObject({
+    operations: z.array(z.strictObject({ operation: z.int(), duration_ms: z.number() })),
+    total_ms: z.number(),
+  }),
+  run: async ({ signal }, { operations, duration_ms }) => {
+    const done: { operation: number; duration_ms: number }[] = []
+    const startedAt = performance.now()
+    for (let operation = 1; operation <= operations; operation++) {
+      const from = performance.now()
+      await delay(duration_ms, undefined, { signal })
+      done.push({ operation, duration_ms: rounded(performance.now() - from) })
+    }
+    return { operations: done, total_ms: rounded(performance.now() - startedAt) }
+  },
+})
+
+const rounded = (ms: number): number => Math.round(ms * 100) / 100

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createEnqueuer } from '../../edge/enqueuer.ts'
+import type { JobSpec } from '../../sql/jobs.ts'
+
+/** How requests that arrive together share a statement. */
+
+const jobs = (...ids: string[]): JobSpec[] => ids.map((id) => ({ id }) as JobSpec)
+
+/** A database that keeps the ids of each statement, and refuses those with `bad`. */
+function database(gate: Promise<unknown> = Promise.resolve()) {
+  const statements: string[][] = []
+  const any = async ({ values }: { values: readonly unknown[] }) => {
+    const ids = (JSON.parse(String(values[0])) as { id: string }[]).map(({ id }) => id)
+    statements.push(ids)
+    await gate
+    if (ids.includes('bad')) throw new Error('refused')
+    return ids.map((id, n) => ({ spec_ordinal: n + 1, job_id: id, joined: false }))
+  }
+  return { statements, enqueuer: createEnqueuer({ any } as never) }
+}
+const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)
+
+test('requests of one turn are one statement, and each gets its own jobs', async () => {
+  const { statements, enqueuer } = database()
+  const answers = await Promise.all([
+    enqueuer.add(jobs('a')),
+    enqueuer.add(jobs('b', 'c')),
+    enqueuer.add(jobs('d')),
+  ])
+  assert.deepEqual(answers.map(idsOf), [['a'], ['b', 'c'], ['d']])
+  assert.deepEqual(statements, [['a', 'b', 'c', 'd']])
+})
+
+test('those that arrive while a statement is under way are the next one', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const { statements, enqueuer } = database(promise)
+  const first = enqueuer.add(jobs('a'))
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  const others = [enqueuer.add(jobs('b')), enqueuer.add(jobs('c'))]
+  resolve()
+  await Promise.all([first, ...others])
+  assert.deepEqual(statements, [['a'], ['b', 'c']])
+})
+
+test('one that is refused is told so, and the others are added', async () => {
+  const { statements, enqueuer } = database()
+  const ends = await Promise.allSettled([
+    enqueuer.add(jobs('a')),
+    enqueuer.add(jobs('bad')),
+    enqueuer.add(jobs('c')),
+  ])
+  assert.deepEqual(
+    ends.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.deepEqual(statements.slice(1), [['a'], ['bad'], ['c']])
+})
+
+test('a statement has its most, and whoever adds many waits for its own alone', async () => {
+  const { statements, enqueuer } = database()
+  const many = jobs(...Array.from({ length: 600 }, (_, n) => `m${n}`))
+  await Promise.all([
+    enqueuer.add(many),
+    ...Array.from({ length: 600 }, (_, n) => enqueuer.add(jobs(`s${n}`))),
+  ])
+  assert.deepEqual(
+    statements.map(({ length }) => length),
+    [600, 500, 100],
+  )
+})

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** `/tasks` as callers see it; no worker runs. */
+
+const { api, ...database } = await edgeAndDatabase()
+const { query } = database
+const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
+const closed = await startEdge(database.url, { env: { OPEN_AREAS: ',' } })
+const ledger = ledgerOf(database)
+const admin = await api.register('admin@example.com')
+const owner = await api.register('owner@example.com')
+const other = await api.register('other@example.com')
+const ENQUEUE = '/api/v1/tasks/enqueue'
+const enqueue = (json: unknown, token: string | undefined = owner.token) =>
+  api.post(ENQUEUE, { json, ...(token === undefined ? {} : { token }) })
+const result = (id: string, token?: string) =>
+  api.get(`/api/v1/tasks/result/${id}`, token === undefined ? {} : { token })
+const io = (more: object = {}) => ({ task_name: 'io_simulation_task', queue_type: 'load_test', ...more })
+
+test('a task is queued, and its result tells how it stands', async () => {
+  const answer = await enqueue(io())
+  assert.equal(answer.status, 202)
+  const { task_id, queued_at, ...rest } = answer.json
+  assert.deepEqual(rest, { task_name: 'io_simulation_task', queue_type: 'load_test', status: 'queued' })
+  assert.ok(Math.abs(Date.now() - Date.parse(queued_at)) < 60_000)
+  const [row] = await query('select name, queue, owner_id, status from job where id = $1', [task_id])
+  assert.deepEqual(row, {
+    name: 'load_test.io_simulation_task',
+    queue: 'load_test',
+    owner_id: owner.id,
+    status: 'sent',
+  })
+  const seen = (await result(task_id, owner.token)).json
+  assert.deepEqual([seen.status, seen.result, seen.error, seen.started_at], ['queued', null, null, null])
+  assert.deepEqual(
+    [seen.task_id, seen.task_name, seen.queue_type],
+    [task_id, 'io_simulation_task', 'load_test'],
+  )
+})
+
+test('every state a task can be in', async () => {
+  const added = async () => (await enqueue(io())).json.task_id as string
+  const [running, done, failed, cancelled] = [await added(), await added(), await added(), await added()]
+  await Promise.all([running, done, failed].map((id) => ledger.claim(id)))
+  await ledger.finish(done, 'done', { result: { total_ms: 1 } })
+  await ledger.finish(failed, 'failed', { code: 'task.chosen_failure', detail: 'as asked' })
+  assert.equal((await api.call('DELETE', `/api/v1/jobs/${cancelled}`, { token: owner.token })).status, 202)
+  const states = await Promise.all(
+    [running, done, failed, cancelled].map(async (id) => {
+      const { status, result: value, error, finished_at } = (await result(id, owner.token)).json
+      return [status, value, error?.code ?? null, finished_at !== null]
+    }),
+  )
+  assert.deepEqual(states, [
+    ['running', null, null, false],
+    ['completed', { total_ms: 1 }, null, true],
+    ['failed', null, 'task.chosen_failure', true],
+    ['failed', null, 'job.cancelled', true],
+  ])
+})
+
+test('the queue is system unless another is named', async () => {
+  const answer = await enqueue({ task_name: 'cpu_intensive_task' })
+  assert.equal(answer.json.queue_type, 'system')
+  const [row] = await query('select name from job where id = $1', [answer.json.task_id])
+  assert.equal(row!.name, 'system.cpu_intensive_task')
+})
+
+test('unknown tasks and queues are refused, and the known ones named', async () => {
+  const task = await enqueue(io({ task_name: 'no_such_task' }))
+  assert.equal(task.status, 400)
+  assert.match(task.json.detail, /no_such_task.*cpu_intensive_task, failure_testing_task, io_simulation_task/)
+  const queue = await enqueue(io({ queue_type: 'documents' }))
+  assert.equal(queue.status, 400)
+  assert.match(queue.json.detail, /documents.*load_test, system/)
+  // Housekeeping is the system's.
+  assert.equal((await enqueue(io({ task_name: 'housekeeping' }))).status, 400)
+  assert.equal((await enqueue({ task_name: 'housekeeping' })).status, 202)
+  // Names of other objects are no tasks.
+  for (const name of ['constructor', '__proto__', ''])
+    assert.equal((await enqueue(io({ task_name: name }))).status, 400, name)
+})
+
+test('a body that does not fit is refused with what is wrong', async () => {
+  const cases: [object, (string | number)[]][] = [
+    [{ queue_type: 'load_test' }, ['body', 'task_name']],
+    [io({ count: 0 }), ['body', 'count']],
+    [io({ count: 10_001 }), ['body', 'count']],
+    [io({ count: 1.5 }), ['body', 'count']],
+    [io({ delay_seconds: -1 }), ['body', 'delay_seconds']],
+    [io({ delay_seconds: 2_592_001 }), ['body', 'delay_seconds']],
+    [io({ args: [] }), ['body', 'args']],
+    [io({ args: { duration_ms: 60_001 } }), ['body', 'args', 'duration_ms']],
+    [io({ args: { operations: 0 } }), ['body', 'args', 'operations']],
+    [io({ task_name: 'failure_testing_task', args: { probability: 1.1 } }), ['body', 'args', 'probability']],
+    [io({ task_name: 'memory_operations_task', args: { megabytes: 513 } }), ['body', 'args', 'megabytes']],
+    [io({ task_name: 'cpu_intensive_task', args: { duration_ms: 0 } }), ['body', 'args', 'duration_ms']],
+    [
+      io({ task_name: 'load_test_orchestrator', args: { args: { operations: 'x' } } }),
+      ['body', 'args', 'args', 'operations'],
+    ],
+    [
+      io({ task_name: 'load_test_orchestrator', args: { task_name: 'load_test_orchestrator' } }),
+      ['body', 'args', 'task_name'],
+    ],
+  ]
+  const before = await query('select count(*)::int as n from job')
+  for (const [body, loc] of cases) {
+    const answer = await enqueue(body)
+    assert.equal(answer.status, 422, JSON.stringify(body))
+    assert.deepEqual(answer.json.errors[0].loc, loc)
+  }
+  assert.equal((await enqueue(io({ args: { nothing: 1 } }))).status, 422)
+  assert.equal((await enqueue({ ...io(), more: 1 })).status, 422)
+  assert.deepEqual(await query('select count(*)::int as n from job'), before)
+})
+
+test('a count is added in one go, all or none, each task with its own id', async () => {
+  const answer = await enqueue(io({ count: 10_000 }))
+  assert.equal(answer.status, 202)
+  const { task_id, task_ids } = answer.json
+  assert.equal(new Set(task_ids).size, 10_000)
+  assert.equal(task_ids[0], task_id)
+  const [row] = await query(
+    `select count(*)::int as n, count(distinct xmin::text)::int as transactions from job where id = any($1::uuid[])`,
+    [task_ids],
+  )
+  assert.deepEqual(row, { n: 10_000, transactions: 1 })
+  await query('delete from job where id = any($1::uuid[])', [task_ids])
+})
+
+test('a delayed task waits its time', async () => {
+  const { task_id } = (await enqueue(io({ delay_seconds: 3600 }))).json
+  const [row] = await query(
+    'select extract(epoch from run_at - created_at)::float8 as s from job where id = $1',
+    [task_id],
+  )
+  assert.ok(Math.abs((row!.s as number) - 3600) < 60, String(row!.s))
+})
+
+test('the same Idempotency-Key adds once', async () => {
+  const headers = { 'idempotency-key': 'once' }
+  const [first, again] = [
+    await api.post(ENQUEUE, { json: io(), token: owner.token, headers }),
+    await api.post(ENQUEUE, { json: io(), token: owner.token, headers }),
+  ]
+  assert.deepEqual([first.status, again.status], [202, 202])
+  assert.equal(again.json.task_id, first.json.task_id)
+  const another = await api.post(ENQUEUE, { json: io({ count: 2 }), token: owner.token, headers })
+  assert.equal(another.status, 422)
+})
+
+test('a task is its owner’s and the admins’; nobody’s is everybody’s', async () => {
+  const { task_id } = (await enqueue(io())).json
+  const seen = async (id: string) =>
+    Promise.all([owner, admin, other].map(async ({ token }) => (await result(id, token)).status))
+  assert.deepEqual(await seen(task_id), [200, 200, 404])
+  assert.equal((await result(task_id)).status, 404)
+  const open = await api.post(ENQUEUE, { json: io() })
+  assert.equal(open.status, 202)
+  assert.deepEqual(await seen(open.json.task_id), [200, 200, 200])
+  assert.equal((await result(open.json.task_id)).status, 200)
+})
+
+test('ids of no task, of other jobs and of no form are all the same 404', async () => {
+  const foreign = await ledger.add(owner.id)
+  for (const id of [foreign, '01900000-0000-7000-8000-000000000000', 'x', "'"]) {
+    const answer = await result(encodeURIComponent(id), admin.token)
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [404, { detail: 'No such task, or its result has expired' }],
+    )
+  }
+})
+
+test('the list names tasks and queues, with what waits and runs', async () => {
+  await query(`delete from job where queue in ('load_test', 'system')`)
+  const first = (await enqueue(io())).json.task_id
+  await enqueue(io())
+  await enqueue(io({ delay_seconds: 60 }))
+  await ledger.claim(first)
+  const { tasks, queues } = (await api.get('/api/v1/tasks', { token: owner.token })).json
+  assert.deepEqual(
+    tasks.filter(({ task_name }: { task_name: string }) => /io_sim|house/.test(task_name)),
+    [
+      { task_name: 'housekeeping', queue_types: ['system'] },
+      { task_name: 'io_simulation_task', queue_types: ['load_test', 'system'] },
+    ],
+  )
+  assert.deepEqual(
+    queues.map(({ queue_type, queued, running }: Record<string, unknown>) => [queue_type, queued, running]),
+    [
+      ['load_test', 2, 1],
+      ['system', 0, 0],
+    ],
+  )
+  assert.ok(queues[0].oldest_age_seconds >= 0)
+  assert.equal(queues[1].oldest_age_seconds, null)
+})
+
+test('open where the area is, and else for those who have signed in', async () => {
+  assert.equal((await none.post(ENQUEUE, { json: io() })).status, 202)
+  assert.equal((await none.get('/api/v1/tasks')).status, 200)
+  for (const [method, path] of [
+    ['post', ENQUEUE],
+    ['get', '/api/v1/tasks'],
+    ['get', '/api/v1/tasks/result/x'],
+  ] as const) {
+    const answer = await closed[method](path, method === 'post' ? { json: io() } : {})
+    assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'])
+  }
+  assert.equal((await closed.post(ENQUEUE, { json: io(), token: owner.token })).status, 202)
+})
+
+test('requests that arrive together are each told of their own task', async () => {
+  const answers = await Promise.all(Array.from({ length: 60 }, () => enqueue(io())))
+  const ids = answers.map(({ json }) => json.task_id)
+  assert.equal(new Set(ids).size, 60)
+  const [row] = await query(
+    `select count(*)::int as n, count(distinct xmin::text)::int as transactions from job where id = any($1::uuid[])`,
+    [ids],
+  )
+  assert.equal(row!.n, 60)
+  assert.ok((row!.transactions as number) < 60, `${row!.transactions} transactions`)
+})

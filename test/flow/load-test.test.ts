@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** Tasks of the named queues, from the request to their results. */
+
+const { url, query } = await testDatabase()
+const edge = await startProcess('edge', url)
+const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '2' })
+const first = await worker()
+const client = new Client(edge.ready.port!)
+await client.register('tester@example.com')
+
+async function enqueue(body: object): Promise<string> {
+  const response = await client.post('/api/v1/tasks/enqueue', body)
+  assert.equal(response.status, 202)
+  return ((await response.json()) as { task_id: string }).task_id
+}
+// biome-ignore lint/suspicious/noExplicitAny: tests look into what came
+const result = async (id: string): Promise<any> => (await client.fetch(`/api/v1/tasks/result/${id}`)).json()
+const ended = (id: string) =>
+  until('the task has ended', async () => {
+    const found = await result(id)
+    return found.status === 'completed' || found.status === 'failed' ? found : undefined
+  })
+
+test('every built-in task runs on both queues', async () => {
+  const args: Record<string, object> = {
+    io_simulation_task: { operations: 2, duration_ms: 5 },
+    cpu_intensive_task: { duration_ms: 20 },
+    memory_operations_task: { megabytes: 8, rounds: 1 },
+    failure_testing_task: { probability: 0 },
+    load_test_orchestrator: { count: 20, args: { operations: 1, duration_ms: 1 } },
+  }
+  const ids = await Promise.all(
+    ['load_test', 'system'].flatMap((queue_type) =>
+      Object.entries(args).map(([task_name, args]) => enqueue({ task_name, queue_type, args })),
+    ),
+  )
+  for (const end of await Promise.all(ids.map(ended)))
+    assert.equal(end.status, 'completed', JSON.stringify(end))
+})
+
+test('a load is added once, also when its worker dies, and its report adds up', async () => {
+  const count = 60
+  const id = await enqueue({
+    task_name: 'load_test_orchestrator',
+    queue_type: 'load_test',
+    args: { task_name: 'failure_testing_task', count, args: { probability: 0.5 } },
+  })
+  await until('the load is there', async () => (await result(id)).status === 'running')
+  first.process.kill('SIGKILL')
+  await worker()
+  const { status, result: report } = await ended(id)
+  assert.equal(status, 'completed')
+  assert.equal(report.completed + report.failed, count)
+  assert.equal(report.cancelled, 0)
+  assert.ok(report.per_second > 0 && report.seconds > 0)
+  const { p50, p95, p99, max } = report.latency_ms
+  assert.ok(p50 > 0 && p50 <= p95 && p95 <= p99 && p99 <= max, JSON.stringify(report.latency_ms))
+  const [row] = await query(
+    `select count(*)::int as n, (count(*) filter (where status = 'done'))::int as done from job
+     where name = 'load_test.failure_testing_task' and created_at >= (select created_at from job where id = $1)`,
+    [id],
+  )
+  assert.deepEqual(row, { n: count, done: report.completed })
+})

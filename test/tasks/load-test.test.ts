@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import { childId, isUuid, uuidv7 } from '../../sql/ids.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { cpuIntensive } from '../../tasks/load-test/cpu-intensive.ts'
+import { failureTesting } from '../../tasks/load-test/failure-testing.ts'
+import { loadTestTasks, namedTasks } from '../../tasks/load-test/index.ts'
+import { ioSimulation } from '../../tasks/load-test/io-simulation.ts'
+import { memoryOperations } from '../../tasks/load-test/memory-operations.ts'
+import { orchestrator } from '../../tasks/load-test/orchestrator.ts'
+import type { TaskDefinition } from '../../tasks/task.ts'
+
+/** What the built-in tasks do, in the test's own process. */
+
+function run<P, R>(
+  [task]: readonly TaskDefinition<P, R>[],
+  payload: object,
+  signal?: AbortSignal,
+): Promise<R> {
+  const job = { id: uuidv7(), attempt: 1, ownerId: null, requestId: null }
+  const context = { job, signal: signal ?? new AbortController().signal } as TaskContext
+  return task!.run(context, task!.payload.parse(payload)).then((result) => task!.result.parse(result))
+}
+
+test('each task stands on both queues, under names of their own', () => {
+  const names = loadTestTasks.map(({ name }) => name)
+  assert.equal(new Set(names).size, 10)
+  for (const { name, queue } of loadTestTasks) assert.ok(name.startsWith(`${queue}.`), name)
+  assert.deepEqual([...namedTasks.get('load_test')!.keys()].sort(), [
+    'cpu_intensive_task',
+    'failure_testing_task',
+    'io_simulation_task',
+    'load_test_orchestrator',
+    'memory_operations_task',
+  ])
+  assert.ok(namedTasks.get('system')!.has('housekeeping'))
+})
+
+test('I/O simulation waits as often and as long as it is told, and tells how long it took', async () => {
+  const { operations, total_ms } = await run(ioSimulation, { operations: 4, duration_ms: 5 })
+  assert.deepEqual(
+    operations.map(({ operation }) => operation),
+    [1, 2, 3, 4],
+  )
+  // A timer may fire a part of a millisecond early.
+  for (const { duration_ms } of operations) assert.ok(duration_ms > 4, String(duration_ms))
+  assert.ok(total_ms >= operations.reduce((sum, { duration_ms }) => sum + duration_ms, 0) - 1)
+})
+
+test('waiting and burning end when the job is cancelled', async () => {
+  const abort = new AbortController()
+  const both = [
+    run(ioSimulation, { duration_ms: 60_000 }, abort.signal),
+    run(cpuIntensive, { duration_ms: 60_000 }, abort.signal),
+  ]
+  setImmediate(() => abort.abort())
+  for (const end of await Promise.allSettled(both)) assert.equal(end.status, 'rejected')
+})
+
+test('CPU work is a chain of hashes that takes its time', async () => {
+  const { hashes, digest, duration_ms } = await run(cpuIntensive, { duration_ms: 30 })
+  assert.ok(duration_ms >= 30 && hashes > 0)
+  let link: Buffer = Buffer.alloc(32)
+  for (let n = 0; n < hashes; n++) link = createHash('sha256').update(link).digest()
+  assert.equal(digest, link.toString('hex'))
+})
+
+test('memory work takes what it is told, touches it and gives it back', async () => {
+  const result = await run(memoryOperations, { megabytes: 33, rounds: 2 })
+  const bytes = 33 * 2 ** 20
+  assert.equal(result.allocated_bytes, 2 * bytes)
+  assert.equal(result.checksum, (2 * bytes) / 4096)
+  assert.ok(result.peak_bytes >= bytes, String(result.peak_bytes))
+  assert.ok(result.peak_bytes - result.left_bytes >= bytes / 2, JSON.stringify(result))
+})
+
+test('the failing task fails as often as it is told, for good or not', async () => {
+  const ends = await Promise.allSettled(
+    Array.from({ length: 400 }, () => run(failureTesting, { probability: 0.5 })),
+  )
+  const failed = ends.filter(({ status }) => status === 'rejected').length
+  // Beyond six standard deviations: less than one in 10^8.
+  assert.ok(Math.abs(failed - 200) < 60, `${failed} of 400`)
+  await run(failureTesting, { probability: 0 })
+  for (const curable of [false, true])
+    await assert.rejects(run(failureTesting, { probability: 1, curable }), (error) => {
+      assert.ok(error instanceof Failure)
+      return error.retryable === curable
+    })
+})
+
+test('each caller has one load at a time', () => {
+  const actor = orchestrator[0]!.actor!
+  const payload = orchestrator[0]!.payload.parse({})
+  assert.equal(new Set([actor(payload, null), actor(payload, 1), actor(payload, 2)]).size, 3)
+  assert.equal(actor(payload, 1), orchestrator[1]!.actor!(payload, 1))
+})
+
+test('ids of children are the same each time, their own, and sorted near the parent', () => {
+  const parent = uuidv7(1_700_000_000_000)
+  const ids = Array.from({ length: 1000 }, (_, n) => childId(parent, n))
+  assert.deepEqual(
+    ids,
+    ids.map((_, n) => childId(parent, n)),
+  )
+  assert.equal(new Set([...ids, childId(uuidv7(1_700_000_000_000), 0)]).size, 1001)
+  for (const id of ids)
+    assert.ok(isUuid(id) && id > uuidv7(1_699_999_999_999) && id < uuidv7(1_700_000_000_001))
+})
