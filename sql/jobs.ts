@@ -96,7 +96,7 @@ export const cancelJob = (id: string): Query<{ found: boolean }> =>
  * take-over waits for the row lock. No row: somebody else runs the job now.
  */
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
-  sql.prepared('job_fence', Id)`
+  sql.type(Id)`
     select id from job where id = ${id}::uuid and attempt = ${attempt} and status = 'running' for share`
 
 // Leases.

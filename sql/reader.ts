@@ -22,8 +22,13 @@ export interface Reader {
   close(): Promise<void>
 }
 
+// A plan is kept from the time when its table was small and unknown, and reads all of it when it no longer is; that
+// lasts until the table is analyzed, which can take minutes. Planning all anew costs a few milliseconds.
+const REPLAN_MS = 10_000
+const REPLAN: ReadStatement = { name: 'replan', text: 'discard plans' }
+
 /** Opens the connection now; when it breaks, the next read opens another, and a read it cut off is done once more. */
-export async function createReader(options: ConnectOptions): Promise<Reader> {
+export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS): Promise<Reader> {
   let wire = new Wire(await connectSocket(options))
   let opening: Promise<Wire> | null = null
   let closed = false
@@ -51,11 +56,15 @@ export async function createReader(options: ConnectOptions): Promise<Reader> {
   const again = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
     (wire.broken && !closed ? await reopen() : wire).read(statement, values)
 
+  // One that fails says nothing that the next read does not.
+  const replanning = setInterval(() => wire.broken || wire.read(REPLAN, []).catch(() => {}), replanMs).unref()
+
   return {
     text: (statement, values) => rows(statement, values).then((found) => found[0] ?? null),
     texts: (statement, values) => rows(statement, values).then((found) => found.map((row) => row ?? '')),
     close: async () => {
       closed = true
+      clearInterval(replanning)
       await opening?.catch(() => null)
       await wire.close()
     },

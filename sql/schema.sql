@@ -1292,6 +1292,9 @@ RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::t
 CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  RETURNS boolean
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1327,6 +1330,9 @@ end $function$;
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, ids uuid[], deliveries integer[])
  RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
  LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
   with claimed as (
     update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0,
@@ -1347,6 +1353,9 @@ $function$;
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1396,6 +1405,9 @@ end $function$;
 CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, loss_limit integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1468,6 +1480,9 @@ end $function$;
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
  LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
   with entry as (
     select job.id, e.attempt, e.n, e.kind, e.data, row_number() over (partition by job.id order by e.n) as ordinal
@@ -1499,6 +1514,9 @@ $function$;
 CREATE OR REPLACE FUNCTION public.job_recover(grace interval, loss_limit integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1526,6 +1544,9 @@ end $function$;
 CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 1)
  RETURNS void
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
   if cardinality(ids) = 0 then return; end if;
@@ -1546,6 +1567,9 @@ end $function$;
 CREATE OR REPLACE FUNCTION public.job_send_heads(actors text[])
  RETURNS uuid[]
  LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
 AS $function$
   with head as (
     select h.id from unnest(actors) as a(actor)

@@ -45,7 +45,7 @@ const Load = z.object({
 
 /** How far these jobs have come. */
 export const loadState = (ids: readonly string[]): Query<z.output<typeof Load>> =>
-  sql.prepared('task_load_state', Load)`
+  sql.type(Load)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
       (count(*) filter (where status = 'failed'))::int as failed,
       (count(*) filter (where status = 'cancelled'))::int as cancelled

@@ -7,6 +7,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   reads: async () => (await import('./reads.ts')).reads,
   jobs: async () => (await import('./jobs.ts')).jobs,
   enqueue: async () => (await import('./enqueue.ts')).enqueue,
+  starvation: async () => (await import('./starvation.ts')).starvation,
   latency: async () => (await import('./latency.ts')).latency,
   sse: async () => (await import('./sse.ts')).sse,
   webhooks: async () => (await import('./webhooks.ts')).webhooks,

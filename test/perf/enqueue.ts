@@ -3,45 +3,32 @@ import { createQueuePool } from '../../sql/driver.ts'
 import { startChild } from './children.ts'
 import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack, signUp, storeDocuments } from './stack.ts'
+import { ask, type Stack, signUp } from './stack.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
-const DOCUMENTS = 60_000
+const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
 
 /** POSTs that each add a job, answered after its commit, against one `add_job` per POST behind nothing else. */
 export async function enqueue(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
-  const [first, last] = await storeDocuments(url, account.id, DOCUMENTS)
   const referenceUrl = await stack.emptyDatabase()
   await migrateQueue(referenceUrl)
   const reference = await startChild(new URL('./servers/add-job.ts', import.meta.url), {
     DATABASE_URL: referenceUrl,
   })
   const generator = await startGenerator()
-  const [head = '', tail = ''] = requestText(
-    'POST',
-    '/api/v1/documents/{id}/extract?background=true',
-    account.token,
-  ).split('{id}')
-
-  let next = first
-  const load = async (port: number, pid: number): Promise<LoadResult> => {
-    if (next + 10_000 > last) throw new Error('More documents are needed')
-    const result = await generator.run({
+  const head = requestText('POST', '/api/v1/tasks/enqueue', account.token, TASK)
+  const load = (port: number, pid: number): Promise<LoadResult> =>
+    generator.run({
       ...ORDINARY,
       port,
       head,
-      tail,
-      ids: [next, last],
       status: 202,
       serverPids: [pid],
       postmaster: stack.postmaster,
     })
-    next += result.answered
-    return result
-  }
   const ours: LoadResult[] = []
   const theirs: LoadResult[] = []
   for (let round = 0; round < ROUNDS; round++) {
@@ -67,14 +54,17 @@ function summary(ours: readonly LoadResult[], theirs: readonly LoadResult[]): Me
   return {
     rounds: ROUNDS,
     findings: [
-      pair('POSTs that add a job', 'requests/s', ({ perSecond }) => perSecond),
+      {
+        ...pair('POSTs that add a job', 'requests/s', ({ perSecond }) => perSecond),
+        target: { of: 'ratio' as const, atLeast: 5 },
+      },
       pair('p50', 'ms', ({ p50 }) => p50),
       pair('p99', 'ms', ({ p99 }) => p99),
       pair('CPU of the server', 'µs/request', ({ cpuMicroseconds }) => cpuMicroseconds.server),
       pair('CPU of PostgreSQL', 'µs/request', ({ cpuMicroseconds }) => cpuMicroseconds.postgres),
     ],
     notes: [
-      'Every POST was answered with 202 and is one job in the database; 64 connections, no worker running.',
+      'Every POST was answered with 202 and is one job in the database, with its delivery; 64 connections, no worker running.',
     ],
     details: { ours, theirs },
   }
@@ -90,14 +80,13 @@ async function verify(
     results.reduce((sum, result) => sum + result.answered, 0)
   const [row] = await ask(
     url,
-    `select (select count(*)::int from job where name = 'documents.extract') as jobs, (select count(*)::int from graphile_worker.jobs) as deliveries`,
+    `select (select count(*)::int from job) as jobs, (select sum(coalesce(json_array_length(payload -> 'jobs'), 1))::int
+      from graphile_worker._private_jobs) as deliveries`,
   )
   const [reference] = await ask(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')
-  if (
-    row!.jobs !== answered(ours) ||
-    row!.deliveries !== answered(ours) ||
-    reference!.jobs !== answered(theirs)
-  ) {
+  // A disturbed run is made again: its jobs are there, and its answers are not counted.
+  const short = (jobs: unknown, results: readonly LoadResult[]): boolean => Number(jobs) < answered(results)
+  if (row!.jobs !== row!.deliveries || short(row!.jobs, ours) || short(reference!.jobs, theirs)) {
     throw new Error(
       `Jobs do not match answers: ${JSON.stringify({ row, ours: answered(ours), reference, theirs: answered(theirs) })}`,
     )

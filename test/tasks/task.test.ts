@@ -136,7 +136,7 @@ describe('the registry', () => {
     const names = tasks.map(({ name }) => name)
     assert.equal(new Set(names).size, names.length)
     for (const { name, queue, pool } of tasks) {
-      assert.match(name, /^[a-z][a-z-]*\.[a-z][a-z-]*$/)
+      assert.match(name, /^[a-z][a-z_-]*\.[a-z][a-z_-]*$/)
       assert.match(queue, /^[a-z][a-z_-]*$/)
       assert.ok(['io', 'cpu', 'model'].includes(pool))
     }

@@ -77,9 +77,11 @@ export async function startGenerator(): Promise<Generator> {
   }
 }
 
-/** A request without a body as text. */
-export function requestText(method: string, path: string, token: string | null): string {
+/** A request as text, with a JSON body or none. */
+export function requestText(method: string, path: string, token: string | null, body?: object): string {
   const authorization = token === null ? '' : `authorization: Bearer ${token}\r\n`
-  const length = method === 'GET' ? '' : 'content-length: 0\r\n'
-  return `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n${authorization}${length}\r\n`
+  const json = body === undefined ? '' : JSON.stringify(body)
+  const type = body === undefined ? '' : 'content-type: application/json\r\n'
+  const length = method === 'GET' ? '' : `content-length: ${Buffer.byteLength(json)}\r\n`
+  return `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n${authorization}${type}${length}\r\n${json}`
 }

@@ -6,21 +6,21 @@ import pg from 'pg'
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
 const ADD = {
   name: 'add',
-  text: `select id::text from graphile_worker.add_job('extract', json_build_object('documentId', $1::int))`,
+  text: `select id::text from graphile_worker.add_job('io_simulation_task', '{}')`,
 }
 
-const app = uWS.App().post('/api/v1/documents/:id/extract', (res, req) => {
+const app = uWS.App().post('/api/v1/tasks/enqueue', (res) => {
   let aborted = false
   res.onAborted(() => {
     aborted = true
   })
-  pool.query<{ id: string }>({ ...ADD, values: [Number(req.getParameter(0))] }).then(
+  pool.query<{ id: string }>(ADD).then(
     ({ rows }) => {
       if (aborted) return
       res.cork(() => {
         res.writeStatus('202 Accepted')
         res.writeHeader('content-type', 'application/json; charset=utf-8')
-        res.end(JSON.stringify({ job_id: rows[0]!.id }))
+        res.end(JSON.stringify({ task_id: rows[0]!.id }))
       })
     },
     () => process.exit(1),

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { after, beforeEach, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { readJob } from '../../sql/jobs.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { spec } from './ledger-help.ts'
+
+/** Plans that were made for an empty table, before anybody analyzed it, and are kept while it fills. */
+
+const FLOOD = 20_000
+const FEW = 12
+
+const { url } = await testDatabase()
+// Plans are kept by a connection.
+const client = await connect({ url, applicationName: 'test' })
+after(() => client.end())
+
+/** A statement that is prepared once. */
+async function query(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  const name = createHash('sha256').update(text).digest('hex').slice(0, 20)
+  return (await client.query({ name, text, values })).rows
+}
+
+/** Rows of the ledger that were read without an index so far. */
+async function read(): Promise<number> {
+  await query('select pg_stat_force_next_flush()')
+  const [row] = await query(`select seq_tup_read::int as n from pg_stat_user_tables where relname = 'job'`)
+  return row!.n as number
+}
+
+async function enqueue(count: number): Promise<readonly string[]> {
+  const ids = Array.from({ length: count }, () => uuidv7())
+  await query('select job_enqueue($1::jsonb)', [JSON.stringify(ids.map((id) => spec({ id })))])
+  return ids
+}
+
+beforeEach(async () => {
+  await query('truncate job, job_event')
+  await query('analyze job')
+})
+
+test('a flood does not make claims, progress and ends read the whole ledger', async () => {
+  const cycle = async (ids: readonly string[]): Promise<void> => {
+    const claimed = await query(
+      'select id, attempt from job_claim(gen_random_uuid(), $1::uuid[], array_fill(1, array[$2::int]))',
+      [ids, ids.length],
+    )
+    const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
+    await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
+    const ends = claimed.map((job) => ({ ...job, outcome: 'done', result: {} }))
+    const ended = await query('select job_finish($1::jsonb, 5)', [JSON.stringify(ends)])
+    assert.equal(ended.length, ids.length)
+  }
+  // Often enough for plans that do not look at the values.
+  for (let i = 0; i < 8; i++) await cycle(await enqueue(FEW))
+  const ids = await enqueue(FLOOD)
+  const before = await read()
+  await cycle(ids.slice(0, FEW))
+  assert.equal((await read()) - before, 0)
+})
+
+test('the reader plans anew from time to time', async () => {
+  const reader = await createReader({ url, applicationName: 'test-reader' }, 20)
+  const job = async (id: string): Promise<void> => {
+    assert.match((await reader.text(readJob, [null, true, id]))!, new RegExp(id))
+  }
+  const [first] = await enqueue(1)
+  for (let i = 0; i < 8; i++) await job(first!)
+  const ids = await enqueue(FLOOD)
+  await until('a read goes by the index', async () => {
+    const before = await read()
+    await job(ids[0]!)
+    await reader.texts({ name: 'flush', text: `select pg_stat_force_next_flush()::text` }, [])
+    return (await read()) === before
+  })
+  await reader.close()
+})
