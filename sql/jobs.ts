@@ -19,6 +19,10 @@ export interface JobSpec {
   readonly request_id: string | null
   /** How many jobs added by one call may share a delivery. */
   readonly together: number
+  /** What it runs on, see `PoolName`; default `io`. */
+  readonly lane?: string
+  /** How many of an owner's jobs may wait in the queue before others are staged; absent: any number. */
+  readonly front?: number
 }
 
 const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
@@ -50,6 +54,23 @@ export const claimJobs = (
 ): Query<Claimed> =>
   sql.prepared('job_claim', Claimed)`
     select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
+
+/** Takes staged jobs of one lane, about `most`, the same number for each of the owners after `afterOwner`. */
+export const takeJobs = (
+  lease: string,
+  queue: string,
+  lane: string,
+  most: number,
+  afterOwner: number,
+): Query<Claimed> =>
+  sql.prepared('job_take', Claimed)`
+    select * from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4)`
+
+/** Which of these lanes have staged jobs: `queue/lane`. */
+export const stagedLanes = (queues: readonly string[], lanes: readonly string[]): Query<{ key: string }> =>
+  sql.type(z.object({ key: z.string() }))`
+    select queue || '/' || lane as key from unnest(${sql.array(queues, 'text')}, ${sql.array(lanes, 'text')}) as l(queue, lane)
+    where exists (select from job where job.queue = l.queue and job.lane = l.lane and job.status = 'queued' and job.actor is null)`
 
 export interface ProgressEntry {
   readonly id: string
@@ -133,9 +154,7 @@ export const renewLease = (id: string, use: LeaseUse, ttlMs: number): Query<Hear
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning (select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
-      'cancel', job.cancel_requested_at is not null)), '[]') from job
-      where job.lease_id = worker_lease.id and job.status = 'running') as running`
+    returning job_running(id) as running`
 
 /** Gives a lease back at an orderly end. */
 export const deleteLease = (id: string): Query<unknown> =>

@@ -411,13 +411,15 @@ create table job (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
+  lane text not null default 'io'::text,
   retry_of uuid,
   constraint job_pkey PRIMARY KEY (id),
   constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint job_finished_check CHECK (((status = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
+  constraint job_lane_check CHECK ((lane = ANY (ARRAY['io'::text, 'cpu'::text, 'model'::text]))),
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
-  constraint job_mailbox_check CHECK (((status <> 'queued'::text) OR (actor IS NOT NULL))),
+  constraint job_mailbox_check CHECK (((status <> 'queued'::text) OR (actor IS NOT NULL) OR (delivery = 0))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85);
@@ -854,7 +856,7 @@ CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btre
 
 CREATE UNIQUE INDEX job_actor_live_key ON public.job USING btree (actor) WHERE ((actor IS NOT NULL) AND (status = ANY (ARRAY['sent'::text, 'running'::text])));
 
-CREATE INDEX job_actor_mailbox_idx ON public.job USING btree (actor, ordinal) WHERE (status = 'queued'::text);
+CREATE INDEX job_actor_mailbox_idx ON public.job USING btree (actor, ordinal) WHERE ((status = 'queued'::text) AND (actor IS NOT NULL));
 
 CREATE INDEX job_failed_idx ON public.job USING btree (finished_at) WHERE (status = 'failed'::text);
 
@@ -866,7 +868,9 @@ CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE 
 
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 
-CREATE INDEX job_waiting_idx ON public.job USING btree (queue, id) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
+CREATE INDEX job_staged_idx ON public.job USING btree (queue, lane, COALESCE(owner_id, 0), ordinal) WHERE ((status = 'queued'::text) AND (actor IS NULL));
+
+CREATE INDEX job_waiting_idx ON public.job USING btree (queue, COALESCE(owner_id, 0), ordinal) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
 
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
@@ -1369,11 +1373,28 @@ begin
     select distinct actor_lock_key(s ->> 'actor') as key from jsonb_array_elements(specs) s
     where s ->> 'actor' is not null order by 1) locks;
 
-  insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, priority, run_at, request_id)
-  select s.id, s.name, s.queue, s.owner_id, s.payload, 'sent', s.max_tries, 1, s.priority, coalesce(s.run_at, now()), s.request_id
-  from jsonb_to_recordset(specs) as s(id uuid, name text, queue text, owner_id integer, actor text, payload jsonb,
-    max_tries integer, priority smallint, run_at timestamptz, request_id text)
-  where s.actor is null;
+  with given as (
+    select * from rows from (jsonb_to_recordset(specs) as (id uuid, name text, queue text, owner_id integer, actor text,
+      payload jsonb, max_tries integer, priority smallint, run_at timestamptz, request_id text, lane text, front integer))
+      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, priority, run_at, request_id, lane, front, n)
+    where s.actor is null
+  ), owner as (
+    select queue, coalesce(owner_id, 0) as id, max(front) as front from given
+    where run_at is null and front is not null group by 1, 2
+  ), ahead as (
+    select owner.queue, owner.id, waiting.n from owner cross join lateral (
+      select count(*) as n from (
+        select from job where job.queue = owner.queue and coalesce(job.owner_id, 0) = owner.id
+          and job.status in ('queued', 'sent') limit owner.front) waits) waiting
+  ), placed as (
+    select given.*, ahead.n + row_number() over (partition by given.queue, given.owner_id, given.run_at is null order by given.n)
+      > given.front as behind
+    from given left join ahead on given.run_at is null and ahead.queue = given.queue and ahead.id = coalesce(given.owner_id, 0)
+  )
+  insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
+  select p.id, p.name, p.queue, p.owner_id, p.payload, case when behind then 'queued' else 'sent' end, p.max_tries,
+    case when behind then 0 else 1 end, p.priority, coalesce(p.run_at, now()), p.request_id, coalesce(p.lane, 'io')
+  from placed p order by p.n;
 
   for spec in
     select e.value as s, e.ordinality as n from jsonb_array_elements(specs) with ordinality e
@@ -1386,16 +1407,17 @@ begin
       return next;
       continue;
     end if;
-    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, priority, run_at, request_id)
+    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
     values ((spec.s ->> 'id')::uuid, spec.s ->> 'name', spec.s ->> 'queue', (spec.s ->> 'owner_id')::integer,
       spec.s ->> 'actor', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
       (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end, (spec.s ->> 'priority')::smallint,
-      coalesce((spec.s ->> 'run_at')::timestamptz, now()), spec.s ->> 'request_id');
+      coalesce((spec.s ->> 'run_at')::timestamptz, now()), spec.s ->> 'request_id', coalesce(spec.s ->> 'lane', 'io'));
     spec_ordinal := spec.n; job_id := (spec.s ->> 'id')::uuid; joined := false;
     return next;
   end loop;
 
-  select coalesce(array_agg((s ->> 'id')::uuid), '{}') into send from jsonb_array_elements(specs) s;
+  select coalesce(array_agg(id), '{}') into send from job
+  where job.id = any(array(select (s ->> 'id')::uuid from jsonb_array_elements(specs) s)) and job.status = 'sent';
   perform job_send(send, coalesce((select max((s ->> 'together')::integer) from jsonb_array_elements(specs) s), 1));
 
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
@@ -1541,6 +1563,19 @@ begin
   end if;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+AS $function$
+  select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
+    'cancel', job.cancel_requested_at is not null)), '[]') from job
+  where job.lease_id = lease and job.status = 'running'
+$function$;
+
 CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 1)
  RETURNS void
  LANGUAGE plpgsql
@@ -1580,6 +1615,45 @@ AS $function$
     update job set status = 'sent', delivery = delivery + 1 from head where job.id = head.id returning job.id
   )
   select coalesce(array_agg(id), '{}') from sent
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer)
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+AS $function$
+  with recursive line as (
+    (select coalesce(job.owner_id, 0) as owner, 1 as n from job
+      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) > after_owner
+      order by coalesce(job.owner_id, 0) limit 1)
+    union all
+    select (select coalesce(job.owner_id, 0) from job
+      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) > line.owner
+      order by coalesce(job.owner_id, 0) limit 1), line.n + 1
+    from line where line.owner is not null and line.n < 100
+  ), share as (
+    select owner, greatest(1, (most + count(*) over () - 1) / count(*) over ()) as part from line where owner is not null
+  ), picked as (
+    select staged.id from share cross join lateral (
+      select job.id from job
+      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) = share.owner
+      order by job.ordinal limit share.part for update skip locked) staged
+  ), taken as (
+    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
+    from picked where job.id = picked.id and job.status = 'queued'
+    returning job.*
+  ), event as (
+    insert into job_event (job_id, seq, kind, data)
+    select taken.id, taken.seq, 'status', jsonb_build_object('status', 'running', 'label', taken.label,
+      'current', taken.progress_current, 'total', taken.progress_total) from taken
+  )
+  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from taken order by ordinal
 $function$;
 
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)

@@ -88,6 +88,8 @@ export async function enqueueMany<P, R>(
 // Jobs of this kind are short and run side by side: a delivery each would be most of their cost. Those that fill a
 // thread go out one by one, so that whichever worker is free takes the next.
 const IO_TOGETHER = 25
+// So many of an owner's jobs are ahead of a newcomer's: a moment's work of one worker.
+const FRONT: Readonly<Record<PoolName, number>> = { io: 100, cpu: 8, model: 8 }
 
 /**
  * What {@link enqueueMany} adds, for those who add jobs of several callers together.
@@ -115,5 +117,7 @@ function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOpti
     run_at: options.delayMs === undefined ? null : new Date(Date.now() + options.delayMs).toISOString(),
     request_id: options.requestId ?? null,
     together: task.pool === 'io' ? IO_TOGETHER : 1,
+    lane: task.pool,
+    front: FRONT[task.pool],
   }
 }

@@ -9,6 +9,10 @@ import type { AbortReason, Outcome } from './protocol.ts'
 export interface Executor {
   /** Resolves when the delivery is dealt with, whatever came of it. Rejects never. */
   deliver(id: string, delivery: number): Promise<void>
+  /** Takes staged jobs of a lane; each is to be given to `attempt`. @throws when the database does not answer. */
+  take(queue: string, lane: string, most: number, afterOwner: number): Promise<readonly Claimed[]>
+  /** Runs a job that was taken; resolves when its end is stored. One of a task unknown here is left to others. */
+  attempt(job: Claimed): Promise<void>
   /** Compares what the database holds to be running here with what is, and passes cancellations on. */
   reconcile(running: Heartbeat['running']): void
   /** The lease is gone: everything here belongs to others now. */
@@ -43,6 +47,8 @@ export function createExecutor(options: {
   const running = new Map<string, Running>()
   const claiming = new Map<string, Set<number>>()
   let unknown = new Map<string, number>()
+  // Statements under way that take jobs: what they have taken is not known here yet.
+  let taking = 0
 
   const attempt = async (job: Claimed): Promise<void> => {
     const task = taskNamed(job.name)
@@ -80,6 +86,19 @@ export function createExecutor(options: {
     }
   }
 
+  const knows = (name: string): boolean => {
+    try {
+      return taskNamed(name) !== undefined
+    } catch {
+      return false
+    }
+  }
+  // With a delivery of its own it goes to a worker of the version that knows it.
+  const release = async ({ id, attempt, name }: Claimed): Promise<void> => {
+    log.warn({ jobId: id, task: name }, 'A job of an unknown task is left to other workers')
+    await ledger.finish({ id, attempt, outcome: 'release' })
+  }
+
   const supersede = (id: string, attempt: number): void => {
     const found = running.get(id)
     if (found?.attempt === attempt) found.abort('superseded')
@@ -97,6 +116,15 @@ export function createExecutor(options: {
       })
       if (job !== null) await attempt(job)
     },
+    take: async (queue, lane, most, afterOwner) => {
+      taking++
+      try {
+        return await ledger.take(queue, lane, most, afterOwner)
+      } finally {
+        taking--
+      }
+    },
+    attempt: (job) => (knows(job.name) ? attempt(job) : release(job)),
     reconcile: (held) => {
       const still = new Map<string, number>()
       for (const { id, attempt, cancel } of held) {
@@ -104,7 +132,8 @@ export function createExecutor(options: {
         if (found !== undefined && cancel) found.abort('cancelled')
         // Claimed, but the answer never came: give it back once that is certain.
         if (found !== undefined || claiming.has(id)) continue
-        if (unknown.get(id) === attempt) void ledger.finish({ id, attempt, outcome: 'release' })
+        if (unknown.get(id) === attempt && taking === 0)
+          void ledger.finish({ id, attempt, outcome: 'release' })
         else still.set(id, attempt)
       }
       unknown = still

@@ -8,6 +8,7 @@ import {
   finishJobs,
   type ProgressEntry,
   storeProgress,
+  takeJobs,
 } from '../sql/jobs.ts'
 import type { Publisher } from '../sql/notify.ts'
 import type { Log } from '../tasks/log.ts'
@@ -20,6 +21,8 @@ import type { Log } from '../tasks/log.ts'
 export interface Ledger {
   /** Takes a job for this worker; null when the delivery is stale or the job is no longer there to run. */
   claim(id: string, delivery: number): Promise<Claimed | null>
+  /** Takes staged jobs of a lane, about `most`, owner by owner. @throws when the database does not answer. */
+  take(queue: string, lane: string, most: number, afterOwner: number): Promise<readonly Claimed[]>
   progress(entry: ProgressEntry): void
   /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
   finish(entry: FinishEntry): Promise<boolean>
@@ -74,6 +77,11 @@ export function createLedger(options: LedgerOptions): Ledger {
         claims.push({ item: { id, delivery }, resolve })
         claiming ??= claimLoop()
       }),
+    take: async (queue, lane, most, afterOwner) => {
+      const jobs = await options.db.any(takeJobs(options.leaseId(), queue, lane, most, afterOwner))
+      for (const { id } of jobs) options.publisher.mark(id)
+      return jobs
+    },
     progress: (entry) => {
       progress.push(entry)
       writing ??= writeLoop()

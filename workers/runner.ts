@@ -3,15 +3,21 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueuePool } from '../sql/driver.ts'
+import type { Claimed } from '../sql/jobs.ts'
 import { createRoom } from '../sql/room.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
-import type { AnyTask } from '../tasks/task.ts'
+import type { AnyTask, PoolName } from '../tasks/task.ts'
+import { createPuller } from './staged.ts'
 
 /** One queue group's part of this process: its own graphile-worker runner and slots. */
 export interface QueueRunner {
   readonly queue: string
   readonly poolId: string | null
+  /** What of it can be staged: the natures of its tasks. */
+  readonly lanes: readonly PoolName[]
+  /** A lane has staged jobs. */
+  nudge(lane: PoolName): void
   /** Fetches no more; resolves when the deliveries in hand are dealt with. */
   stop(): Promise<void>
 }
@@ -23,6 +29,14 @@ export interface QueueRunnerOptions {
   readonly pool: QueuePool
   readonly log: Log
   readonly deliver: (id: string, delivery: number) => Promise<void>
+  /** Takes staged jobs, see `Executor`. */
+  readonly take: (
+    queue: string,
+    lane: string,
+    most: number,
+    afterOwner: number,
+  ) => Promise<readonly Claimed[]>
+  readonly attempt: (job: Claimed) => Promise<void>
   /** Cron entries, by the group that has them: identifier -> what to do. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
   /** Frees what an ended runner left locked. */
@@ -31,7 +45,7 @@ export interface QueueRunnerOptions {
 
 // Deliveries that an io group has in hand at once, and fetches at once.
 const IO_SLOTS = 512
-// Jobs that a group has claimed at once: a delivery may stand for several.
+// Jobs of `io` that a group has claimed at once: a delivery may stand for several. Of the others one for each thread.
 const MOST_JOBS = 2048
 // What was not begun when the worker stops goes back to the queue, for others.
 const STOPPING = 'The worker stops'
@@ -50,16 +64,36 @@ const LIVED_MS = 60_000
 export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
   const { queue, log } = given
   const inHand = new Set<Promise<void>>()
-  const room = createRoom(MOST_JOBS)
-  const options: QueueRunnerOptions = {
+  const lanes = new Map(lanesOf(given).map((lane) => [lane, createLane(given, lane)]))
+  const laneOf = new Map(given.tasks.map((task) => [task.name, lanes.get(task.pool)!]))
+
+  /** Everything that this group has begun is in hand until its end. */
+  function hold(one: Promise<void>): Promise<void> {
+    const held = one.finally(() => inHand.delete(held))
+    inHand.add(held)
+    return held
+  }
+  function createLane({ take, attempt }: QueueRunnerOptions, lane: PoolName) {
+    const places = lane === 'io' ? MOST_JOBS : lane === 'model' ? 1 : threadsOf(given)
+    const room = createRoom(places)
+    const puller = createPuller({
+      room,
+      places,
+      take: (most, afterOwner) => take(queue, lane, most, afterOwner),
+      run: (job) => hold(room.enter(() => attempt(job))),
+      onError: (error) => log.warn({ err: error, queue }, 'Staged jobs could not be taken'),
+    })
+    return { room, puller }
+  }
+
+  const options: RunnerOptions = {
     ...given,
-    deliver: (id, delivery) => {
-      const one = room
-        .enter(() => (stopped ? Promise.reject(new Error(STOPPING)) : given.deliver(id, delivery)))
-        .finally(() => inHand.delete(one))
-      inHand.add(one)
-      return one
-    },
+    deliverTo: (name, id, delivery) =>
+      hold(
+        laneOf
+          .get(name)!
+          .room.enter(() => (stopped ? Promise.reject(new Error(STOPPING)) : given.deliver(id, delivery))),
+      ),
   }
   let current: Runner | null = null
   let poolId: string | null = null
@@ -111,18 +145,33 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
     get poolId() {
       return poolId
     },
+    lanes: [...lanes.keys()],
+    nudge: (lane) => lanes.get(lane)?.puller.nudge(),
     stop: async () => {
       stopped = true
+      const pullers = Promise.all([...lanes.values()].map(({ puller }) => puller.stop()))
       if (current !== null) stopRunner(current)
       await running
+      await pullers
       await emptyHanded()
     },
   }
 }
 
-function startOnce(options: QueueRunnerOptions, events: EventEmitter): Promise<Runner> {
+interface RunnerOptions extends QueueRunnerOptions {
+  readonly deliverTo: (task: string, id: string, delivery: number) => Promise<void>
+}
+
+const lanesOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
+  ...new Set(tasks.map(({ pool }) => pool)),
+]
+
+const threadsOf = ({ settings }: QueueRunnerOptions): number =>
+  Math.min(settings.workerThreads, availableParallelism())
+
+function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
-  const slots = io ? IO_SLOTS : Math.min(options.settings.workerThreads, availableParallelism())
+  const slots = io ? IO_SLOTS : threadsOf(options)
   return run({
     pgPool: options.pool,
     taskList: taskList(options),
@@ -148,13 +197,13 @@ function startOnce(options: QueueRunnerOptions, events: EventEmitter): Promise<R
   })
 }
 
-function taskList({ tasks, cron, deliver }: QueueRunnerOptions): TaskList {
+function taskList({ tasks, cron, deliverTo }: RunnerOptions): TaskList {
   const list: TaskList = {}
   for (const task of tasks) {
     list[task.name] = (payload) => {
       const given = payload as { id: string; delivery: number } | { jobs: [id: string, delivery: number][] }
-      if ('id' in given) return deliver(given.id, given.delivery)
-      return allOf(given.jobs.map(([id, delivery]) => deliver(id, delivery)))
+      if ('id' in given) return deliverTo(task.name, given.id, given.delivery)
+      return allOf(given.jobs.map(([id, delivery]) => deliverTo(task.name, id, delivery)))
     }
   }
   for (const [identifier, entry] of cron) list[`cron:${identifier}`] = () => entry.run()

@@ -1,6 +1,6 @@
 import { createDatabase, type Database } from '../sql/db.ts'
 import { createQueuePool } from '../sql/driver.ts'
-import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
+import { type ProgressEntry, stagedLanes, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
@@ -87,16 +87,20 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         pool: queuePool,
         log,
         deliver: executor.deliver,
+        take: executor.take,
+        attempt: executor.attempt,
         cron: cronOf(queue, db, settings),
         unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
       }),
     )
   }
 
+  const staged = watchStaged(db, runners, log)
   return {
     lease,
     executor,
     stop: async () => {
+      clearInterval(staged)
       const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
       await Promise.all(runners.map((runner) => runner.stop()))
       clearTimeout(release)
@@ -108,6 +112,34 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       await db.close()
     },
   }
+}
+
+// What is staged waits behind work under way, which looks again by itself: this finds what nobody is at.
+const STAGED_MS = 500
+
+/** One look for all queues. */
+function watchStaged(db: Database, runners: readonly QueueRunner[], log: Log): NodeJS.Timeout {
+  const lanes = runners.flatMap((runner) => runner.lanes.map((lane) => ({ runner, lane })))
+  let busy = false
+  const look = async (): Promise<void> => {
+    const found = await db.any(
+      stagedLanes(
+        lanes.map(({ runner }) => runner.queue),
+        lanes.map(({ lane }) => lane),
+      ),
+    )
+    const keys = new Set(found.map(({ key }) => key))
+    for (const { runner, lane } of lanes) if (keys.has(`${runner.queue}/${lane}`)) runner.nudge(lane)
+  }
+  return setInterval(() => {
+    if (busy) return
+    busy = true
+    look()
+      .catch((error) => log.warn({ err: error }, 'Staged jobs could not be looked for'))
+      .finally(() => {
+        busy = false
+      })
+  }, STAGED_MS)
 }
 
 /** Cron only adds a job: the work itself is a job like any other, seen and retried like any other. */

@@ -134,7 +134,8 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   ],
   job: [
     ['job_status_check', job({ status: 'paused' })],
-    ['job_mailbox_check', job({ status: 'queued' })],
+    ['job_mailbox_check', job({ status: 'queued', delivery: 1 })],
+    ['job_lane_check', job({ lane: 'gpu' })],
     [
       'job_lease_check',
       job({ lease_id: randomUUID() }),

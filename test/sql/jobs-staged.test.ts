@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, test } from 'node:test'
+import { cancelJob, type JobSpec, stagedLanes, takeJobs } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from './ledger-help.ts'
+
+/** Jobs behind an owner's first ones: they wait in the ledger, and workers take them owner by owner. */
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+const owners: number[] = []
+for (const name of ['a', 'b', 'c']) {
+  const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
+    `${name}@example.com`,
+  ])
+  owners.push(row!.id as number)
+}
+const [A, B, C] = owners as [number, number, number]
+
+const some = (count: number, owner: number | null, more: Partial<JobSpec> = {}): JobSpec[] =>
+  Array.from({ length: count }, () => spec({ owner_id: owner, queue: 'q', front: 3, lane: 'io', ...more }))
+const take = (most: number, after = -1, lane = 'io') => db.any(takeJobs(randomUUID(), 'q', lane, most, after))
+const ownersOf = (jobs: readonly { owner_id: number | null }[]) => jobs.map(({ owner_id }) => owner_id)
+const states = async (): Promise<Record<string, number>> => {
+  const rows = await query('select status, count(*)::int as n from job group by 1')
+  return Object.fromEntries(rows.map(({ status, n }) => [status, n]))
+}
+const deliveries = async (): Promise<number> => {
+  const [row] = await query(
+    `select coalesce(sum(coalesce(json_array_length(payload -> 'jobs'), 1)), 0)::int as n from graphile_worker._private_jobs`,
+  )
+  return row!.n as number
+}
+
+describe('staging', { concurrency: false }, () => {
+  beforeEach(() => query('truncate job, job_event, graphile_worker._private_jobs cascade'))
+
+  test('the first few of an owner go to the queue, the others wait without a delivery', async () => {
+    await ledger.enqueue(...some(5, A), ...some(2, B), ...some(4, null))
+    assert.deepEqual(await states(), { sent: 3 + 2 + 3, queued: 2 + 1 })
+    assert.equal(await deliveries(), 8)
+    await ledger.enqueue(...some(2, B))
+    assert.deepEqual(await states(), { sent: 9, queued: 4 })
+  })
+
+  test('it is per queue and owner, whatever was said in one call or in many', async () => {
+    for (let i = 0; i < 5; i++) await ledger.enqueue(...some(1, A))
+    await ledger.enqueue(...some(2, A, { queue: 'other' }))
+    assert.deepEqual(await states(), { sent: 5, queued: 2 })
+  })
+
+  test('delayed jobs, messages to actors and jobs that name no number are never staged', async () => {
+    const later = new Date(Date.now() + 3_600_000).toISOString()
+    await ledger.enqueue(...some(6, A, { run_at: later }))
+    await ledger.enqueue(...Array.from({ length: 6 }, (_, i) => some(1, A, { actor: `x${i}` })[0]!))
+    await ledger.enqueue(...Array.from({ length: 6 }, () => spec({ owner_id: B, queue: 'q' })))
+    assert.deepEqual(await states(), { sent: 18 })
+  })
+
+  test('owners have the same share of a take, the oldest jobs first', async () => {
+    await ledger.enqueue(...some(50, A), ...some(10, B), ...some(5, C), ...some(4, null))
+    const first = await take(8)
+    // 2 each; nobody's have one staged.
+    assert.deepEqual(
+      [A, B, C, null].map((owner) => ownersOf(first).filter((id) => id === owner).length),
+      [2, 2, 2, 1],
+    )
+    const [oldest] = await query(
+      `select id from job where owner_id = $1 and delivery = 0 order by ordinal limit 1`,
+      [A],
+    )
+    assert.equal(first.find(({ owner_id }) => owner_id === A)!.id, oldest!.id)
+    assert.deepEqual(ownersOf(await take(100, B)), [])
+    const rest = ownersOf(await take(90))
+    assert.deepEqual(
+      [A, B].map((owner) => rest.filter((id) => id === owner).length),
+      [45, 5],
+    )
+  })
+
+  test('a taken job is claimed as if it had been delivered, and ends like any other', async () => {
+    await ledger.enqueue(...some(4, A))
+    const [job] = await take(10)
+    assert.deepEqual([job!.attempt, job!.tries, job!.delivery], [1, 1, 0])
+    const row = await ledger.row(job!.id)
+    assert.deepEqual([row.status, row.seq, row.started_at !== null], ['running', 1, true])
+    await ledger.finish({ id: job!.id, attempt: 1, outcome: 'retry', delay_ms: 0 })
+    // Another try goes by the queue.
+    assert.deepEqual([await ledger.status(job!.id), await deliveries()], ['sent', 4])
+  })
+
+  test('two that take at once never take the same', async () => {
+    await ledger.enqueue(...some(203, A))
+    const takes = await Promise.all(Array.from({ length: 8 }, () => take(25)))
+    const ids = takes.flat().map(({ id }) => id)
+    assert.equal(new Set(ids).size, ids.length)
+    for (let left = 200 - ids.length; left > 0; ) left -= (await take(100)).length
+    assert.deepEqual(await states(), { sent: 3, running: 200 })
+  })
+
+  test('a lane is taken by itself, and lanes with staged jobs are named', async () => {
+    await ledger.enqueue(...some(5, A, { lane: 'cpu' }), ...some(1, A))
+    const lanes = async () =>
+      (await db.any(stagedLanes(['q', 'q', 'other'], ['io', 'cpu', 'io']))).map(({ key }) => key)
+    assert.deepEqual(await lanes(), ['q/io', 'q/cpu'])
+    assert.equal((await take(10, -1, 'cpu')).length, 2)
+    assert.deepEqual(await lanes(), ['q/io'])
+  })
+
+  test('a staged job is cancelled at once, and not taken', async () => {
+    await ledger.enqueue(...some(4, A))
+    const [{ id }] = (await query(`select id from job where status = 'queued'`)) as [{ id: string }]
+    await db.one(cancelJob(id))
+    assert.deepEqual([await ledger.status(id), (await take(10)).length], ['cancelled', 0])
+  })
+})
