@@ -1,0 +1,123 @@
+import { percentile } from './perf/stats.ts'
+
+/** What a load test has seen so far: tasks by how they ended, and how long things took. */
+export interface Tally {
+  /** A request sent at `sentAt` (ms) was answered with these tasks. */
+  answered(ids: readonly string[], sentAt: number, at: number): void
+  refusal(reason: string): void
+  /** A task's state as the stream tells it; only ends count, and each once. */
+  state(id: string, status: string, at: number): void
+  /** Everything has been added. */
+  added(): void
+  /** Tasks added and not ended. */
+  readonly waiting: number
+  readonly refused: number
+  /** Their ids. */
+  left(): readonly string[]
+  /** One line since the last one. */
+  line(): string
+  /** The whole of it. */
+  report(): string
+}
+
+const ENDS = new Set(['done', 'failed', 'cancelled'])
+const BAR = 40
+
+export function createTally(now = (): number => performance.now()): Tally {
+  const startedAt = now()
+  const sent = new Map<string, number>()
+  // The stream can be faster than the answer.
+  const early = new Map<string, { status: string; at: number }>()
+  const requests: number[] = []
+  const latencies: number[] = []
+  const reasons = new Map<string, number>()
+  const ends = { done: 0, failed: 0, cancelled: 0 }
+  let addedAt: number | null = null
+  let lastEnd = startedAt
+  let tasks = 0
+  let before = { at: startedAt, tasks: 0, ended: 0, latencies: 0 }
+
+  const ended = (): number => ends.done + ends.failed + ends.cancelled
+  const end = (id: string, status: string, at: number): void => {
+    latencies.push(at - sent.get(id)!)
+    sent.delete(id)
+    ends[status as keyof typeof ends]++
+    lastEnd = Math.max(lastEnd, at)
+  }
+
+  return {
+    answered: (ids, sentAt, at) => {
+      if (ids.length > 0) requests.push(at - sentAt)
+      tasks += ids.length
+      for (const id of ids) {
+        sent.set(id, sentAt)
+        const known = early.get(id)
+        if (known === undefined) continue
+        early.delete(id)
+        end(id, known.status, known.at)
+      }
+    },
+    refusal: (reason) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1),
+    state: (id, status, at) => {
+      if (!ENDS.has(status)) return
+      if (sent.has(id)) end(id, status, at)
+      else if (addedAt === null) early.set(id, { status, at })
+    },
+    added: () => {
+      addedAt = now()
+      early.clear()
+    },
+    get waiting() {
+      return sent.size
+    },
+    get refused() {
+      return [...reasons.values()].reduce((sum, count) => sum + count, 0)
+    },
+    left: () => [...sent.keys()],
+    line: () => {
+      const at = now()
+      const seconds = (at - before.at) / 1000
+      const recent = latencies.slice(before.latencies)
+      const rate = (count: number): string => (count / seconds).toFixed(0).padStart(6)
+      const text = `${((at - startedAt) / 1000).toFixed(0).padStart(4)} s  added ${rate(tasks - before.tasks)}/s  ended ${rate(ended() - before.ended)}/s  waiting ${String(sent.size).padStart(6)}  p50 ${ms(percentile(recent, 0.5))}  p99 ${ms(percentile(recent, 0.99))}  failed ${ends.failed + ends.cancelled}`
+      before = { at, tasks, ended: ended(), latencies: latencies.length }
+      return text
+    },
+    report: () => {
+      const adding = ((addedAt ?? now()) - startedAt) / 1000
+      const whole = (lastEnd - startedAt) / 1000
+      const row = (name: string, values: readonly number[]): string =>
+        `  ${name.padEnd(18)}p50 ${ms(percentile(values, 0.5))}  p95 ${ms(percentile(values, 0.95))}  p99 ${ms(percentile(values, 0.99))}  max ${ms(percentile(values, 1))}\n`
+      return [
+        `Added ${tasks} tasks in ${adding.toFixed(1)} s (${(tasks / adding).toFixed(0)}/s), ended ${ended()} in ${whole.toFixed(1)} s (${whole > 0 ? (ended() / whole).toFixed(0) : 0}/s)\n`,
+        `  done ${ends.done}, failed ${ends.failed}, cancelled ${ends.cancelled}, not ended ${sent.size}\n`,
+        ...[...reasons].map(([reason, count]) => `  refused ${count} times: ${reason}\n`),
+        row('request to answer', requests),
+        row('request to end', latencies),
+        histogram(latencies),
+      ].join('')
+    },
+  }
+}
+
+const ms = (value: number): string => `${Number.isNaN(value) ? '-' : value.toFixed(1)} ms`.padStart(11)
+
+/** Times by powers of two, from the first to the last that has some. */
+export function histogram(values: readonly number[]): string {
+  if (values.length === 0) return ''
+  const counts = new Map<number, number>()
+  for (const value of values) {
+    const bucket = Math.max(0, Math.ceil(Math.log2(Math.max(value, 1))))
+    counts.set(bucket, (counts.get(bucket) ?? 0) + 1)
+  }
+  const buckets = [...counts.keys()]
+  const most = Math.max(...counts.values())
+  const lines = ['  request to end\n']
+  for (let bucket = Math.min(...buckets); bucket <= Math.max(...buckets); bucket++) {
+    const count = counts.get(bucket) ?? 0
+    lines.push(
+      `  ${`${2 ** bucket} ms`.padStart(11)}  ${'#'.repeat(Math.ceil((count / most) * BAR)).padEnd(BAR)} ${count}\n`,
+    )
+  }
+  return lines.join('')
+}

@@ -1,0 +1,190 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { NAMED_QUEUES } from '../tasks/load-test/on-queues.ts'
+import { parse } from '../tasks/settings.ts'
+import { createTally, type Tally } from './load-tally.ts'
+import { FrameReader } from './perf/load/frames.ts'
+
+/**
+ * `npm run load-test -- [options]`: drives the named queues through the HTTP API. Each connection adds a task, and the
+ * next when it is answered; the stream of all jobs says when they end. Prints a line a second, and what it came to.
+ */
+
+const USAGE = `Usage: npm run load-test -- [options]
+  --url URL            the service; default PUBLIC_BASE_URL
+  --token TOKEN        a bearer token, where the areas tasks and jobs are not open; or set LOAD_TEST_TOKEN
+  --queue NAME         ${NAMED_QUEUES.join(' or ')}; default load_test
+  --task NAME          default io_simulation_task
+  --args JSON          the task's; default {"operations":1,"duration_ms":50}
+  --connections N      default 16
+  --rate N             most requests a second, of all connections together; default no bound
+  --batch N            tasks a request; default 1
+  --seconds N          how long to add; default 10
+  --wait N             longest wait for the last ends, in seconds; default 60
+`
+const COMPARED_MS = 1000
+
+interface Order {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly connections: number
+  readonly rate: number
+  readonly batch: number
+  readonly seconds: number
+  readonly wait: number
+}
+
+const order = orderOf(process.argv.slice(2))
+process.exitCode = await run(order)
+
+async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<number> {
+  const tally = createTally()
+  const ended = new AbortController()
+  const watching = watch(url, headers, tally, ended.signal)
+  await watching.open
+  const stop = performance.now() + seconds * 1000
+  const live = setInterval(() => process.stdout.write(`${tally.line()}\n`), COMPARED_MS)
+  await Promise.all(
+    Array.from({ length: rest.connections }, (_, n) =>
+      connection({ url, headers, seconds, wait, ...rest }, n, stop, tally),
+    ),
+  )
+  tally.added()
+  for (const limit = performance.now() + wait * 1000; tally.waiting > 0 && performance.now() < limit; )
+    await delay(50)
+  clearInterval(live)
+  await settleLeft(url, headers, tally)
+  ended.abort()
+  await watching.end
+  process.stdout.write(`\n${tally.report()}`)
+  return tally.refused === 0 && tally.waiting === 0 ? 0 : 1
+}
+
+/** One connection's requests until the time is over, at its part of the rate. */
+async function connection(order: Order, n: number, stop: number, tally: Tally): Promise<void> {
+  const pauseMs = order.rate > 0 ? (order.connections / order.rate) * 1000 : 0
+  for (let due = performance.now() + (pauseMs * n) / order.connections; due < stop; due += pauseMs) {
+    const early = due - performance.now()
+    if (early > 0) await delay(early)
+    const at = performance.now()
+    if (at >= stop) return
+    const ids = await enqueue(order, tally)
+    tally.answered(ids, at, performance.now())
+    if (pauseMs === 0) due = performance.now()
+  }
+}
+
+async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<readonly string[]> {
+  const response = await fetch(`${url}/api/v1/tasks/enqueue`, { method: 'POST', headers, body }).catch(
+    (error) => {
+      tally.refusal(
+        `no answer: ${error instanceof Error ? ((error.cause as Error | undefined)?.message ?? error.message) : error}`,
+      )
+      return null
+    },
+  )
+  if (response === null) return []
+  const answer = (await response.json()) as { task_id: string; task_ids?: string[]; detail?: string }
+  if (response.status === 202) return answer.task_ids ?? [answer.task_id]
+  tally.refusal(`${response.status}: ${answer.detail}`)
+  return []
+}
+
+/** Follows the stream of all jobs, and goes on where it broke off. */
+function watch(url: string, headers: Order['headers'], tally: Tally, signal: AbortSignal) {
+  const { promise: open, resolve, reject } = Promise.withResolvers<void>()
+  let lastId = ''
+  const once = async (): Promise<void> => {
+    const more = lastId === '' ? {} : { 'last-event-id': lastId }
+    const response = await fetch(`${url}/api/v1/jobs/events`, { headers: { ...headers, ...more }, signal })
+    if (!response.ok)
+      throw new Error(`The stream of jobs answered ${response.status}: ${await response.text()}`)
+    resolve()
+    const frames = new FrameReader()
+    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+      for (const { id, data } of frames.feed(text)) {
+        lastId = id
+        const { job_id, status } = JSON.parse(data) as { job_id: string; status: string }
+        tally.state(job_id, status, performance.now())
+      }
+    }
+  }
+  const follow = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await once().catch((error) => {
+        if (!signal.aborted) reject(error)
+      })
+      await delay(200, undefined, { signal }).catch(() => {})
+    }
+  }
+  return { open, end: follow() }
+}
+
+/** What the stream did not tell, such as of a service that ended meanwhile, the results do. */
+async function settleLeft(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
+  for (const id of tally.left()) {
+    const response = await fetch(`${url}/api/v1/tasks/result/${id}`, { headers }).catch(() => null)
+    if (response?.status !== 200) continue
+    const { status } = (await response.json()) as { status: string }
+    tally.state(id, status === 'completed' ? 'done' : status, performance.now())
+  }
+}
+
+function orderOf(argv: readonly string[]): Order {
+  const text = { type: 'string' } as const
+  const names = [
+    'url',
+    'token',
+    'queue',
+    'task',
+    'args',
+    'connections',
+    'rate',
+    'batch',
+    'seconds',
+    'wait',
+  ] as const
+  try {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: { ...Object.fromEntries(names.map((name) => [name, text])), help: { type: 'boolean' } },
+    }) as { values: Partial<Record<(typeof names)[number], string>> & { help?: boolean } }
+    if (values.help === true) giveUp(USAGE, 0)
+    const number = (name: (typeof names)[number], fallback: number): number => {
+      const value = Number(values[name] ?? fallback)
+      if (!(value > 0 || (name === 'rate' && value === 0)))
+        throw new Error(`--${name} must be a positive number`)
+      return value
+    }
+    const token = values.token ?? process.env.LOAD_TEST_TOKEN
+    const batch = number('batch', 1)
+    return {
+      url: (values.url ?? parse(process.env).publicBaseUrl).replace(/\/+$/, ''),
+      headers: {
+        'content-type': 'application/json',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify({
+        task_name: values.task ?? 'io_simulation_task',
+        queue_type: values.queue ?? 'load_test',
+        count: batch,
+        args: JSON.parse(
+          values.args ?? (values.task === undefined ? '{"operations":1,"duration_ms":50}' : '{}'),
+        ),
+      }),
+      connections: number('connections', 16),
+      rate: number('rate', 0),
+      batch,
+      seconds: number('seconds', 10),
+      wait: number('wait', 60),
+    }
+  } catch (error) {
+    return giveUp(`${error instanceof Error ? error.message : error}\n${USAGE}`, 2)
+  }
+}
+
+function giveUp(text: string, code: number): never {
+  process.stderr.write(text)
+  process.exit(code)
+}

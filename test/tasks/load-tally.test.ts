@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTally, histogram } from '../load-tally.ts'
+
+/** What the load test makes of what it sees. */
+
+test('a tally adds up, whichever of answer and stream comes first', () => {
+  let at = 0
+  const tally = createTally(() => at)
+  tally.answered(['a', 'b'], 0, 5)
+  tally.state('a', 'running', 6)
+  tally.state('a', 'done', 10)
+  tally.state('a', 'done', 11)
+  tally.state('c', 'failed', 12)
+  tally.answered(['c'], 7, 13)
+  tally.state('somebody else’s', 'done', 14)
+  tally.refusal('503: no')
+  at = 1000
+  assert.equal(tally.waiting, 1)
+  assert.deepEqual(tally.left(), ['b'])
+  assert.equal(tally.refused, 1)
+  assert.match(tally.line(), /1 s {2}added {6}3\/s {2}ended {6}2\/s {2}waiting {6}1 .* failed 1$/)
+  at = 2000
+  assert.match(tally.line(), /added {6}0\/s {2}ended {6}0\/s/)
+  tally.added()
+  tally.state('b', 'cancelled', 100)
+  const report = tally.report()
+  assert.match(report, /Added 3 tasks in 2\.0 s \(2\/s\), ended 3 in 0\.1 s \(30\/s\)/)
+  assert.match(report, /done 1, failed 1, cancelled 1, not ended 0/)
+  assert.match(report, /refused 1 times: 503: no/)
+  assert.match(report, /request to end +p50 +10\.0 ms {2}p95 +100\.0 ms/)
+})
+
+test('a tally of nothing reports nothing', () => {
+  assert.match(createTally(() => 0).report(), /Added 0 tasks/)
+})
+
+test('a histogram has every power of two between the first and the last', () => {
+  const lines = histogram([0.5, 3, 3.5, 4, 30]).trimEnd().split('\n').slice(1)
+  assert.deepEqual(
+    lines.map((line) => [line.trim().split(' ')[0], line.trim().split(' ').at(-1)]),
+    [
+      ['1', '1'],
+      ['2', '0'],
+      ['4', '3'],
+      ['8', '0'],
+      ['16', '0'],
+      ['32', '1'],
+    ],
+  )
+})
