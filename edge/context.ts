@@ -3,6 +3,7 @@ import type { Publisher } from '../sql/notify.ts'
 import type { Reader } from '../sql/reader.ts'
 import type { Blobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
+import type { Retrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Accounts } from './auth.ts'
 import type { Enqueuer } from './enqueuer.ts'
@@ -28,6 +29,7 @@ export interface Edge {
   readonly publisher: Publisher
   readonly accounts: Accounts
   readonly passwords: Passwords
+  readonly retrieval: Retrieval
   readonly limits: Limits
   readonly metrics: Metrics
   readonly log: Log

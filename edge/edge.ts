@@ -4,6 +4,7 @@ import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '..
 import { createReader } from '../sql/reader.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
+import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { createAccounts } from './auth.ts'
 import type { Edge } from './context.ts'
@@ -83,6 +84,11 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     publisher,
     accounts,
     passwords: createPasswords(),
+    retrieval: createRetrieval({
+      url: databaseUrl,
+      applicationName: `${applicationName}-search`,
+      validateRows: settings.checked,
+    }),
     limits: createLimits(db, settings),
     metrics,
     log,
@@ -98,6 +104,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
       overview.close()
       await listener.close()
       await edge.passwords.close()
+      await edge.retrieval.close()
       await publisher.close()
       await reader.close()
       await edge.blobs.close()

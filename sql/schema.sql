@@ -686,6 +686,61 @@ END),
   constraint payment_transaction_status_check CHECK ((status = ANY (ARRAY['succeeded'::text, 'pending'::text, 'failed'::text, 'refunded'::text, 'partially_refunded'::text, 'canceled'::text])))
 );
 
+create table rag_chunk (
+  file_id bigint not null,
+  ordinal integer not null,
+  content text not null,
+  start_offset integer not null,
+  end_offset integer not null,
+  start_line integer not null,
+  end_line integer not null,
+  page integer,
+  heading text,
+  terms bytea not null storage external,
+  vector bytea storage external,
+  constraint rag_chunk_pkey PRIMARY KEY (file_id, ordinal),
+  constraint rag_chunk_file_id_fkey FOREIGN KEY (file_id) REFERENCES rag_file(id) ON DELETE CASCADE,
+  constraint rag_chunk_terms_check CHECK (((octet_length(terms) % 4) = 0)),
+  constraint rag_chunk_vector_check CHECK (((octet_length(vector) % 4) = 0))
+) with (autovacuum_vacuum_scale_factor=0.05);
+
+create table rag_collection (
+  id integer not null generated always as identity,
+  name text not null,
+  version bigint not null default 0,
+  embedding_model text,
+  dimensions integer,
+  document_count integer not null default 0,
+  chunk_count integer not null default 0,
+  term_count bigint not null default 0,
+  metadata jsonb not null default '{}'::jsonb,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  deleted_at timestamp with time zone,
+  constraint rag_collection_pkey PRIMARY KEY (id),
+  constraint rag_collection_counts_check CHECK ((LEAST((document_count)::bigint, (chunk_count)::bigint, term_count) >= 0)),
+  constraint rag_collection_dimensions_check CHECK ((((embedding_model IS NULL) = (dimensions IS NULL)) AND ((dimensions >= 1) AND (dimensions <= 16000)))),
+  constraint rag_collection_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100)))
+);
+
+create table rag_file (
+  id bigint not null generated always as identity,
+  collection_id integer not null,
+  build_id uuid,
+  source text not null,
+  sha256 bytea not null,
+  byte_size bigint not null,
+  format text not null,
+  analysis integer not null,
+  embedding_model text,
+  chunk_count integer not null,
+  term_count integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint rag_file_pkey PRIMARY KEY (id),
+  constraint rag_file_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES rag_collection(id) ON DELETE CASCADE,
+  constraint rag_file_sha256_check CHECK ((octet_length(sha256) = 32))
+) with (autovacuum_vacuum_scale_factor=0.05);
+
 create table refresh_token (
   digest bytea not null,
   session_id uuid not null,
@@ -921,6 +976,16 @@ CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction U
 CREATE INDEX payment_transaction_reserved_idx ON public.payment_transaction USING btree (id) WHERE ((charge_id IS NOT NULL) AND (NOT shown));
 
 CREATE INDEX payment_transaction_status_idx ON public.payment_transaction USING btree (status, created_at DESC, id DESC) WHERE shown;
+
+CREATE INDEX rag_collection_deleted_idx ON public.rag_collection USING btree (id) WHERE (deleted_at IS NOT NULL);
+
+CREATE UNIQUE INDEX rag_collection_name_key ON public.rag_collection USING btree (name) WHERE (deleted_at IS NULL);
+
+CREATE UNIQUE INDEX rag_file_build_key ON public.rag_file USING btree (collection_id, source) WHERE (build_id IS NOT NULL);
+
+CREATE INDEX rag_file_collection_id_idx ON public.rag_file USING btree (collection_id);
+
+CREATE UNIQUE INDEX rag_file_source_key ON public.rag_file USING btree (collection_id, source) WHERE (build_id IS NULL);
 
 CREATE INDEX refresh_token_expires_at_idx ON public.refresh_token USING btree (expires_at);
 
@@ -2073,6 +2138,28 @@ CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
+
+CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, model text, size integer)
+ RETURNS TABLE(document_count integer, chunk_count integer)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from rag_collection c where c.id = collection and c.deleted_at is null for update;
+  if not found then return; end if;
+  delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(gone)
+    or exists (select from rag_file n where n.collection_id = collection and n.build_id = build and n.source = f.source));
+  update rag_file f set build_id = null where f.collection_id = collection and f.build_id = build;
+  return query
+    update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms,
+      embedding_model = case when s.embedded then coalesce(model, c.embedding_model) end,
+      dimensions = case when s.embedded then coalesce(size, c.dimensions) end
+    from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
+        coalesce(sum(f.term_count), 0)::bigint as terms, count(f.embedding_model) > 0 as embedded
+      from rag_file f where f.collection_id = collection and f.build_id is null) s
+    where c.id = collection
+    returning c.document_count, c.chunk_count;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, most integer, span interval)
  RETURNS integer

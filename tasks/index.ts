@@ -20,6 +20,8 @@ import { applyEvent } from './payments/event.ts'
 import { lookUp } from './payments/look-up.ts'
 import { reconcile } from './payments/reconcile.ts'
 import { refund } from './payments/refund.ts'
+import { indexFiles } from './rag/index-files.ts'
+import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
 import type { AnyTask } from './task.ts'
@@ -41,6 +43,7 @@ export const tasks: readonly AnyTask[] = [
   extract,
   housekeeping,
   importPosts,
+  indexFiles,
   invite,
   listDomains,
   lookUp,
@@ -48,6 +51,7 @@ export const tasks: readonly AnyTask[] = [
   noop,
   passwordReset,
   preview,
+  purge,
   reconcile,
   refund,
   settle,

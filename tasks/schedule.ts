@@ -2,6 +2,7 @@ import { settle } from './comms/settle.ts'
 import { collect } from './documents/collect.ts'
 import { sync } from './llm/sync.ts'
 import { reconcile } from './payments/reconcile.ts'
+import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import type { AnyTask } from './task.ts'
 
@@ -20,4 +21,5 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle as unknown as AnyTask },
   { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcile as unknown as AnyTask },
+  { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
 ]

@@ -10,6 +10,7 @@ import {
 } from './comms/settings.ts'
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
+import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
@@ -114,6 +115,7 @@ const Environment = z.object({
   ...commsShape,
   ...blobShape,
   ...paymentShape,
+  ...ragShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
@@ -178,6 +180,7 @@ export interface Settings {
   readonly blobs: BlobSettings
   readonly payments: PaymentSettings
   readonly ai: AiSettings
+  readonly rag: RagSettings
   readonly maxUploadBytes: number
   readonly maxImportBytes: number
   readonly maxJsonBytes: number
@@ -265,6 +268,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     blobs: blobSettings(env),
     payments: paymentSettings(env),
     ai: aiSettings(env),
+    rag: ragSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
     maxImportBytes: env.MAX_IMPORT_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,

@@ -19,12 +19,13 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   chat: async () => (await import('./chat.ts')).chat,
   sends: async () => (await import('./sends.ts')).sends,
   blog: async () => (await import('./blog.ts')).blog,
+  retrieval: async () => (await import('./retrieval.ts')).retrieval,
   import: async () => (await import('./import.ts')).importReal,
 }
 
 const all = process.argv.slice(2)
 // These are about a folder, which is no name.
-const OF_FOLDERS = ['corpus', 'import']
+const OF_FOLDERS = ['corpus', 'import', 'retrieval']
 const given = OF_FOLDERS.includes(all[0] ?? '') ? all.slice(0, 1) : all
 const names = given.includes('all')
   ? Object.keys(BENCHMARKS).filter((name) => !OF_FOLDERS.includes(name))

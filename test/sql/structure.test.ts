@@ -26,6 +26,8 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'file-type': ['tasks/documents/media.ts'],
   'gpt-tokenizer': ['tasks/ai/tokens.ts'],
   'graphile-worker': ['workers/runner.ts', 'sql/migrate.ts'],
+  htmlparser2: ['tasks/rag/blocks/html.ts'],
+  ignore: ['tasks/rag/walk.ts'],
   'ipaddr.js': ['edge/limits.ts'],
   jose: ['edge/auth.ts'],
   'libphonenumber-js': ['edge/phones.ts'],

@@ -92,6 +92,7 @@ test('an empty environment has the documented defaults', () => {
         AI_PROVIDERS.map((name) => [name, { apiKey: null, baseUrl: PROVIDERS[name].baseUrl }]),
       ) as never,
     },
+    rag: { root: '.', embeddings: 'local', model: 'Xenova/all-MiniLM-L6-v2', modelDir: undefined },
     maxUploadBytes: 100 * 1024 * 1024,
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: 1024 * 1024,
@@ -470,4 +471,14 @@ test('settings that are logged lose their secrets', () => {
   assert.equal(stdout.trim().split('\n').length, 3, stderr)
   assert.match(stdout, /"port":8000/)
   assert.doesNotMatch(stdout, /hunter2/)
+})
+
+test('retrieval has a model where it has embeddings', () => {
+  const model = (env: Readonly<Record<string, string>>) => parse(env).rag.model
+  assert.equal(model({ RAG_EMBEDDINGS: 'openai' }), 'text-embedding-3-small')
+  assert.equal(model({ RAG_EMBEDDINGS: 'lexical', RAG_MODEL: 'x' }), null)
+  assert.equal(model({ RAG_MODEL: 'team/model-1.5' }), 'team/model-1.5')
+  for (const bad of ['../model', 'a/b/c', 'a b', '/model'])
+    assert.deepEqual(names(problems({ RAG_MODEL: bad })), ['RAG_MODEL'])
+  assert.deepEqual(names(problems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
 })

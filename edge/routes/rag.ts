@@ -1,0 +1,12 @@
+import { area } from '../route.ts'
+import { collectionRoutes } from './rag/collections.ts'
+import { healthRoute } from './rag/health.ts'
+import { indexRoute } from './rag/index-files.ts'
+import { searchRoute } from './rag/search.ts'
+
+export const rag = area('rag', '/rag', { auth: 'open' }, [
+  indexRoute,
+  searchRoute,
+  ...collectionRoutes,
+  healthRoute,
+])

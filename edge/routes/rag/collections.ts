@@ -1,0 +1,65 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { hideCollection, readCollection, readCollections, readFiles } from '../../../sql/rag.ts'
+import { purge } from '../../../tasks/rag/purge.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { type Answer, json, route } from '../../route.ts'
+import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
+
+function found<T>(text: string | null): Answer<T> {
+  if (text === null) throw fail('rag.missing')
+  return json(text)
+}
+
+export const collectionRoutes = [
+  route({
+    method: 'get',
+    path: '/collections',
+    summary: 'The names of the collections',
+    description: 'At most 1000.',
+    response: z.array(z.string()).meta({ id: 'RagCollections' }),
+    handle: async ({ edge }) => found(await edge.reader.text(readCollections, [])),
+  }),
+
+  route({
+    method: 'get',
+    path: '/collections/:name',
+    summary: 'One collection',
+    description: '`metadata` is what the last run was asked for.',
+    params: CollectionParams,
+    response: Collection,
+    errors: ['rag.missing'],
+    handle: async ({ params, edge }) => found(await edge.reader.text(readCollection, [params.name])),
+  }),
+
+  route({
+    method: 'get',
+    path: '/collections/:name/files',
+    summary: 'The files of a collection',
+    description: 'At most 1000 are listed; the totals count all.',
+    params: CollectionParams,
+    response: Files,
+    errors: ['rag.missing'],
+    handle: async ({ params, edge }) => found(await edge.reader.text(readFiles, [params.name])),
+  }),
+
+  route({
+    method: 'delete',
+    path: '/collections/:name',
+    summary: 'Delete a collection',
+    description:
+      'It is gone at once; a job then removes its rows. A run that is making it new ends without effect.',
+    auth: 'operator',
+    params: CollectionParams,
+    response: Deleted,
+    errors: ['rag.missing'],
+    handle: async ({ params, edge, caller, requestId }) => {
+      await edge.db.transaction(async (tx) => {
+        if ((await tx.maybeOne(hideCollection(params.name))) === null) throw fail('rag.missing')
+        const { ownerId } = caller
+        await enqueue(tx, purge, {}, { ownerId, requestId, maxTries: edge.settings.workerMaxTries })
+      })
+      return { deleted: true as const, collection_name: params.name }
+    },
+  }),
+]

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { IndexResult as Indexed } from '../../../tasks/rag/index-files.ts'
+import { Timestamp } from '../../schemas.ts'
+
+/** A name that stands in paths: one line without a slash. */
+export const CollectionName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(100)
+  .regex(/^[^\p{Cc}\p{Cs}/\\]+$/u, 'must be one line without slashes')
+  .refine((name) => name !== '.' && name !== '..', 'must not be . or ..')
+
+export const CollectionParams = z.object({ name: CollectionName })
+
+const DEFAULT_COLLECTION = 'default'
+
+export const IndexRequest = z
+  .strictObject({
+    path: z.string().min(1).max(4096),
+    collection_name: CollectionName.default(DEFAULT_COLLECTION),
+    extensions: z
+      .array(z.string().regex(/^\.?[A-Za-z0-9_+-]{1,20}$/, 'must be an extension such as md or .md'))
+      .max(100)
+      .default([]),
+    exclude_patterns: z.array(z.string().min(1).max(500)).max(200).default([]),
+  })
+  .meta({ id: 'RagIndexRequest' })
+
+export const IndexResult = Indexed.meta({ id: 'RagIndexResult' })
+
+const MetadataValue = z.union([z.string().max(4096), z.number(), z.boolean(), z.null()])
+
+export const SearchRequest = z
+  .strictObject({
+    query: z.string().min(1).max(4000).regex(/\S/, 'must hold more than white space'),
+    collection_name: CollectionName.default(DEFAULT_COLLECTION),
+    top_k: z.int().min(1).max(50).default(5),
+    filter_metadata: z.record(z.string().max(100), MetadataValue).nullish(),
+  })
+  .meta({ id: 'RagSearchRequest' })
+
+export const SearchResult = z
+  .strictObject({
+    query: z.string(),
+    collection_name: z.string(),
+    results: z.array(
+      z.strictObject({
+        content: z.string(),
+        metadata: z.looseObject({ source: z.string(), file_name: z.string() }),
+        score: z.number().min(0).max(1),
+        rank: z.int().min(1),
+      }),
+    ),
+    result_count: z.int().min(0),
+  })
+  .meta({ id: 'RagSearchResult' })
+
+export const Collection = z
+  .strictObject({
+    name: z.string(),
+    document_count: z.int(),
+    chunk_count: z.int(),
+    metadata: z.record(z.string(), z.unknown()),
+    embedding_model: z.string().nullable(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'RagCollection' })
+
+export const Files = z
+  .strictObject({
+    collection_name: z.string(),
+    files: z.array(z.strictObject({ source: z.string(), chunks: z.int() })),
+    total_files: z.int(),
+    total_chunks: z.int(),
+  })
+  .meta({ id: 'RagFiles' })
+
+export const Deleted = z
+  .strictObject({ deleted: z.literal(true), collection_name: z.string() })
+  .meta({ id: 'RagDeleted' })
+
+export const Health = z
+  .strictObject({
+    service: z.literal('rag'),
+    status: z.enum(['healthy', 'degraded', 'unhealthy']),
+    embeddings: z.enum(['local', 'openai', 'lexical']),
+    active_embeddings: z.enum(['local', 'openai', 'lexical']),
+    model: z.string().nullable(),
+    pgvector: z.boolean(),
+    collections: z.int(),
+    documents: z.int(),
+    chunks: z.int(),
+    configuration_valid: z.boolean(),
+    validation_errors: z.array(z.string()),
+  })
+  .meta({ id: 'RagHealth' })

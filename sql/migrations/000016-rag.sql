@@ -1,0 +1,105 @@
+-- Retrieval: collections of files in chunks. The inverted index is not here: a thread beside each edge holds it in memory,
+-- made of the terms that each chunk has in order, and made again when the version of a collection has grown. So a run
+-- that changes a twentieth of the files writes a twentieth of the rows.
+
+create table rag_collection (
+  id integer generated always as identity,
+  name text collate "C" not null,
+  -- Grows with every swap. 0: nothing was swapped in yet, and nobody sees it.
+  version bigint not null default 0,
+  -- What made the vectors, and how long they are; null: it has none.
+  embedding_model text,
+  dimensions integer,
+  -- Statistics of what is swapped in: files, chunks, and all terms of all chunks.
+  document_count integer not null default 0,
+  chunk_count integer not null default 0,
+  term_count bigint not null default 0,
+  -- What the last run was asked for.
+  metadata jsonb not null default '{}',
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  -- Nobody sees it any more; a task removes its rows.
+  deleted_at timestamptz,
+  constraint rag_collection_pkey primary key (id),
+  constraint rag_collection_name_check check (length(name) between 1 and 100),
+  constraint rag_collection_dimensions_check check ((embedding_model is null) = (dimensions is null) and dimensions between 1 and 16000),
+  constraint rag_collection_counts_check check (least(document_count, chunk_count, term_count) >= 0)
+);
+create unique index rag_collection_name_key on rag_collection (name) where deleted_at is null;
+create index rag_collection_deleted_idx on rag_collection (id) where deleted_at is not null;
+
+create table rag_file (
+  id bigint generated always as identity,
+  collection_id integer not null,
+  -- The job that has made it, until it is swapped in; then null.
+  build_id uuid,
+  -- Its path below RAG_ROOT.
+  source text collate "C" not null,
+  sha256 bytea not null,
+  byte_size bigint not null,
+  format text not null,
+  -- The version of the code that has cut it into chunks and terms.
+  analysis integer not null,
+  -- What made the vectors of its chunks; null: they have none.
+  embedding_model text,
+  chunk_count integer not null,
+  term_count integer not null,
+  created_at timestamptz not null default now(),
+  constraint rag_file_pkey primary key (id),
+  constraint rag_file_collection_id_fkey foreign key (collection_id) references rag_collection (id) on delete cascade,
+  constraint rag_file_sha256_check check (octet_length(sha256) = 32)
+);
+create unique index rag_file_source_key on rag_file (collection_id, source) where build_id is null;
+-- For those of a collection that goes.
+create index rag_file_collection_id_idx on rag_file (collection_id);
+create unique index rag_file_build_key on rag_file (collection_id, source) where build_id is not null;
+
+create table rag_chunk (
+  file_id bigint not null,
+  -- From 0 within the file.
+  ordinal integer not null,
+  content text not null,
+  -- Where it stands: characters (UTF-16) of the file's text, lines from 1; the page of a PDF.
+  start_offset integer not null,
+  end_offset integer not null,
+  start_line integer not null,
+  end_line integer not null,
+  page integer,
+  -- The headings above it, outermost first, joined by ' > '.
+  heading text,
+  -- The hashes of its terms in order, 4 bytes each, least first.
+  terms bytea not null,
+  -- Floats of 4 bytes, least first, of length 1 together.
+  vector bytea,
+  constraint rag_chunk_pkey primary key (file_id, ordinal),
+  constraint rag_chunk_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
+  constraint rag_chunk_terms_check check (octet_length(terms) % 4 = 0),
+  constraint rag_chunk_vector_check check (octet_length(vector) % 4 = 0)
+);
+-- Hashes and floats do not get shorter, so the try is saved; what goes out of line is the content.
+alter table rag_chunk alter column terms set storage external, alter column vector set storage external;
+-- Rows leave with their files: little is dead at a time, and it is soon taken back.
+alter table rag_file set (autovacuum_vacuum_scale_factor = 0.05);
+alter table rag_chunk set (autovacuum_vacuum_scale_factor = 0.05);
+
+-- Makes a build part of its collection: what it replaces and what is gone leave, and the version grows. Answers the new
+-- counts, and no row when the collection was deleted meanwhile.
+create function rag_swap(collection integer, build uuid, gone bigint[], request jsonb, model text, size integer)
+returns table (document_count integer, chunk_count integer) language plpgsql as $$
+begin
+  perform from rag_collection c where c.id = collection and c.deleted_at is null for update;
+  if not found then return; end if;
+  delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(gone)
+    or exists (select from rag_file n where n.collection_id = collection and n.build_id = build and n.source = f.source));
+  update rag_file f set build_id = null where f.collection_id = collection and f.build_id = build;
+  return query
+    update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms,
+      embedding_model = case when s.embedded then coalesce(model, c.embedding_model) end,
+      dimensions = case when s.embedded then coalesce(size, c.dimensions) end
+    from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
+        coalesce(sum(f.term_count), 0)::bigint as terms, count(f.embedding_model) > 0 as embedded
+      from rag_file f where f.collection_id = collection and f.build_id is null) s
+    where c.id = collection
+    returning c.document_count, c.chunk_count;
+end $$;

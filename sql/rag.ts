@@ -1,0 +1,296 @@
+import { z } from 'zod'
+import { nothing, type Queries, type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** Collections for retrieval, their files and chunks. What is part of a collection has no `build_id`. */
+
+const SEEN = 'c.deleted_at is null and c.version > 0'
+
+/** Names of the collections, at most 1000. */
+export const readCollections: ReadStatement = {
+  name: 'rag_collections',
+  text: `select coalesce(json_agg(name order by name), '[]')::text
+    from (select name from rag_collection c where ${SEEN} order by name limit 1000) named`,
+}
+
+/** One collection as clients see it: $1 name. */
+export const readCollection: ReadStatement = {
+  name: 'rag_collection',
+  text: `select json_build_object('name', c.name, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
+      'metadata', c.metadata, 'embedding_model', c.embedding_model, 'created_at', iso(c.created_at),
+      'updated_at', iso(c.updated_at))::text
+    from rag_collection c where c.name = $1 and ${SEEN}`,
+}
+
+/** The files of a collection with their numbers of chunks, at most 1000 of them: $1 name. */
+export const readFiles: ReadStatement = {
+  name: 'rag_files',
+  text: `select json_build_object('collection_name', c.name,
+      'files', (select coalesce(json_agg(json_build_object('source', f.source, 'chunks', f.chunk_count) order by f.source), '[]')
+        from (select source, chunk_count from rag_file where collection_id = c.id and build_id is null order by source limit 1000) f),
+      'total_files', c.document_count, 'total_chunks', c.chunk_count)::text
+    from rag_collection c where c.name = $1 and ${SEEN}`,
+}
+
+/** What a search must know first: $1 name. */
+export const readState: ReadStatement = {
+  name: 'rag_state',
+  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model, 'dimensions', c.dimensions)::text
+    from rag_collection c where c.name = $1 and ${SEEN}`,
+}
+
+export const CollectionState = z.object({
+  id: z.int(),
+  version: z.int(),
+  model: z.string().nullable(),
+  dimensions: z.int().nullable(),
+})
+export type CollectionState = z.output<typeof CollectionState>
+
+/** Chunks as results show them, one JSON text each: $1 files, $2 ordinals, of equal length. */
+export const readChunks: ReadStatement = {
+  name: 'rag_chunks',
+  text: `select json_build_object('file', c.file_id, 'ordinal', c.ordinal, 'content', c.content,
+      'start_offset', c.start_offset, 'end_offset', c.end_offset)::text
+    from unnest($1::bigint[], $2::int[]) as wanted(file_id, ordinal)
+    join rag_chunk c on c.file_id = wanted.file_id and c.ordinal = wanted.ordinal`,
+}
+
+/** How many collections and chunks there are. */
+export const readRagCounts: ReadStatement = {
+  name: 'rag_counts',
+  text: `select json_build_object('collections', count(*), 'documents', coalesce(sum(c.document_count), 0),
+      'chunks', coalesce(sum(c.chunk_count), 0),
+      'pgvector', (select count(*) > 0 from pg_extension where extname = 'vector'))::text
+    from rag_collection c where ${SEEN}`,
+}
+
+// What a thread loads to search in.
+
+const LiveFile = z.object({ id: z.number(), version: z.number(), chunk_count: z.number() })
+
+/** The files of a collection and its version, as one moment had them; no row when there are none. */
+export const liveFiles = (collection: number): Query<z.output<typeof LiveFile>> =>
+  sql.type(LiveFile)`
+    select f.id, c.version, f.chunk_count from rag_collection c
+    join rag_file f on f.collection_id = c.id and f.build_id is null
+    where c.id = ${collection} and c.deleted_at is null order by f.source`
+
+const LoadedFile = z.object({
+  id: z.number(),
+  source: z.string(),
+  format: z.string(),
+  terms: z.instanceof(Uint8Array),
+  lengths: z.array(z.number()),
+  start_lines: z.array(z.number()),
+  end_lines: z.array(z.number()),
+  pages: z.array(z.number().nullable()),
+  headings: z.array(z.string().nullable()),
+  vectors: z.instanceof(Uint8Array).nullable(),
+  vector_lengths: z.array(z.number()),
+})
+export type LoadedFile = z.output<typeof LoadedFile>
+
+/** Files with what a search needs of their chunks; those without chunks, or gone meanwhile, have no row. */
+export const loadFiles = (ids: readonly number[], withVectors: boolean): Query<LoadedFile> =>
+  sql.type(LoadedFile)`
+    select f.id, f.source, f.format, c.* from unnest(${sql.array(ids, 'int8')}) as wanted(id)
+    join rag_file f on f.id = wanted.id cross join lateral (
+      select string_agg(terms, ''::bytea order by ordinal) as terms,
+        array_agg(octet_length(terms) / 4 order by ordinal) as lengths,
+        array_agg(start_line order by ordinal) as start_lines, array_agg(end_line order by ordinal) as end_lines,
+        array_agg(page order by ordinal) as pages, array_agg(heading order by ordinal) as headings,
+        string_agg(vector, ''::bytea order by ordinal) filter (where ${withVectors}) as vectors,
+        array_agg(coalesce(octet_length(vector), 0) / 4 order by ordinal) as vector_lengths
+      from rag_chunk where file_id = f.id) c
+    where f.chunk_count > 0`
+
+// Indexing.
+
+/** The collection of a name, made when there is none. */
+export async function openCollection(tx: Queries, name: string): Promise<number> {
+  const Row = z.object({ id: z.number() })
+  const made = await tx.maybeOne(sql.type(Row)`
+    insert into rag_collection (name) values (${name}) on conflict (name) where deleted_at is null do nothing returning id`)
+  if (made !== null) return made.id
+  return (
+    await tx.one(
+      sql.type(Row)`select id from rag_collection where name = ${name} and deleted_at is null for share`,
+    )
+  ).id
+}
+
+const KnownFile = z.object({
+  id: z.number(),
+  source: z.string(),
+  sha256: z.string(),
+  analysis: z.number(),
+  embedding_model: z.string().nullable(),
+})
+export type KnownFile = z.output<typeof KnownFile>
+
+/** The files that are part of a collection, or those that a build has made so far. */
+export const knownFiles = (collection: number, build: string | null): Query<KnownFile> =>
+  sql.type(KnownFile)`
+    select id, source, encode(sha256, 'hex') as sha256, analysis, embedding_model from rag_file
+    where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
+
+/** Removes what other builds of the collection have left: they were killed, or had failed. */
+export const dropOtherBuilds = (collection: number, build: string): Query<unknown> =>
+  sql.type(nothing)`
+    delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
+
+export interface NewFile {
+  readonly source: string
+  readonly sha256: Uint8Array
+  readonly byteSize: number
+  readonly format: string
+  readonly analysis: number
+  readonly embeddingModel: string | null
+  readonly chunks: readonly NewChunk[]
+}
+
+export interface NewChunk {
+  readonly content: string
+  readonly startOffset: number
+  readonly endOffset: number
+  readonly startLine: number
+  readonly endLine: number
+  readonly page: number | null
+  readonly heading: string | null
+  readonly terms: Uint8Array
+  readonly vector: Uint8Array | null
+}
+
+/** Adds files with their chunks to a build; one that it has already is made again. */
+export async function addFiles(
+  tx: Queries,
+  collection: number,
+  build: string,
+  files: readonly NewFile[],
+): Promise<void> {
+  const sources = sql.array(
+    files.map(({ source }) => source),
+    'text',
+  )
+  await tx.run(sql.type(nothing)`
+    delete from rag_file where collection_id = ${collection} and build_id = ${build}::uuid and source = any(${sources})`)
+  const rows = await tx.any(sql.type(z.object({ id: z.number(), source: z.string() }))`
+    insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, embedding_model,
+      chunk_count, term_count)
+    select ${collection}, ${build}::uuid, * from ${sql.unnest(
+      files.map((file) => [
+        file.source,
+        Buffer.from(file.sha256),
+        file.byteSize,
+        file.format,
+        file.analysis,
+        file.embeddingModel,
+        file.chunks.length,
+        file.chunks.reduce((sum, { terms }) => sum + terms.byteLength / 4, 0),
+      ]),
+      ['text', 'bytea', 'int8', 'text', 'int4', 'text', 'int4', 'int4'],
+    )} as f(source, sha256, byte_size, format, analysis, embedding_model, chunk_count, term_count)
+    returning id, source`)
+  const ids = new Map(rows.map(({ id, source }) => [source, id]))
+  const chunks = files.flatMap((file) =>
+    file.chunks.map((chunk, ordinal) => chunkRow(ids.get(file.source)!, ordinal, chunk)),
+  )
+  if (chunks.length > 0) await tx.run(insertChunks(chunks))
+}
+
+type ChunkRow = ReturnType<typeof chunkRow>
+
+function chunkRow(file: number, ordinal: number, chunk: NewChunk) {
+  return [
+    file,
+    ordinal,
+    chunk.content,
+    chunk.startOffset,
+    chunk.endOffset,
+    chunk.startLine,
+    chunk.endLine,
+    chunk.page,
+    chunk.heading,
+    Buffer.from(chunk.terms),
+    chunk.vector === null ? null : Buffer.from(chunk.vector),
+  ]
+}
+
+const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
+  sql.type(nothing)`
+    insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, page, heading,
+      terms, vector)
+    select * from ${sql.unnest(rows, [
+      'int8',
+      'int4',
+      'text',
+      'int4',
+      'int4',
+      'int4',
+      'int4',
+      'int4',
+      'text',
+      'bytea',
+      'bytea',
+    ])}`
+
+export interface Swap {
+  readonly collection: number
+  readonly build: string
+  /** Files of the collection that are no more. */
+  readonly gone: readonly number[]
+  readonly request: object
+  readonly model: { readonly name: string; readonly dimensions: number } | null
+}
+
+const Swapped = z.object({ document_count: z.number(), chunk_count: z.number() })
+
+/** Makes a build part of its collection; no row when the collection was deleted meanwhile. */
+export const swapBuild = ({
+  collection,
+  build,
+  gone,
+  request,
+  model,
+}: Swap): Query<z.output<typeof Swapped>> =>
+  sql.type(Swapped)`
+    select document_count, chunk_count from rag_swap(${collection}, ${build}::uuid, ${sql.array(gone, 'int8')},
+      ${JSON.stringify(request)}::jsonb, ${model?.name ?? null}::text, ${model?.dimensions ?? null}::int)`
+
+// Deleting.
+
+/** Takes a collection from everybody's sight; no row when nobody could see it. */
+export const hideCollection = (name: string): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update rag_collection set deleted_at = now() where name = ${name} and deleted_at is null and version > 0 returning id`
+
+/** Removes files of deleted collections, a batch at a time; answers how many. */
+export const deleteHiddenFiles = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with gone as (delete from rag_file where id in (
+      select f.id from rag_collection c join rag_file f on f.collection_id = c.id where c.deleted_at is not null
+      limit ${batch}) returning id)
+    select count(*)::int as count from gone`
+
+/** Removes what builds have left whose jobs are no more, a batch at a time; answers how many files. */
+export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with gone as (delete from rag_file where id in (
+      select f.id from rag_file f where f.build_id is not null and not exists (
+        select from job j where j.id = f.build_id and j.finished_at is null)
+      limit ${batch}) returning id)
+    select count(*)::int as count from gone`
+
+/** Removes collections without files that were deleted, or whose first run has not come to its end within a day. */
+export const deleteEmptyCollections = (): Query<unknown> =>
+  sql.type(nothing)`
+    delete from rag_collection c
+    where (c.deleted_at is not null or (c.version = 0 and c.created_at < now() - interval '1 day'))
+      and not exists (select from rag_file f where f.collection_id = c.id)`
+
+/** Gives the room of removed rows to the next ones, and what is free at the end back to the disk. Not in a transaction. */
+export const VACUUMS: readonly Query<unknown>[] = [
+  sql.type(nothing)`vacuum (analyze) rag_file`,
+  sql.type(nothing)`vacuum (analyze) rag_chunk`,
+]

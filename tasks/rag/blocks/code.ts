@@ -1,0 +1,84 @@
+import { type Block, linesOf } from './block.ts'
+
+interface Line {
+  readonly start: number
+  readonly text: string
+}
+
+// What ends or goes on with the construct above, whatever the language.
+const GOES_ON =
+  /^\s*(?:[\])}>]|end\b|else\b|elif\b|elsif\b|except\b|finally\b|catch\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b)/
+const COMMENT_OR_MARK = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
+const DECLARATION =
+  /^\s*(?:(?:export|default|public|private|protected|internal|static|abstract|final|async|pub(?:\([^)]*\))?|unsafe|extern|override|virtual|sealed|readonly|declare|inline|local)\s+)*(?:function\*?|class|interface|type|enum|struct|trait|impl|def|defp|defmodule|fn|fun|func|sub|proc|module|namespace|package|object|record|protocol|extension|const|let|var|val|create\s+(?:or\s+replace\s+)?(?:table|function|view|index|procedure|trigger))\s+[`"']?([\p{L}_$][\p{L}\p{N}_$.:]*)/iu
+const METHOD =
+  /^\s+(?:(?:public|private|protected|static|async|get|set|override|final|virtual)\s+)*(?:[\w<>[\],.?]+\s+)?([\p{L}_$#][\p{L}\p{N}_$]*)\s*(?:<[^>]*>)?\(.*\)?\s*(?::.*)?\{\s*$/u
+
+const LONGEST_LINE = 300
+// Nobody means more; a file that does is no program.
+const DEEPEST = 16
+
+/**
+ * The declarations of a program, found by indentation and names alone, so in any language that is written in blocks: one
+ * that is longer than `most` characters is taken apart into its own parts, each under its name.
+ */
+export function codeBlocks(text: string, most: number): Block[] {
+  return partsOf(linesOf(text), text.length, [], most)
+}
+
+function partsOf(lines: readonly Line[], end: number, path: readonly string[], most: number): Block[] {
+  const base = lines.reduce(
+    (least, { text }) => (text.trim() === '' || GOES_ON.test(text) ? least : Math.min(least, indentOf(text))),
+    Number.POSITIVE_INFINITY,
+  )
+  const starts = lines.flatMap((_, i) => (begins(lines, i, base) ? [i] : []))
+  if (starts[0] !== 0) starts.unshift(0)
+  return starts.flatMap((from, n) => {
+    const to = starts[n + 1] ?? lines.length
+    const part = lines.slice(from, to)
+    const stop = lines[to]?.start ?? end
+    const start = part[0]!.start
+    const name = nameOf(part, base)
+    const inner = name === null ? path : [...path, name]
+    if (stop - start <= most || part.length < 3 || inner.length >= DEEPEST)
+      return [{ start, end: stop, path: inner }]
+    const first = part.findIndex(({ text }) => declared(text) !== null)
+    const rest = part.slice(first + 1)
+    const deeper = rest.some(({ text }) => text.trim() !== '' && indentOf(text) > base)
+    // Nothing inside to part it by: lines do, later.
+    if (first === -1 || rest.length === 0 || !deeper) return [{ start, end: stop, path: inner }]
+    const body = rest.filter(({ text }) => text.trim() === '' || indentOf(text) > base)
+    if (body.length < rest.length - 2) return [{ start, end: stop, path: inner }]
+    const head: Block = { start, end: rest[0]!.start, path: inner }
+    return [head, ...partsOf(rest, stop, inner, most)]
+  })
+}
+
+/** Whether a new part begins with a line: it stands as far out as any, after a gap or an end, or declares something. */
+function begins(lines: readonly Line[], i: number, base: number): boolean {
+  const { text } = lines[i]!
+  if (text.trim() === '' || indentOf(text) > base || GOES_ON.test(text)) return false
+  const before = lines[i - 1]?.text ?? ''
+  if (before.trim() === '') return true
+  if (COMMENT_OR_MARK.test(before) && indentOf(before) <= base) return false
+  return declared(text) !== null || (GOES_ON.test(before) && indentOf(before) <= base)
+}
+
+function nameOf(lines: readonly Line[], base: number): string | null {
+  for (const { text } of lines) {
+    if (text.trim() === '' || indentOf(text) > base) continue
+    const name = declared(text)
+    if (name !== null) return name
+  }
+  return null
+}
+
+/** The name that a line declares; a very long line is data. */
+function declared(text: string): string | null {
+  if (text.length > LONGEST_LINE) return null
+  return (DECLARATION.exec(text) ?? METHOD.exec(text))?.[1] ?? null
+}
+
+function indentOf(text: string): number {
+  return /^[ \t]*/.exec(text)![0].replaceAll('\t', '    ').length
+}

@@ -1,0 +1,63 @@
+import { type Block, linesOf } from './block.ts'
+
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$/
+const FENCE = /^ {0,3}(`{3,}|~{3,})/
+const LONGEST_HEADING = 500
+const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/
+
+/** The paragraphs, lists and fences of Markdown, each under its headings; a heading begins a block. */
+export function markdownBlocks(text: string): Block[] {
+  const lines = linesOf(text)
+  const blocks: Block[] = []
+  let path: readonly string[] = []
+  let start = 0
+  let fence: string | null = null
+  let onlyHeadings = true
+  const close = (end: number): void => {
+    if (end > start) blocks.push({ start, end, path })
+    start = end
+    onlyHeadings = true
+  }
+  for (const [i, line] of lines.entries()) {
+    const mark = FENCE.exec(line.text)?.[1]
+    if (fence !== null) {
+      if (mark?.startsWith(fence) && line.text.trim() === mark) fence = null
+      continue
+    }
+    if (mark !== undefined) {
+      fence = mark
+      onlyHeadings = false
+      continue
+    }
+    const heading = headingOf(line.text, lines[i + 1]?.text)
+    if (heading !== null) {
+      close(line.start)
+      path = [...path.slice(0, heading.level - 1), heading.text]
+    } else if (line.text.trim() === '') {
+      // A heading stays with what follows.
+      if (!onlyHeadings) close(line.start)
+    } else if (!UNDERLINE.test(line.text)) onlyHeadings = false
+  }
+  close(text.length)
+  return blocks
+}
+
+function headingOf(line: string, next: string | undefined): { level: number; text: string } | null {
+  if (line.length > LONGEST_HEADING) return null
+  const marked = HEADING.exec(line)
+  if (marked !== null) return { level: marked[1]!.length, text: plain(marked[2] ?? '') }
+  // A line under a line of words; a list's or table's is none.
+  if (next === undefined || !/^ {0,3}[^\s>|#*+-]/.test(line)) return null
+  const underline = UNDERLINE.exec(next)?.[1]
+  if (underline === undefined || underline.length < 3) return null
+  return { level: underline.startsWith('=') ? 1 : 2, text: plain(line) }
+}
+
+/** A heading's words, without links and emphasis. */
+function plain(text: string): string {
+  return text
+    .replace(/!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
+    .replace(/[`*_]+/g, '')
+    .trim()
+    .slice(0, 200)
+}

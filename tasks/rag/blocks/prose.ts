@@ -1,0 +1,16 @@
+import { type Block, linesOf } from './block.ts'
+
+/** The paragraphs of a text: what blank lines part. */
+export function proseBlocks(text: string): Block[] {
+  const blocks: Block[] = []
+  let start: number | null = null
+  for (const line of linesOf(text)) {
+    if (line.text.trim() !== '') start ??= line.start
+    else if (start !== null) {
+      blocks.push({ start, end: line.start, path: [] })
+      start = null
+    }
+  }
+  if (start !== null) blocks.push({ start, end: text.length, path: [] })
+  return blocks
+}

@@ -1,0 +1,28 @@
+import type { Hit } from './top.ts'
+
+/** A chunk with the places that it has in the lists which it is in, from 1. */
+export interface Fused extends Hit {
+  readonly lexical: number | null
+  readonly vector: number | null
+}
+
+// Cormack, Clarke and Büttcher 2009, "Reciprocal Rank Fusion outperforms Condorcet".
+const K = 60
+
+/**
+ * Joins two lists by reciprocal ranks; the score is 1 for what is first in both. One list alone keeps its own scores: of
+ * words below 1, of vectors the cosine, moved to lie between 0 and 1.
+ */
+export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, most: number): Fused[] {
+  if (vector === null)
+    return lexical.slice(0, most).map((hit, i) => ({ ...hit, lexical: i + 1, vector: null }))
+  const found = new Map<number, { lexical: number | null; vector: number | null }>()
+  for (const [i, { chunk }] of lexical.entries()) found.set(chunk, { lexical: i + 1, vector: null })
+  for (const [i, { chunk }] of vector.entries())
+    found.set(chunk, { lexical: found.get(chunk)?.lexical ?? null, vector: i + 1 })
+  const part = (rank: number | null): number => (rank === null ? 0 : (K + 1) / (K + rank) / 2)
+  return [...found]
+    .map(([chunk, places]) => ({ chunk, ...places, score: part(places.lexical) + part(places.vector) }))
+    .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
+    .slice(0, most)
+}

@@ -1,0 +1,92 @@
+import type { LoadedFile } from '../../sql/rag.ts'
+import { extensionOf } from './formats.ts'
+import { Postings } from './postings.ts'
+import { type Row, Vectors } from './vectors.ts'
+
+/** A collection in memory, as one version of it is. */
+export interface Loaded {
+  readonly version: number
+  readonly files: ReadonlyMap<number, LoadedFile>
+  readonly postings: Postings
+  /** Null where no chunk has one. */
+  readonly vectors: Vectors | null
+  /** Of each chunk its file, and its place in it. */
+  readonly places: readonly Place[]
+  readonly bytes: number
+}
+
+export interface Place {
+  readonly file: LoadedFile
+  readonly ordinal: number
+}
+
+/** Makes a collection of its files; those that an older version had may be the same objects. */
+export function collectionOf(
+  version: number,
+  files: readonly LoadedFile[],
+  dimensions: number | null,
+): Loaded {
+  const places: Place[] = []
+  const chunks: Uint32Array[] = []
+  for (const file of files) {
+    const terms = wordsOf(file.terms)
+    let at = 0
+    for (const [ordinal, length] of file.lengths.entries()) {
+      places.push({ file, ordinal })
+      chunks.push(terms.subarray(at, at + length))
+      at += length
+    }
+  }
+  const postings = new Postings(chunks)
+  const vectors = dimensions === null ? null : vectorsOf(files, dimensions)
+  const bytes = postings.terms.length * 16 + places.length * 200 + (vectors?.bytes ?? 0) * 2
+  return { version, files: new Map(files.map((file) => [file.id, file])), postings, vectors, places, bytes }
+}
+
+function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | null {
+  const rows: Row[] = []
+  let first = 0
+  for (const file of files) {
+    // Those of another model have another length, and say nothing here.
+    if (file.vectors !== null && file.vector_lengths.every((length) => length === dimensions)) {
+      const floats = floatsOf(file.vectors)
+      for (let i = 0; i < file.lengths.length; i++)
+        rows.push({ chunk: first + i, floats: floats.subarray(i * dimensions, (i + 1) * dimensions) })
+    }
+    first += file.lengths.length
+  }
+  return rows.length === 0 ? null : new Vectors(dimensions, rows)
+}
+
+// A view needs an address that four divides, which bytes from the database have only by chance.
+const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
+const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
+
+/** What a result says of where it is from, and what `filter_metadata` compares. */
+export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, string | number | null>> {
+  const fileName = file.source.slice(file.source.lastIndexOf('/') + 1)
+  return {
+    source: file.source,
+    file_name: fileName,
+    extension: extensionOf(fileName),
+    format: file.format,
+    chunk_index: ordinal,
+    start_line: file.start_lines[ordinal]!,
+    end_line: file.end_lines[ordinal]!,
+    page: file.pages[ordinal] ?? null,
+    heading: file.headings[ordinal] ?? null,
+  }
+}
+
+/** 1 for each chunk whose metadata has these values; null when nothing is asked of it. */
+export function allowedBy(
+  { places }: Loaded,
+  filter: Readonly<Record<string, unknown>> | null,
+): Uint8Array | null {
+  const wanted = Object.entries(filter ?? {})
+  if (wanted.length === 0) return null
+  return Uint8Array.from(places, (place) => {
+    const metadata = metadataOf(place)
+    return wanted.every(([key, value]) => Object.hasOwn(metadata, key) && metadata[key] === value) ? 1 : 0
+  })
+}

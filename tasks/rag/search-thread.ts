@@ -1,0 +1,58 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { createDatabase } from '../../sql/db.ts'
+import { type ErrorCode, Failure, mapDatabaseError } from '../../sql/errors.ts'
+import { createReader } from '../../sql/reader.ts'
+import { createSearcher, type Search, type Searcher, type SearchHit } from './searcher.ts'
+
+/** The inside of the thread that searches: it holds the collections, so that nobody's event loop waits for their loading. */
+
+export interface SearchThreadData {
+  readonly url: string
+  readonly applicationName: string
+  readonly validateRows: boolean
+}
+
+export type SearchQuestion =
+  | { readonly id: number; readonly search: Search }
+  | { readonly id: number; readonly modelOf: string }
+
+export type SearchAnswer =
+  | { readonly id: number; readonly hits: readonly SearchHit[] }
+  | { readonly id: number; readonly model: string | null }
+  | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
+  | { readonly id: number; readonly error: string }
+
+const { url, applicationName, validateRows } = workerData as SearchThreadData
+// One connection for what is loaded now and then; it closes when it is idle.
+const db = createDatabase({ url, applicationName, size: 1, validateRows })
+let searcher: Promise<Searcher> | null = null
+
+/** Connects with the first question; a failure is that question's, and the next one tries again. */
+function ready(): Promise<Searcher> {
+  searcher ??= createReader({ url, applicationName: `${applicationName}-reads` }).then(
+    (reader) => createSearcher(db, reader),
+    (error) => {
+      searcher = null
+      throw mapDatabaseError(error)
+    },
+  )
+  return searcher
+}
+
+parentPort!.on('message', (question: SearchQuestion) => void answer(question))
+
+async function answer(question: SearchQuestion): Promise<void> {
+  parentPort!.postMessage(await answerOf(question))
+}
+
+async function answerOf(question: SearchQuestion): Promise<SearchAnswer> {
+  const { id } = question
+  try {
+    const { search, modelOf } = await ready()
+    if ('search' in question) return { id, hits: await search(question.search) }
+    return { id, model: await modelOf(question.modelOf) }
+  } catch (error) {
+    if (error instanceof Failure) return { id, code: error.code, detail: error.detail }
+    return { id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+  }
+}

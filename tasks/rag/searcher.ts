@@ -1,0 +1,186 @@
+import type { Database } from '../../sql/db.ts'
+import { fail } from '../../sql/errors.ts'
+import {
+  CollectionState,
+  type LoadedFile,
+  liveFiles,
+  loadFiles,
+  readChunks,
+  readState,
+} from '../../sql/rag.ts'
+import type { Reader } from '../../sql/reader.ts'
+import { queryOf, searchTerms } from './bm25.ts'
+import { type Fused, fused } from './fuse.ts'
+import { allowedBy, collectionOf, type Loaded, metadataOf } from './loaded.ts'
+
+/** Searches in collections that it keeps in memory; whose version has grown is read again, as far as it has changed. */
+
+export interface Search {
+  readonly collection: string
+  readonly query: string
+  readonly topK: number
+  /** Values that a result's metadata must have. */
+  readonly filter: Readonly<Record<string, unknown>> | null
+  /** The query as the collection's model sees it; null: its words alone are looked for. */
+  readonly vector: Float32Array | null
+}
+
+/** A chunk that answers, as clients see it. */
+export interface SearchHit {
+  readonly content: string
+  readonly metadata: Readonly<Record<string, unknown>>
+  /** From 0 to 1. */
+  readonly score: number
+  /** From 1. */
+  readonly rank: number
+}
+
+export interface Searcher {
+  /** The model that the vectors of a collection are of, or null. @throws fail('rag.missing'). */
+  modelOf(collection: string): Promise<string | null>
+  /** @throws fail('rag.missing'), fail('rag.busy'). */
+  search(search: Search): Promise<readonly SearchHit[]>
+}
+
+// Each signal's candidates for the other; more would hardly be among the first 50.
+const CANDIDATES = 200
+// Of all collections together; the one that was asked least recently leaves.
+const MOST_BYTES = 2 ** 30
+const CHUNKS_AT_ONCE = 10_000
+const MOST_TRIES = 5
+
+export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BYTES): Searcher {
+  const kept = new Map<number, Loaded>()
+  const loading = new Map<number, Promise<Loaded>>()
+
+  const stateOf = async (collection: string): Promise<CollectionState> => {
+    const text = await reader.text(readState, [collection])
+    if (text === null) throw fail('rag.missing')
+    return CollectionState.parse(JSON.parse(text))
+  }
+
+  const current = (state: CollectionState): Promise<Loaded> | Loaded => {
+    const known = kept.get(state.id)
+    if (known !== undefined && known.version >= state.version) {
+      // Asked last, it leaves last.
+      kept.delete(state.id)
+      kept.set(state.id, known)
+      return known
+    }
+    const under = loading.get(state.id)
+    if (under !== undefined) return under
+    const work = load(db, state, known)
+      .then((loaded) => {
+        kept.delete(state.id)
+        kept.set(state.id, loaded)
+        evict(kept, mostBytes)
+        return loaded
+      })
+      .finally(() => loading.delete(state.id))
+    loading.set(state.id, work)
+    return work
+  }
+
+  return {
+    modelOf: async (collection) => (await stateOf(collection)).model,
+    search: async (search) => {
+      for (let tries = 0; tries < MOST_TRIES; tries++) {
+        const loaded = await current(await stateOf(search.collection))
+        const hits = await withContents(reader, loaded, ranked(loaded, search))
+        // A swap between the two leaves nothing to show of the old version: then the new one is asked.
+        if (hits !== null) return hits
+      }
+      throw fail('rag.busy')
+    },
+  }
+}
+
+function evict(kept: Map<number, Loaded>, mostBytes: number): void {
+  let bytes = 0
+  for (const loaded of kept.values()) bytes += loaded.bytes
+  for (const [id, loaded] of kept) {
+    if (bytes <= mostBytes || kept.size === 1) return
+    kept.delete(id)
+    bytes -= loaded.bytes
+  }
+}
+
+async function load(db: Database, state: CollectionState, known: Loaded | undefined): Promise<Loaded> {
+  const live = await db.any(liveFiles(state.id))
+  const files = new Map<number, LoadedFile>()
+  const missing: { id: number; chunk_count: number }[] = []
+  for (const { id, chunk_count } of live) {
+    const same = known?.files.get(id)
+    if (same !== undefined) files.set(id, same)
+    else if (chunk_count > 0) missing.push({ id, chunk_count })
+  }
+  for (const ids of batchesOf(missing))
+    for (const file of await db.any(loadFiles(ids, state.dimensions !== null))) files.set(file.id, file)
+  const order = live.flatMap(({ id }) => files.get(id) ?? [])
+  return collectionOf(live[0]?.version ?? state.version, order, state.dimensions)
+}
+
+function* batchesOf(files: readonly { id: number; chunk_count: number }[]): Generator<number[]> {
+  let [batch, chunks]: [number[], number] = [[], 0]
+  for (const { id, chunk_count } of files) {
+    batch.push(id)
+    chunks += chunk_count
+    if (chunks < CHUNKS_AT_ONCE) continue
+    yield batch
+    ;[batch, chunks] = [[], 0]
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** The exact best chunks: what the filter leaves out was never a candidate. */
+function ranked(loaded: Loaded, { query, topK, filter, vector }: Search): readonly Fused[] {
+  const allowed = allowedBy(loaded, filter)
+  const { vectors, postings } = loaded
+  const asked = vector !== null && vectors?.dimensions === vector.length ? vector : null
+  const lexical = searchTerms(postings, queryOf(query), asked === null ? topK : CANDIDATES, allowed)
+  if (asked === null || vectors === null) return fused(lexical, null, topK)
+  return fused(lexical, vectors.nearest(asked, CANDIDATES, allowed), topK)
+}
+
+/** The results with their texts; null when one of them is no more. */
+async function withContents(
+  reader: Reader,
+  { places }: Loaded,
+  hits: readonly Fused[],
+): Promise<readonly SearchHit[] | null> {
+  const at = hits.map(({ chunk }) => places[chunk]!)
+  const texts =
+    at.length === 0
+      ? []
+      : await reader.texts(readChunks, [at.map(({ file }) => file.id), at.map(({ ordinal }) => ordinal)])
+  const rows = new Map(
+    texts.map((text) => {
+      const row = JSON.parse(text) as {
+        file: number
+        ordinal: number
+        content: string
+        start_offset: number
+        end_offset: number
+      }
+      return [`${row.file}/${row.ordinal}`, row]
+    }),
+  )
+  if (rows.size < hits.length) return null
+  return hits.map(({ score, lexical, vector }, i) => {
+    const row = rows.get(`${at[i]!.file.id}/${at[i]!.ordinal}`)!
+    const signals = [...(lexical === null ? [] : ['lexical']), ...(vector === null ? [] : ['vector'])]
+    return {
+      content: row.content,
+      metadata: {
+        ...metadataOf(at[i]!),
+        start_offset: row.start_offset,
+        end_offset: row.end_offset,
+        signals,
+        lexical_rank: lexical,
+        vector_rank: vector,
+      },
+      score: Math.round(score * 1e6) / 1e6,
+      rank: i + 1,
+    }
+  })
+}

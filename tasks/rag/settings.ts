@@ -1,0 +1,36 @@
+import { z } from 'zod'
+
+/** The settings of retrieval. */
+
+export const ragShape = {
+  RAG_ROOT: z.string().min(1).default('.'),
+  RAG_EMBEDDINGS: z.enum(['local', 'openai', 'lexical']).default('local'),
+  RAG_MODEL: z
+    .string()
+    .regex(/^[\w.-]+(\/[\w.-]+)?$/, 'must be a name such as Xenova/all-MiniLM-L6-v2')
+    .refine((name) => !name.includes('..'), 'must be a name such as Xenova/all-MiniLM-L6-v2')
+    .optional(),
+  RAG_MODEL_DIR: z.string().min(1).optional(),
+}
+
+export interface RagSettings {
+  /** Nothing outside of this folder is indexed. */
+  readonly root: string
+  readonly embeddings: 'local' | 'openai' | 'lexical'
+  /** The model of the embeddings; null where there are none. */
+  readonly model: string | null
+  /** A folder with a folder per model; absent: the cache, then the hub. */
+  readonly modelDir: string | undefined
+}
+
+const MODELS = { local: 'Xenova/all-MiniLM-L6-v2', openai: 'text-embedding-3-small', lexical: null }
+
+export function ragSettings(env: z.output<z.ZodObject<typeof ragShape>>): RagSettings {
+  const embeddings = env.RAG_EMBEDDINGS
+  return {
+    root: env.RAG_ROOT,
+    embeddings,
+    model: embeddings === 'lexical' ? null : (env.RAG_MODEL ?? MODELS[embeddings]),
+    modelDir: env.RAG_MODEL_DIR,
+  }
+}

@@ -1,0 +1,44 @@
+/** A chunk by its number, and how well it answers. */
+export interface Hit {
+  readonly chunk: number
+  readonly score: number
+}
+
+/** The chunks of the highest scores above `floor`, best first; of equals the first. A NaN is no score. */
+export function topOf(scores: Float64Array | Float32Array, most: number, floor = 0): Hit[] {
+  // A heap whose root is the worst of the best.
+  const heap: number[] = []
+  const isWorse = (a: number, b: number): boolean =>
+    scores[a]! < scores[b]! || (scores[a] === scores[b] && a > b)
+  const sink = (): void => {
+    for (let at = 0; ; ) {
+      const left = 2 * at + 1
+      if (left >= heap.length) return
+      const child = left + 1 < heap.length && isWorse(heap[left + 1]!, heap[left]!) ? left + 1 : left
+      if (!isWorse(heap[child]!, heap[at]!)) return
+      ;[heap[at], heap[child]] = [heap[child]!, heap[at]!]
+      at = child
+    }
+  }
+  const rise = (): void => {
+    for (let at = heap.length - 1; at > 0; ) {
+      const parent = (at - 1) >> 1
+      if (!isWorse(heap[at]!, heap[parent]!)) return
+      ;[heap[at], heap[parent]] = [heap[parent]!, heap[at]!]
+      at = parent
+    }
+  }
+  for (let chunk = 0; chunk < scores.length; chunk++) {
+    if (!(scores[chunk]! > floor)) continue
+    if (heap.length < most) {
+      heap.push(chunk)
+      rise()
+    } else if (most > 0 && isWorse(heap[0]!, chunk)) {
+      heap[0] = chunk
+      sink()
+    }
+  }
+  return heap
+    .sort((a, b) => scores[b]! - scores[a]! || a - b)
+    .map((chunk) => ({ chunk, score: scores[chunk]! }))
+}

@@ -1,0 +1,162 @@
+import type { Dirent } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { basename, dirname, join, relative, sep } from 'node:path'
+import ignore, { type Ignore } from 'ignore'
+import { fail } from '../../sql/errors.ts'
+import { extensionOf } from './formats.ts'
+import { isWithin, type Place } from './place.ts'
+
+/** Finds the files to index. The only importer of `ignore`. */
+
+/** A file by its path below the root, with `/` between, and where it is. */
+export interface Found {
+  readonly source: string
+  readonly path: string
+}
+
+/** Why something that was asked for is not in the index. */
+export interface Skipped {
+  readonly source: string
+  readonly reason: string
+}
+
+export interface Walked {
+  readonly files: readonly Found[]
+  readonly skipped: readonly Skipped[]
+}
+
+export interface WalkOptions {
+  /** In lower case, without dots. */
+  readonly extensions: ReadonlySet<string>
+  /** In the manner of .gitignore; they can't bring back what is never indexed. */
+  readonly excludes: readonly string[]
+  /** Folders that are never entered, such as the service's own data; absolute. */
+  readonly never: readonly string[]
+  readonly signal: AbortSignal
+}
+
+// Version control, what others have written or a build has made, and what must not be read aloud. All that begins with
+// a dot is among it: .git, .env, .ssh, .aws, .npmrc.
+const NEVER = `
+.*
+node_modules/
+bower_components/
+jspm_packages/
+vendor/
+site-packages/
+__pycache__/
+venv/
+virtualenv/
+Pods/
+target/debug/
+target/release/
+*.pem
+*.key
+*.p12
+*.pfx
+*.jks
+*.keystore
+*.kdbx
+*.asc
+*.gpg
+*.ppk
+id_rsa*
+id_dsa*
+id_ecdsa*
+id_ed25519*
+*secret*.json
+*secret*.y*ml
+*secret*.toml
+*credential*.json
+*credential*.y*ml
+service-account*.json
+*.tfstate*
+*.min.js
+*.min.css
+*.map
+package-lock.json
+yarn.lock
+pnpm-lock.yaml
+`
+
+// More would be another kind of search engine; and a mistake, most likely.
+const MOST_FILES = 100_000
+
+/**
+ * Every file of a place that is to be read, in order of its source. Symbolic links are not followed: what they lead to
+ * inside is found where it is. What can't be read is told, what the excludes name is not.
+ * @throws fail('rag.path_excluded'), fail('rag.too_many_files'), fail('rag.exclude_invalid').
+ */
+export async function walk(place: Place, options: WalkOptions): Promise<Walked> {
+  const files: Found[] = []
+  const skipped: Skipped[] = []
+  const never = ignore({ ignorecase: true }).add(NEVER)
+  const excludes = excludesOf(options.excludes)
+  const sourceOf = (path: string): string => relative(place.root, path).split(sep).join('/')
+  const given = sourceOf(place.path)
+  const isKept = options.never.some((kept) => isWithin(kept, place.path))
+  if (isKept || (given !== '' && never.ignores(place.isFolder ? `${given}/` : given)))
+    throw fail('rag.path_excluded')
+
+  const visit = (folder: string, entry: Dirent): string | null => {
+    const path = join(folder, entry.name)
+    const source = sourceOf(path)
+    // The caller's patterns are about the place, ours about wherever it is.
+    const below = relative(place.isFolder ? place.path : dirname(place.path), path)
+      .split(sep)
+      .join('/')
+    const end = entry.isDirectory() ? '/' : ''
+    if (never.ignores(source + end) || excludes.ignores(below + end)) return null
+    if (options.never.some((kept) => isWithin(kept, path))) return null
+    if (entry.isDirectory()) return path
+    if (!options.extensions.has(extensionOf(entry.name))) return null
+    const reason = kindOf(entry)
+    if (reason !== null) skipped.push({ source, reason })
+    else if (files.push({ source, path }) > MOST_FILES) throw fail('rag.too_many_files', { most: MOST_FILES })
+    return null
+  }
+
+  const folders = [place.isFolder ? place.path : dirname(place.path)]
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    options.signal.throwIfAborted()
+    const at = folder
+    const entries = await readdir(at, { withFileTypes: true }).catch((error) => {
+      skipped.push({ source: sourceOf(at), reason: reasonOf(error) })
+      return []
+    })
+    const wanted = place.isFolder ? entries : entries.filter(({ name }) => name === basename(place.path))
+    for (const entry of wanted) {
+      const next = visit(at, entry)
+      if (next !== null) folders.push(next)
+    }
+  }
+  const bySource = (a: { source: string }, b: { source: string }): number => (a.source < b.source ? -1 : 1)
+  return { files: files.sort(bySource), skipped: skipped.sort(bySource) }
+}
+
+function excludesOf(patterns: readonly string[]): Ignore {
+  try {
+    const made = ignore().add([...patterns])
+    made.ignores('a')
+    return made
+  } catch {
+    throw fail('rag.exclude_invalid')
+  }
+}
+
+function kindOf(entry: Dirent): string | null {
+  if (entry.isFile()) return null
+  if (entry.isSymbolicLink()) return 'a symbolic link'
+  if (entry.isFIFO()) return 'a pipe'
+  if (entry.isSocket()) return 'a socket'
+  return 'a device'
+}
+
+/** What kept a file or folder from being read, in words. */
+export function reasonOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
+  if (code === 'ENOENT') return 'gone meanwhile'
+  if (code === 'ELOOP') return 'a symbolic link'
+  return 'it could not be read'
+}

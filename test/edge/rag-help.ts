@@ -1,0 +1,59 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after } from 'node:test'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker } from '../../workers/worker.ts'
+import type { TestDatabase } from '../database.ts'
+import { type Answered, type Api, type CallOptions, edgeAndDatabase, SECRET } from './harness.ts'
+
+/** A folder to index, an edge, and a worker in this process that indexes. */
+export interface RagWorld extends TestDatabase {
+  readonly api: Api
+  readonly root: string
+  /** Writes files below the root. */
+  write(files: Readonly<Record<string, string | Uint8Array>>): void
+  index(body: object, options?: CallOptions): Promise<Answered>
+  search(query: string, more?: object): Promise<Answered>
+}
+
+/** Makes a folder; removed after the file. */
+export function folder(): string {
+  const made = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-rag-')))
+  after(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Writes files below a folder, which are made with the folders above them. */
+export function writeInto(root: string, files: Readonly<Record<string, string | Uint8Array>>): void {
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), content)
+  }
+}
+
+/** Call it at the top of the file, not in a hook. */
+export async function ragWorld(env: Readonly<Record<string, string>> = {}): Promise<RagWorld> {
+  const root = folder()
+  const settings = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', ...env }
+  const world = await edgeAndDatabase({ env: settings })
+  await startIndexer(world.url, settings)
+  const { api } = world
+  return {
+    ...world,
+    root,
+    write: (files) => writeInto(root, files),
+    index: (json, options = {}) => api.post('/rag/index', { json, ...options }),
+    search: (query, more = {}) => api.post('/rag/search', { json: { query, ...more } }),
+  }
+}
+
+const silent = await createLog('silent', 'worker')
+
+/** Starts a worker for indexing on a database; stopped after the file. */
+export async function startIndexer(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'rag,system', ...env })
+  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
+  after(() => worker.stop())
+}

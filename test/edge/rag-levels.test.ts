@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { peopleOf } from './orgs-help.ts'
+
+/** Who may index, search and delete, at each level of authentication, with the area closed and open. */
+
+const closed = { OPEN_AREAS: 'jobs', REQUEST_WAIT_SECONDS: '0' }
+const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', ...closed } })
+const basic = await startEdge(url, { env: { AUTH_LEVEL: 'basic', ...closed } })
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none', REQUEST_WAIT_SECONDS: '0' } })
+const open = await startEdge(url, { env: { REQUEST_WAIT_SECONDS: '0' } })
+const people = peopleOf(rbac, query)
+const [user] = await people(1)
+const [admin] = await people(1, 'admin')
+
+const READS = [
+  ['POST', '/rag/search', { query: 'q', collection_name: 'none' }, 404],
+  ['GET', '/rag/collections', undefined, 200],
+  ['GET', '/rag/collections/none', undefined, 404],
+  ['GET', '/rag/collections/none/files', undefined, 404],
+  ['GET', '/rag/health', undefined, 200],
+] as const
+const WRITES = [
+  ['POST', '/rag/index', { path: '.' }, 202],
+  ['DELETE', '/rag/collections/none', undefined, 404],
+] as const
+
+for (const [name, api, who, reads, writes] of [
+  ['rbac, nobody', rbac, null, 401, 401],
+  ['rbac, a user', rbac, user, null, 403],
+  ['rbac, an admin', rbac, admin, null, null],
+  ['basic, nobody', basic, null, 401, 401],
+  ['basic, a user', basic, user, null, null],
+  ['none', none, null, null, null],
+  ['open, nobody', open, null, null, null],
+  ['open, a user', open, user, null, null],
+] as const) {
+  describe(name, () => {
+    for (const [routes, refused] of [
+      [READS, reads],
+      [WRITES, writes],
+    ] as const) {
+      for (const [method, path, json, status] of routes) {
+        test(`${method} ${path}: ${refused ?? status}`, async () => {
+          const options = { ...(who ? { token: who.token } : {}), ...(json === undefined ? {} : { json }) }
+          const answer = await api.call(method, path, options)
+          assert.equal(answer.status, refused ?? status, answer.text)
+          if (refused === 401) assert.equal(answer.headers['www-authenticate'], 'Bearer')
+        })
+      }
+    }
+  })
+}

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { ragWorld } from './rag-help.ts'
+
+/** Indexing, searching and deleting through the routes. */
+
+const { api, write, index, search, query, root } = await ragWorld()
+
+write({
+  'notes/tea.md':
+    '# Drinks\n\n## Tea\n\nGreen tea is steeped at eighty degrees for two minutes.\n\n## Coffee\n\nCoffee is ground fresh, and brewed with boiling water.\n',
+  'notes/birds.txt': 'Swifts sleep while they fly.\n\nOwls hear a mouse below the snow.\n',
+  'src/pool.ts': 'export function drainPool(pool: Pool): void {\n  pool.close()\n}\n',
+  'page.html':
+    '<html><head><title>t</title><script>var hidden = 1</script></head><body><h1>Harbour</h1><p>Ships wait for the <b>tide</b>.</p></body></html>',
+  'odd.bin': 'no extension that is read',
+  'zeros.txt': new Uint8Array(64),
+})
+const first = await index({ path: '.', collection_name: 'all' })
+
+interface Result {
+  readonly content: string
+  readonly score: number
+  readonly rank: number
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+const found = async (words: string, more: object = {}): Promise<Result[]> => {
+  const answer = await search(words, { collection_name: 'all', ...more })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json.results
+}
+const sources = async (words: string, more: object = {}): Promise<unknown[]> =>
+  (await found(words, more)).map(({ metadata }) => metadata.source)
+const counts = (answer: typeof first): unknown[] => {
+  assert.equal(answer.status, 200, answer.text)
+  const { documents_added, documents_unchanged, documents_removed, total_documents } = answer.json
+  return [documents_added, documents_unchanged, documents_removed, total_documents]
+}
+
+describe('indexing and searching', () => {
+  test('a folder becomes a collection, and says what was skipped', () => {
+    assert.equal(first.status, 200, first.text)
+    const { duration_ms, ...rest } = first.json
+    assert.ok(duration_ms >= 0)
+    assert.deepEqual(rest, {
+      collection_name: 'all',
+      documents_added: 4,
+      total_documents: 4,
+      documents_unchanged: 0,
+      documents_removed: 0,
+      total_chunks: 4,
+      skipped: [{ source: 'zeros.txt', reason: 'not a text' }],
+      skipped_total: 1,
+    })
+  })
+
+  test('a result says where it is from and what has found it', async () => {
+    const answer = await search('steeping green teas', { collection_name: 'all', top_k: 2 })
+    const { results, ...head } = answer.json
+    assert.deepEqual(head, {
+      query: 'steeping green teas',
+      collection_name: 'all',
+      result_count: results.length,
+    })
+    const [{ content, score, rank, metadata }] = results
+    assert.match(content, /^# Drinks\n\n## Tea\n/)
+    assert.ok(score > 0 && score < 1)
+    assert.equal(rank, 1)
+    assert.deepEqual(metadata, {
+      source: 'notes/tea.md',
+      file_name: 'tea.md',
+      extension: 'md',
+      format: 'markdown',
+      chunk_index: 0,
+      start_line: 1,
+      end_line: 9,
+      page: null,
+      heading: 'Drinks',
+      start_offset: 0,
+      end_offset: content.length,
+      signals: ['lexical'],
+      lexical_rank: 1,
+      vector_rank: null,
+    })
+  })
+
+  test('finds parts of names in code, and what a page says without its scripts', async () => {
+    assert.deepEqual(await sources('drain'), ['src/pool.ts'])
+    assert.deepEqual(await sources('drainPool'), ['src/pool.ts'])
+    assert.deepEqual(await sources('tides'), ['page.html'])
+    assert.deepEqual(await sources('hidden'), [])
+    assert.deepEqual(await sources('the of and'), [], 'words that say nothing')
+  })
+
+  test('filters before it ranks, and by equality', async () => {
+    const words = 'tea coffee owls ships pool'
+    assert.equal((await found(words)).length, 4)
+    assert.deepEqual(await sources(words, { top_k: 1, filter_metadata: { extension: 'html' } }), [
+      'page.html',
+    ])
+    assert.deepEqual(await sources(words, { filter_metadata: { format: 'text', start_line: 1 } }), [
+      'notes/birds.txt',
+    ])
+    assert.deepEqual(await sources(words, { filter_metadata: { start_line: '1' } }), [])
+    assert.deepEqual(await sources(words, { filter_metadata: { constructor: 'x' } }), [])
+    assert.equal((await found(words, { filter_metadata: {} })).length, 4)
+    assert.equal((await found(words, { filter_metadata: null })).length, 4)
+  })
+
+  test('a phrase between quotation marks has to be there, if it is anywhere', async () => {
+    assert.deepEqual(await sources('"boiling water" tea owls'), ['notes/tea.md'])
+    assert.ok((await sources('"owls boiling" snow')).includes('notes/birds.txt'))
+  })
+
+  test('scores fall, and ranks count from 1', async () => {
+    const results = await found('tea coffee owls ships pool water')
+    assert.deepEqual(
+      results.map(({ rank }) => rank),
+      [1, 2, 3, 4],
+    )
+    const scores = results.map(({ score }) => score)
+    assert.deepEqual(
+      scores,
+      [...scores].sort((a, b) => b - a),
+    )
+    assert.ok(scores.every((score) => score > 0 && score < 1))
+  })
+
+  test('refuses what is no search', async () => {
+    for (const [body, loc] of [
+      [{}, 'query'],
+      [{ query: '' }, 'query'],
+      [{ query: ' \n' }, 'query'],
+      [{ query: 'q'.repeat(4001) }, 'query'],
+      [{ query: 'q', top_k: 0 }, 'top_k'],
+      [{ query: 'q', top_k: 51 }, 'top_k'],
+      [{ query: 'q', top_k: 1.5 }, 'top_k'],
+      [{ query: 'q', collection_name: 'a/b' }, 'collection_name'],
+      [{ query: 'q', collection_name: '' }, 'collection_name'],
+      [{ query: 'q', filter_metadata: { a: { b: 1 } } }, 'filter_metadata'],
+      [{ query: 'q', filter_metadata: 'x' }, 'filter_metadata'],
+    ] as const) {
+      const answer = await api.post('/rag/search', { json: body })
+      assert.equal(answer.status, 422, answer.text)
+      assert.deepEqual(answer.json.errors[0].loc.slice(0, 2), ['body', loc])
+    }
+    const missing = await search('q', { collection_name: 'none' })
+    assert.equal(missing.status, 404)
+    assert.deepEqual(missing.json, { detail: 'Collection not found' })
+  })
+
+  test('refuses what is nothing to index', async () => {
+    for (const [body, loc] of [
+      [{}, 'path'],
+      [{ path: '' }, 'path'],
+      [{ path: '.', collection_name: 'a\nb' }, 'collection_name'],
+      [{ path: '.', collection_name: 'n'.repeat(101) }, 'collection_name'],
+      [{ path: '.', collection_name: '..' }, 'collection_name'],
+      [{ path: '.', extensions: ['a b'] }, 'extensions'],
+      [{ path: '.', exclude_patterns: [''] }, 'exclude_patterns'],
+    ] as const) {
+      const answer = await index(body)
+      assert.equal(answer.status, 422, answer.text)
+      assert.deepEqual(answer.json.errors[0].loc.slice(0, 2), ['body', loc])
+    }
+    for (const [path, detail] of [
+      ['..', 'The path lies outside of RAG_ROOT'],
+      ['/etc/hostname', 'The path lies outside of RAG_ROOT'],
+      ['nowhere', 'The path does not exist'],
+    ] as const) {
+      const answer = await index({ path })
+      assert.equal(answer.status, 400)
+      assert.deepEqual(answer.json, { detail })
+    }
+    assert.equal((await api.get('/rag/collections/default')).status, 404, 'a failed first run leaves nothing')
+  })
+})
+
+describe('collections', () => {
+  test('are listed, described, and name their files', async () => {
+    assert.deepEqual((await api.get('/rag/collections')).json, ['all'])
+    const { created_at, updated_at, ...info } = (await api.get('/rag/collections/all')).json
+    assert.ok(created_at <= updated_at)
+    assert.deepEqual(info, {
+      name: 'all',
+      document_count: 4,
+      chunk_count: 4,
+      metadata: { path: '.', extensions: [], exclude_patterns: [] },
+      embedding_model: null,
+    })
+    assert.deepEqual((await api.get('/rag/collections/all/files')).json, {
+      collection_name: 'all',
+      files: ['notes/birds.txt', 'notes/tea.md', 'page.html', 'src/pool.ts'].map((source) => ({
+        source,
+        chunks: 1,
+      })),
+      total_files: 4,
+      total_chunks: 4,
+    })
+    for (const path of ['/rag/collections/none', '/rag/collections/none/files']) {
+      const answer = await api.get(path)
+      assert.equal(answer.status, 404)
+      assert.deepEqual(answer.json, { detail: 'Collection not found' })
+    }
+  })
+
+  test('a second run reads what is new, and lets go of what is gone', async () => {
+    write({ 'more/a.md': 'Apples ripen.\n', 'more/b.md': 'Bees hum.\n', 'more/c.md': 'Cats purr.\n' })
+    const body = { path: 'more', collection_name: 'more' }
+    assert.deepEqual(counts(await index(body)), [3, 0, 0, 3])
+    const rows = () => query(`select id::int from rag_file where source like 'more/%' order by source`)
+    const before = await rows()
+    assert.deepEqual(counts(await index(body)), [0, 3, 0, 3])
+    assert.deepEqual(await rows(), before, 'what has not changed is not written')
+
+    write({ 'more/b.md': 'Bees dance.\n', 'more/d.md': 'Dogs bark.\n' })
+    rmSync(join(root, 'more/c.md'))
+    assert.deepEqual(counts(await index(body)), [2, 1, 1, 3])
+    const after = await rows()
+    assert.equal(after[0]!.id, before[0]!.id)
+    for (const [words, source] of [
+      ['dancing', ['more/b.md']],
+      ['humming', []],
+      ['purring', []],
+      ['barks', ['more/d.md']],
+      ['ripe apples', ['more/a.md']],
+    ] as const)
+      assert.deepEqual(await sources(words, { collection_name: 'more' }), source)
+  })
+
+  test('keeps what it has from another path', async () => {
+    write({ 'left/l.txt': 'Lions roar.', 'right/r.txt': 'Ravens call.', 'right/s.txt': 'Seals dive.' })
+    const both = { collection_name: 'both' }
+    assert.deepEqual(counts(await index({ path: 'left', ...both })), [1, 0, 0, 1])
+    assert.deepEqual(counts(await index({ path: 'right', ...both })), [2, 0, 0, 3])
+    assert.deepEqual(counts(await index({ path: 'right/r.txt', ...both })), [0, 1, 0, 3])
+    assert.deepEqual(
+      counts(
+        await index({ path: '.', extensions: ['.TXT'], exclude_patterns: ['right', '!*.key'], ...both }),
+      ),
+      [1, 1, 2, 2],
+      'left/l.txt stays, notes/birds.txt is read, right leaves',
+    )
+  })
+
+  test('deleted, is gone at once, and its rows soon after', async () => {
+    write({ 'gone/g.md': 'Geese fly south.\n' })
+    await index({ path: 'gone', collection_name: 'gone bird' })
+    assert.deepEqual(await sources('geese', { collection_name: 'gone bird' }), ['gone/g.md'])
+    const answer = await api.call('DELETE', '/rag/collections/gone%20bird')
+    assert.equal(answer.status, 200)
+    assert.deepEqual(answer.json, { deleted: true, collection_name: 'gone bird' })
+    assert.equal((await search('geese', { collection_name: 'gone bird' })).status, 404)
+    const again = await api.call('DELETE', '/rag/collections/gone%20bird')
+    assert.equal(again.status, 404)
+    assert.deepEqual(again.json, { detail: 'Collection not found' })
+    const rows = () =>
+      query(`select 1 from rag_collection where name = 'gone bird' union all select 1 from rag_file where source like 'gone/%'
+        union all select 1 from rag_chunk where content like 'Geese%'`)
+    await until('the rows are gone', async () => (await rows()).length === 0)
+    assert.deepEqual(counts(await index({ path: 'gone', collection_name: 'gone bird' })), [1, 0, 0, 1])
+  })
+
+  test('a run in the background is a job, and repeated under its key is the same one', async () => {
+    const options = { headers: { prefer: 'respond-async', 'idempotency-key': 'k1' } }
+    const body = { path: 'notes', collection_name: 'later' }
+    const one = await index(body, options)
+    assert.equal(one.status, 202, one.text)
+    assert.deepEqual((await index(body, options)).json, one.json)
+    const job = () => api.get(`/api/v1/jobs/${one.json.job_id}`)
+    await until('it is done', async () => (await job()).json.status === 'done')
+    const { result, progress } = (await job()).json
+    assert.equal(result.documents_added, 2)
+    assert.deepEqual(progress, { current: 2, total: 2 })
+  })
+
+  test('health says how retrieval is configured', async () => {
+    const { collections, documents, chunks, ...health } = (await api.get('/rag/health')).json
+    assert.ok(collections > 0 && documents > 0 && chunks > 0)
+    assert.deepEqual(health, {
+      service: 'rag',
+      status: 'healthy',
+      embeddings: 'lexical',
+      active_embeddings: 'lexical',
+      model: null,
+      pgvector: false,
+      configuration_valid: true,
+      validation_errors: [],
+    })
+  })
+})

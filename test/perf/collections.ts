@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Public collections of documents, questions and judgements, as they are handed around. */
+export interface TestCollection {
+  readonly name: string
+  readonly documents: ReadonlyMap<string, string>
+  readonly questions: ReadonlyMap<string, string>
+  /** Question -> document -> how relevant it is; 0: not. */
+  readonly judgements: ReadonlyMap<string, ReadonlyMap<string, number>>
+}
+
+/** Reads `cranfield`, `cacm`, `cisi` and `vaswani` below a folder, each from the files that the readers name. */
+export function collectionsIn(folder: string): TestCollection[] {
+  const text = (file: string): string => readFileSync(join(folder, file), 'latin1').replaceAll('\r', '')
+  return [
+    {
+      name: 'cranfield',
+      documents: tagged(
+        text('cranfield/cran.all.1400.xml'),
+        /<docno>(\d+)<\/docno>[\s\S]*?<text>([\s\S]*?)<\/text>/g,
+      ),
+      // The judgements count the questions, whose own numbers leave some out.
+      questions: new Map(
+        [...text('cranfield/cran.qry.xml').matchAll(/<title>([\s\S]*?)<\/title>/g)].map(([, title], i) => [
+          String(i + 1),
+          title!,
+        ]),
+      ),
+      judgements: judged(text('cranfield/cranqrel.trec.txt'), 2, 3),
+    },
+    {
+      name: 'cacm',
+      documents: marked(text('cacm/cacm.all'), 'TWAK'),
+      questions: marked(text('cacm/query.text'), 'WA'),
+      judgements: judged(text('cacm/qrels.text'), 1, null),
+    },
+    {
+      name: 'cisi',
+      documents: marked(text('cisi/CISI.ALL'), 'TAW'),
+      questions: marked(text('cisi/CISI.QRY'), 'TAW'),
+      judgements: judged(text('cisi/CISI.REL'), 1, null),
+    },
+    {
+      name: 'vaswani',
+      documents: tagged(text('vaswani/doc-text.trec'), /<DOCNO>(\d+)<\/DOCNO>([\s\S]*?)<\/DOC>/g),
+      questions: tagged(text('vaswani/query-text.trec'), /<num>(\d+)<\/num><title>([\s\S]*?)<\/title>/g),
+      judgements: judged(text('vaswani/qrels'), 2, 3),
+    },
+  ]
+}
+
+function tagged(text: string, pattern: RegExp): ReadonlyMap<string, string> {
+  return new Map([...text.matchAll(pattern)].map(([, id, words]) => [id!, words!]))
+}
+
+/** SMART's form: `.I` and a number begin a record, `.` and a letter a field of it. */
+function marked(text: string, fields: string): ReadonlyMap<string, string> {
+  const records = text.split(/^\.I /m).slice(1)
+  return new Map(
+    records.map((record) => {
+      const parts = record.split(/^\.([A-Z])[ \t]*$/m)
+      const wanted = parts.flatMap((part, i) =>
+        i % 2 === 1 && fields.includes(part) ? [parts[i + 1]!.trim()] : [],
+      )
+      return [Number.parseInt(record, 10).toString(), wanted.join('\n\n')]
+    }),
+  )
+}
+
+/** One judgement a line: question first, the document in a column, and how relevant in another; null: all are. */
+function judged(text: string, document: number, grade: number | null): TestCollection['judgements'] {
+  const judgements = new Map<string, Map<string, number>>()
+  for (const line of text.split('\n')) {
+    const columns = line.trim().split(/\s+/)
+    if (columns.length <= document) continue
+    const question = String(Number(columns[0]))
+    const of = judgements.get(question) ?? new Map<string, number>()
+    judgements.set(
+      question,
+      of.set(String(Number(columns[document])), grade === null ? 1 : Number(columns[grade])),
+    )
+  }
+  return judgements
+}

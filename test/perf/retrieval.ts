@@ -1,0 +1,169 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createDatabase } from '../../sql/db.ts'
+import { createReader } from '../../sql/reader.ts'
+import { createSearcher } from '../../tasks/rag/searcher.ts'
+import { Vectors } from '../../tasks/rag/vectors.ts'
+import { collectionsIn, type TestCollection } from './collections.ts'
+import type { Finding, Measured, Target } from './report.ts'
+import type { Stack } from './stack.ts'
+import { type Ranked, type Scores, scoresOf } from './trec.ts'
+
+/**
+ * `npm run bench -- retrieval DIR`: public collections, indexed through the real edge and worker by words alone, and the
+ * ranking of all documents scored as trec_eval does. A document's score is that of its best chunk.
+ */
+
+// BM25 with feedback, as the issue names it.
+const BASELINES: Readonly<Record<string, { readonly map: number; readonly ndcg10?: number }>> = {
+  cranfield: { map: 0.315, ndcg10: 0.366 },
+  cacm: { map: 0.353 },
+  cisi: { map: 0.238 },
+  vaswani: { map: 0.302 },
+}
+const TUNED_ON = ['cranfield', 'vaswani']
+// Chunks of a document share their place with it, so there are more of them.
+const DEPTH = 3000
+const QUERIES = 2000
+const VECTORS = 100_000
+const DIMENSIONS = 384
+
+export async function retrieval(stack: Stack): Promise<Measured> {
+  const folder = process.argv[3]
+  if (folder === undefined) throw new Error('Usage: npm run bench -- retrieval DIR')
+  const root = mkdtempSync(join(tmpdir(), 'millrace-bench-rag-'))
+  chmodSync(root, 0o755)
+  try {
+    const collections = collectionsIn(folder)
+    for (const collection of collections) write(root, collection)
+    const url = await stack.database()
+    const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'rag', AUTH_LEVEL: 'none' }
+    const edge = await stack.edge(url, env)
+    await stack.worker(url, { WORKER_QUEUES: 'rag', ...env })
+    const findings: Finding[] = []
+    const rates: number[] = []
+    for (const collection of collections) {
+      rates.push(await indexed(edge.port, collection))
+      findings.push(...figuresOf(collection.name, await ranked(url, collection)))
+    }
+    // The first run also starts the thread.
+    findings.push({
+      name: 'indexing',
+      unit: 'chunks/s',
+      values: rates.slice(1),
+      target: { of: 'value', atLeast: 500 },
+    })
+    findings.push(...(await asked(edge.port, collections.at(-1)!)))
+    findings.push(nearestFound())
+    return {
+      rounds: 1,
+      findings,
+      notes: [
+        `Tuned on ${TUNED_ON.join(' and ')} alone; one configuration for all.`,
+        `Queries: ${QUERIES} of vaswani's over HTTP on one connection, ${collections.at(-1)!.documents.size} chunks.`,
+      ],
+    }
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+}
+
+function write(root: string, { name, documents }: TestCollection): void {
+  mkdirSync(join(root, name))
+  for (const [id, text] of documents) writeFileSync(join(root, name, `${id}.txt`), text)
+}
+
+/** Chunks per second, from the request to its answer. */
+async function indexed(port: number, { name }: TestCollection): Promise<number> {
+  const answer = await post(port, '/rag/index', { path: name, collection_name: name })
+  const { total_chunks, duration_ms } = answer as { total_chunks: number; duration_ms: number }
+  return total_chunks / (duration_ms / 1000)
+}
+
+async function ranked(url: string, { name, questions, judgements }: TestCollection): Promise<Scores> {
+  const db = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
+  const reader = await createReader({ url, applicationName: 'bench' })
+  const searcher = createSearcher(db, reader)
+  const runs = new Map<string, readonly Ranked[]>()
+  for (const [question, query] of questions) {
+    const search = { collection: name, query, topK: DEPTH, filter: null, vector: null }
+    const best = new Map<string, number>()
+    for (const { metadata, score } of query.trim() === '' ? [] : await searcher.search(search)) {
+      const document = String(metadata.file_name).replace('.txt', '')
+      if (!best.has(document)) best.set(document, score)
+    }
+    runs.set(
+      question,
+      [...best].map(([document, score]) => ({ document, score })),
+    )
+  }
+  await Promise.all([reader.close(), db.close()])
+  return scoresOf(runs, judgements)
+}
+
+function figuresOf(name: string, { map, ndcg10, questions }: Scores): Finding[] {
+  const baseline = BASELINES[name]!
+  const atLeast = (value: number | undefined): { target?: Target } =>
+    value === undefined
+      ? {}
+      : { target: { of: 'value', atLeast: value, text: `BM25 with feedback: ${value}` } }
+  return [
+    { name: `${name}: MAP (${questions} questions)`, unit: '', values: [map], ...atLeast(baseline.map) },
+    { name: `${name}: nDCG@10`, unit: '', values: [ndcg10], ...atLeast(baseline.ndcg10) },
+  ]
+}
+
+async function asked(port: number, { name, questions }: TestCollection): Promise<Finding[]> {
+  const queries = [...questions.values()]
+  const times: number[] = []
+  for (let n = 0; n < QUERIES + 50; n++) {
+    const startedAt = performance.now()
+    await post(port, '/rag/search', {
+      query: queries[n % queries.length]!.trim(),
+      collection_name: name,
+      top_k: 10,
+    })
+    // The first ones load the collection and warm the code.
+    if (n >= 50) times.push(performance.now() - startedAt)
+  }
+  times.sort((a, b) => a - b)
+  const at = (share: number): number => times[Math.floor(times.length * share)]!
+  return [
+    { name: 'query p50', unit: 'ms', values: [at(0.5)] },
+    { name: 'query p99', unit: 'ms', values: [at(0.99)], target: { of: 'value', atMost: 30 } },
+  ]
+}
+
+/** Exact search among as many vectors as the issue names. */
+function nearestFound(): Finding {
+  const floats = Float32Array.from({ length: VECTORS * DIMENSIONS }, (_, i) => Math.sin(i * 0.7))
+  const rows = Array.from({ length: VECTORS }, (_, chunk) => ({
+    chunk,
+    floats: floats.subarray(chunk * DIMENSIONS, (chunk + 1) * DIMENSIONS),
+  }))
+  const vectors = new Vectors(DIMENSIONS, rows)
+  const values: number[] = []
+  for (let round = 0; round < 20; round++) {
+    const startedAt = performance.now()
+    const [first] = vectors.nearest(rows[round * 777]!.floats, 200, null)
+    if (round >= 5) values.push(performance.now() - startedAt)
+    if (first === undefined) throw new Error('Nothing is near')
+  }
+  return {
+    name: `exact search of ${VECTORS} vectors of ${DIMENSIONS}`,
+    unit: 'ms',
+    values,
+    target: { of: 'value', atMost: 60 },
+  }
+}
+
+async function post(port: number, path: string, body: object): Promise<unknown> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+  return answer.json()
+}

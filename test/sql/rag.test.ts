@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import {
+  deleteDeadBuilds,
+  deleteHiddenFiles,
+  dropOtherBuilds,
+  hideCollection,
+  knownFiles,
+  liveFiles,
+  loadFiles,
+  readChunks,
+  readCollection,
+  readFiles,
+  readState,
+} from '../../sql/rag.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+
+/** What the tables of retrieval do not let in, and that everything asked of them is found by an index. */
+
+const { query, url } = await testDatabase()
+await query(`insert into rag_collection (name, version) select 'c' || n, 1 from generate_series(1, 5000) n`)
+await query(`insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
+  select c.id, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from rag_collection c, generate_series(1, 6) n`)
+await query(`insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
+  select id, 0, 'text', 0, 4, 1, 1, '\\x01020304' from rag_file`)
+await query(`insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
+  select id, gen_random_uuid(), 'built', sha256(''), 1, 'text', 1, 0, 0 from rag_collection where id % 50 = 0`)
+await query(`update rag_collection set deleted_at = now() where id % 100 = 1`)
+await query('vacuum analyze')
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+const id = (await query(`select id from rag_collection where name = 'c77'`))[0]!.id as number
+const files = (
+  await query('select id::int from rag_file where collection_id = $1 and build_id is null', [id])
+).map((row) => row.id as number)
+
+describe('reads by index', () => {
+  for (const mode of PLAN_MODES) {
+    for (const [what, statement, ...values] of [
+      ['a collection', readCollection, 'c77'],
+      ['its files', readFiles, 'c77'],
+      ['its state', readState, 'c77'],
+      ['chunks', readChunks, files, files.map(() => 0)],
+    ] as const)
+      test(`${what} (${mode})`, () =>
+        assertReadByIndex(client, mode, `rag_${mode}_${what.replaceAll(' ', '_')}`, statement, values))
+  }
+})
+
+describe('statements by index', () => {
+  for (const [what, make] of [
+    ['files that are live', () => liveFiles(id)],
+    ['files to load', () => loadFiles(files, true)],
+    ['files that are known', () => knownFiles(id, null)],
+    ['files that a build has made', () => knownFiles(id, randomUUID())],
+    ['other builds', () => dropOtherBuilds(id, randomUUID())],
+    ['a collection to hide', () => hideCollection('c78')],
+    ['files of hidden collections', () => deleteHiddenFiles(5)],
+    ['builds without a job', () => deleteDeadBuilds(5)],
+  ] as const)
+    test(what, () => assertWriteByIndex(client, make, 'rag_'))
+})
+
+describe('constraints', () => {
+  const tried = new Set<string>()
+  const file = (fields: object = {}) => ({
+    collection_id: id,
+    source: randomUUID(),
+    sha256: Buffer.alloc(32),
+    byte_size: 1,
+    format: 'text',
+    analysis: 1,
+    chunk_count: 0,
+    term_count: 0,
+    ...fields,
+  })
+  const chunk = (fields: object = {}) => ({
+    file_id: files[0],
+    ordinal: 9,
+    content: 'c',
+    start_offset: 0,
+    end_offset: 1,
+    start_line: 1,
+    end_line: 1,
+    terms: Buffer.alloc(4),
+    ...fields,
+  })
+  const build = { build_id: randomUUID(), source: 's1' }
+  for (const [constraint, table, ...rows] of [
+    ['rag_collection_name_check', 'rag_collection', { name: '' }, { name: 'n'.repeat(101) }],
+    ['rag_collection_name_key', 'rag_collection', { name: 'c77' }],
+    [
+      'rag_collection_dimensions_check',
+      'rag_collection',
+      { name: 'x', dimensions: 3 },
+      { name: 'x', embedding_model: 'm' },
+      { name: 'x', embedding_model: 'm', dimensions: 0 },
+    ],
+    ['rag_collection_counts_check', 'rag_collection', { name: 'x', chunk_count: -1 }],
+    ['rag_file_collection_id_fkey', 'rag_file', file({ collection_id: 999_999 })],
+    ['rag_file_sha256_check', 'rag_file', file({ sha256: Buffer.alloc(31) })],
+    ['rag_file_source_key', 'rag_file', file({ source: 's1' })],
+    ['rag_chunk_file_id_fkey', 'rag_chunk', chunk({ file_id: 999_999_999 })],
+    ['rag_chunk_pkey', 'rag_chunk', chunk({ ordinal: 0 })],
+    ['rag_chunk_terms_check', 'rag_chunk', chunk({ terms: Buffer.alloc(5) })],
+    ['rag_chunk_vector_check', 'rag_chunk', chunk({ vector: Buffer.alloc(5) })],
+  ] as [string, string, ...object[]][]) {
+    test(constraint, async () => {
+      for (const row of rows) await assert.rejects(insert(table, row), { constraint })
+      tried.add(constraint)
+    })
+  }
+
+  async function insert(table: string, row: object): Promise<void> {
+    const keys = Object.keys(row)
+    const places = keys.map((_, i) => `$${i + 1}`)
+    await query(`insert into ${table} (${keys.join(', ')}) values (${places.join(', ')})`, Object.values(row))
+  }
+
+  test('a build has a source once, beside the one that is live', async () => {
+    await insert('rag_file', file(build))
+    await assert.rejects(insert('rag_file', file({ ...build, build_id: randomUUID() })), {
+      constraint: 'rag_file_build_key',
+    })
+    tried.add('rag_file_build_key')
+    await insert('rag_collection', { name: 'c77', deleted_at: new Date() })
+    for (const table of ['rag_collection', 'rag_file']) {
+      const again = `insert into ${table} overriding system value select * from ${table} limit 1`
+      await assert.rejects(query(again), { constraint: `${table}_pkey` })
+      tried.add(`${table}_pkey`)
+    }
+  })
+
+  test('none was left out', async () => {
+    const names = await query(
+      `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
+       union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
+      [['rag_collection', 'rag_file', 'rag_chunk']],
+    )
+    assert.deepEqual(
+      names.map((row) => String(row.name)).filter((name) => !tried.has(name)),
+      [],
+    )
+  })
+})

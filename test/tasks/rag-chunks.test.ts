@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
+import { type Chunk, chunksOf, type Format, MOST_CHARACTERS } from '../../tasks/rag/chunks.ts'
+
+/** Cutting texts: by their structure, short enough, with nothing lost and every place right. */
+
+const words = (n: number, seed = 'word'): string =>
+  Array.from({ length: n }, (_, i) => `${seed}${i}`).join(' ')
+
+/** What must hold of any text that is shown as it stands. */
+function assertPlaced(text: string, chunks: readonly Chunk[]): void {
+  let last = 0
+  for (const chunk of chunks) {
+    assert.equal(chunk.content, text.slice(chunk.startOffset, chunk.endOffset))
+    assert.ok(chunk.content.length <= MOST_CHARACTERS && chunk.content.trim() !== '')
+    assert.ok(chunk.startOffset >= last, 'in order, without overlap')
+    assert.equal(text.slice(last, chunk.startOffset).trim(), '', 'nothing but white space between')
+    assert.equal(chunk.startLine, text.slice(0, chunk.startOffset).split('\n').length)
+    assert.equal(chunk.endLine, text.slice(0, chunk.endOffset).split('\n').length)
+    last = chunk.endOffset
+  }
+  assert.equal(text.slice(last).trim(), '')
+}
+
+describe('chunks', () => {
+  test('of nothing are none', () => {
+    for (const format of ['text', 'markdown', 'code', 'html', 'pdf'] as const)
+      for (const text of ['', '\n\n', ' \t\r\n ']) assert.deepEqual(chunksOf(text, format), [], format)
+  })
+
+  test('of paragraphs hold neighbours together', () => {
+    const text = `${words(100)}.\n\n${words(100)}.\n \n${words(100)}.\n`
+    const chunks = chunksOf(text, 'text')
+    assertPlaced(text, chunks)
+    assert.deepEqual(
+      chunks.map(({ startLine, endLine }) => [startLine, endLine]),
+      [
+        [1, 3],
+        [5, 5],
+      ],
+    )
+  })
+
+  test('of a long paragraph end with a line, a sentence, a word, or where they must', () => {
+    for (const [text, end] of [
+      [Array.from({ length: 80 }, () => words(8)).join('\n'), /\d$/],
+      [Array.from({ length: 80 }, () => `${words(8)}.`).join(' '), /\.$/],
+      [words(800), /\d$/],
+      ['x'.repeat(5000), /x$/],
+      ['😀'.repeat(3000), /😀$/u],
+    ] as const) {
+      const chunks = chunksOf(text, 'text')
+      assertPlaced(text, chunks)
+      assert.ok(chunks.length > 1)
+      for (const { content } of chunks) {
+        assert.match(content, end)
+        assert.ok(content.isWellFormed())
+      }
+    }
+  })
+
+  test('of Markdown stand under their headings', () => {
+    const long = words(120)
+    const text = `---\ntitle: t\n---\n\n# One [link](x)\n\n${long}\n\n## Two ##\n\n${long}\n\n\`\`\`sh\n# no heading\n\n\n## nor this\n\`\`\`\n\nThree\n-----\n\n${long}\n\n# Four\n${long}\n`
+    const chunks = chunksOf(text, 'markdown')
+    assertPlaced(text, chunks)
+    assert.deepEqual(
+      chunks.map(({ heading }) => heading),
+      ['One link', 'One link > Two', 'One link > Three', 'Four'].map((heading, i) =>
+        i === 0 ? null : heading,
+      ),
+    )
+  })
+
+  test('of code are its declarations, each under its name', () => {
+    const body = Array.from({ length: 25 }, (_, i) => `    total += ${words(3, `v${i}`)}`).join('\n')
+    const method = (name: string): string =>
+      `  ${name}(a: number): number {\n${body}\n    return total\n  }\n`
+    const text = `import x from 'y'\n\n/** What it is. */\nexport class Big {\n${['one', 'two', 'three', 'four', 'five'].map(method).join('\n')}}\n\nconst small = 1\n\nexport function after() {\n  return 2\n}\n`
+    const chunks = chunksOf(text, 'code')
+    assertPlaced(text, chunks)
+    const names = chunks.map(({ heading }) => heading)
+    for (const name of ['two', 'three', 'four']) assert.ok(names.includes(`Big > ${name}`), String(names))
+    const last = chunks.at(-1)!
+    assert.match(last.content, /function after/)
+    assert.doesNotMatch(last.content, /total/)
+  })
+
+  test('of Python are its functions', () => {
+    const body = Array.from({ length: 30 }, (_, i) => `    line_${i} = ${i}`).join('\n')
+    const text = ['alpha', 'beta', 'gamma'].map((name) => `@mark\ndef ${name}(x):\n${body}\n`).join('\n\n')
+    const chunks = chunksOf(text, 'code')
+    assertPlaced(text, chunks)
+    assert.deepEqual(
+      chunks.map(({ heading, startLine }) => [heading, text.split('\n')[startLine - 1]]),
+      [
+        ['alpha', '@mark'],
+        ['beta', '@mark'],
+        ['gamma', '@mark'],
+      ],
+    )
+  })
+
+  test('of HTML say what a reader sees, and where it stands', () => {
+    const html = `<!doctype html><title>Title</title><body>\n<nav>menu</nav>\n<h1>Top &amp; tail</h1>\n<p>One <b>bold</b>\n word<br>next</p><style>p{}</style>\n<h2>Below</h2><ul><li>item</li></ul><script>alert("x")</script>`
+    assert.deepEqual(
+      htmlBlocks(html).map(({ text, path }) => [text, path.join('/')]),
+      [
+        ['Title', ''],
+        ['Top & tail', 'Top & tail'],
+        ['One bold word', 'Top & tail'],
+        ['next', 'Top & tail'],
+        ['Below', 'Top & tail/Below'],
+        ['item', 'Top & tail/Below'],
+      ],
+    )
+    const [chunk] = chunksOf(html, 'html')
+    assert.equal(chunk!.content, 'Title\n\nTop & tail\n\nOne bold word\n\nnext\n\nBelow\n\nitem')
+    assert.deepEqual([chunk!.startLine, chunk!.heading], [1, null])
+  })
+
+  test('of a PDF keep to their pages', () => {
+    const text = `Page one.\n\nPage two.\n\nStill two.\n\n`
+    assert.deepEqual(
+      chunksOf(text, 'pdf', [0, 11]).map(({ content, page }) => [content, page]),
+      [
+        ['Page one.', 1],
+        ['Page two.\n\nStill two.', 2],
+      ],
+    )
+  })
+
+  test('of every file of this project are placed right', () => {
+    for (const [path, format] of [
+      ['README.md', 'markdown'],
+      ['sql/schema.sql', 'code'],
+      ['workers/pools.ts', 'code'],
+      ['edge/pages/docs.js', 'code'],
+      ['package-lock.json', 'text'],
+    ] satisfies [string, Format][]) {
+      const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+      const chunks = chunksOf(text, format)
+      let at = 0
+      for (const { content, startOffset, endOffset } of chunks) {
+        assert.equal(content, text.slice(startOffset, endOffset), path)
+        assert.ok(content.length <= MOST_CHARACTERS, path)
+        assert.equal(text.slice(at, startOffset).trim(), '', path)
+        at = endOffset
+      }
+      assert.equal(text.slice(at).trim(), '', path)
+    }
+  })
+})
+
+describe('texts made to be slow', () => {
+  const size = 2_000_000
+  for (const [what, text, format] of [
+    ['one line of code', `a(${'('.repeat(size)}`, 'code'],
+    ['one line of spaces', ' '.repeat(size), 'code'],
+    ['many lines', 'x\n'.repeat(size / 2), 'code'],
+    [
+      'deeper and deeper',
+      Array.from({ length: 1500 }, (_, i) => `${' '.repeat(i)}if x {`).join('\n'),
+      'code',
+    ],
+    ['a heading of spaces', `# ${' '.repeat(size)}x`, 'markdown'],
+    ['a link of brackets', `# ${'['.repeat(size)}`, 'markdown'],
+    ['many stops', '. '.repeat(size / 2), 'text'],
+    ['open tags', '<div>'.repeat(size / 5), 'html'],
+    ['open brackets', '<'.repeat(size / 4), 'html'],
+  ] as const) {
+    test(`take their time and no more: ${what}`, () => {
+      const startedAt = performance.now()
+      chunksOf(text, format)
+      // A tenth of a second as a rule; what is quadratic takes minutes.
+      assert.ok(performance.now() - startedAt < 5000)
+    })
+  }
+})

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Failure, fail } from '../../sql/errors.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { hideCollection } from '../../sql/rag.ts'
+import { createReader } from '../../sql/reader.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { indexFiles } from '../../tasks/rag/index-files.ts'
+import { purge } from '../../tasks/rag/purge.ts'
+import { createSearcher } from '../../tasks/rag/searcher.ts'
+import { parse } from '../../tasks/settings.ts'
+import { testDatabase } from '../database.ts'
+import { folder, writeInto } from '../edge/rag-help.ts'
+import { page } from './extract-help.ts'
+
+/** Runs that are cut short, taken over or overtaken, and searches while a collection changes. */
+
+const { db, query, url } = await testDatabase()
+const reader = await createReader({ url, applicationName: 'test' })
+after(() => reader.close())
+const searcher = createSearcher(db, reader)
+const root = folder()
+
+interface Run {
+  readonly job?: string
+  readonly path?: string
+  /** Called with each label of progress. */
+  readonly onProgress?: (label: string) => void
+  readonly fenced?: TaskContext['fenced']
+  readonly signal?: AbortSignal
+}
+
+function contextOf(run: Run = {}): TaskContext {
+  return {
+    job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
+    db,
+    settings: parse({ RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical' }),
+    secretKey: '',
+    blobs: {} as never,
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    signal: run.signal ?? new AbortController().signal,
+    providers: {
+      openPages: (bytes: Uint8Array) =>
+        Promise.resolve({
+          pageCount: 2,
+          read: (number: number) => Promise.resolve(page(`Page ${number} of ${Buffer.from(bytes)}`)),
+          close: () => Promise.resolve(),
+        }),
+    } as never,
+    progress: (label) => run.onProgress?.(label),
+    emit: () => {},
+    fenced: run.fenced ?? ((work) => db.transaction(work)),
+  }
+}
+
+const indexed = (collection: string, run: Run = {}) =>
+  indexFiles.run(contextOf(run), { collection, path: run.path ?? collection, extensions: [], excludes: [] })
+const found = async (collection: string, text: string): Promise<unknown[]> => {
+  const hits = await searcher.search({ collection, query: text, topK: 50, filter: null, vector: null })
+  return hits.map(({ metadata }) => metadata.file_name)
+}
+const rows = async (collection: string): Promise<unknown> => {
+  const [row] = await query(
+    `select count(*)::int as files, count(f.build_id)::int as staged from rag_collection c
+     join rag_file f on f.collection_id = c.id where c.name = $1`,
+    [collection],
+  )
+  return [row!.files, row!.staged]
+}
+
+/** A collection of three files, all of which have changed since. */
+async function changed(name: string): Promise<void> {
+  const text = (words: string) =>
+    Object.fromEntries(['a', 'b', 'c'].map((file) => [`${name}/${file}.txt`, `${words} ${file}`]))
+  writeInto(root, text('old words'))
+  await indexed(name)
+  writeInto(root, text('new words'))
+}
+
+describe('a run', () => {
+  test('cut short leaves the old index, and its next attempt goes on with what it has', async () => {
+    await changed('short')
+    const abort = new AbortController()
+    const job = uuidv7()
+    await assert.rejects(
+      indexed('short', {
+        job,
+        signal: abort.signal,
+        onProgress: (label) => label.startsWith('Swapping') && abort.abort(),
+      }),
+    )
+    assert.deepEqual(await found('short', 'old'), ['a.txt', 'b.txt', 'c.txt'])
+    assert.deepEqual(await found('short', 'new'), [])
+    assert.deepEqual(await rows('short'), [6, 3])
+    const made = () => query(`select max(f.id)::int as last from rag_file f where f.source like 'short/%'`)
+    const before = await made()
+    const labels: string[] = []
+    const result = await indexed('short', { job, onProgress: (label) => void labels.push(label) })
+    assert.deepEqual([result.documents_added, result.total_documents], [3, 3])
+    assert.deepEqual(await found('short', 'new'), ['a.txt', 'b.txt', 'c.txt'])
+    assert.deepEqual(await found('short', 'old'), [])
+    assert.deepEqual(await rows('short'), [3, 0])
+    assert.deepEqual(await made(), before, 'nothing was made twice')
+    assert.equal(labels.at(-1), 'Swapping the index')
+  })
+
+  test('that was taken over swaps nothing in, and what it leaves goes with the next run', async () => {
+    await changed('taken')
+    let calls = 0
+    const superseded: TaskContext['fenced'] = (work) => {
+      // Opening and storing go through; the swap comes too late.
+      if (++calls === 3) throw fail('job.superseded')
+      return db.transaction(work)
+    }
+    await assert.rejects(indexed('taken', { fenced: superseded }), { code: 'job.superseded' })
+    assert.deepEqual(await rows('taken'), [6, 3])
+    assert.deepEqual(await found('taken', 'old'), ['a.txt', 'b.txt', 'c.txt'])
+    await indexed('taken')
+    assert.deepEqual(await rows('taken'), [3, 0])
+    assert.deepEqual(await found('taken', 'new'), ['a.txt', 'b.txt', 'c.txt'])
+  })
+
+  test('of a collection that is deleted meanwhile ends without effect', async () => {
+    await changed('deleted')
+    const hide = (label: string): void => {
+      if (label.startsWith('Swapping')) hidden = db.run(hideCollection('deleted'))
+    }
+    let hidden: Promise<unknown> = Promise.resolve()
+    const late: TaskContext['fenced'] = async (work) => {
+      await hidden
+      return db.transaction(work)
+    }
+    await assert.rejects(indexed('deleted', { onProgress: hide, fenced: late }), { code: 'rag.deleted' })
+    await assert.rejects(found('deleted', 'old'), { code: 'rag.missing' })
+    await purge.run(contextOf(), {})
+    assert.deepEqual(await query(`select 1 from rag_collection where name = 'deleted'`), [])
+  })
+
+  test('into rows that are removed under it is told so', async () => {
+    await changed('under')
+    const remove: TaskContext['fenced'] = async (work) => {
+      if (++calls === 2) await query(`delete from rag_collection where name = 'under'`)
+      return db.transaction(work)
+    }
+    let calls = 0
+    await assert.rejects(
+      indexed('under', { fenced: remove }),
+      (error) => error instanceof Failure && error.code === 'rag.deleted',
+    )
+  })
+
+  test('of a PDF keeps its pages', async () => {
+    writeInto(root, { 'pdf/a.pdf': 'otters' })
+    await indexed('pdf')
+    const hits = await searcher.search({
+      collection: 'pdf',
+      query: 'otters',
+      topK: 5,
+      filter: { page: 2 },
+      vector: null,
+    })
+    assert.deepEqual(
+      hits.map(({ content, metadata }) => [content, metadata.page, metadata.format]),
+      [['Page 2 of otters', 2, 'pdf']],
+    )
+  })
+
+  test('of an older analysis is done again', async () => {
+    writeInto(root, { 'older/a.txt': 'same' })
+    await indexed('older')
+    assert.equal((await indexed('older')).documents_unchanged, 1)
+    await query(`update rag_file set analysis = 0 where source = 'older/a.txt'`)
+    assert.equal((await indexed('older')).documents_added, 1)
+  })
+})
+
+describe('what is left behind', () => {
+  test('by runs that are no more goes, by those that run stays', async () => {
+    await changed('left')
+    const [dead, live] = [uuidv7(), uuidv7()]
+    await query(
+      `insert into job (id, name, queue, payload, status, attempt, max_tries, lease_id)
+       values ($1, 'rag.index', 'rag', '{}', 'running', 1, 3, gen_random_uuid())`,
+      [live],
+    )
+    await query(
+      `insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
+       select id, b, b::text, sha256(''), 0, 'text', 1, 0, 0 from rag_collection, unnest($1::uuid[]) b where name = 'left'`,
+      [[dead, live]],
+    )
+    assert.deepEqual(await purge.run(contextOf(), {}), { files: 1 })
+    const staged = await query(`select build_id from rag_file where build_id is not null`)
+    assert.deepEqual(staged, [{ build_id: live }])
+    await query('delete from rag_file where build_id is not null')
+  })
+})
+
+describe('a searcher', () => {
+  test('never mixes two versions, however often they change', async () => {
+    const files = (n: number) =>
+      Object.fromEntries(
+        Array.from({ length: 10 }, (_, i) => [`often/${i}.txt`, `common word and version${n}`]),
+      )
+    writeInto(root, files(0))
+    await indexed('often')
+    let done = false
+    const changing = (async () => {
+      for (let n = 1; n <= 8; n++) {
+        writeInto(root, files(n))
+        await indexed('often')
+      }
+      done = true
+    })()
+    let seen = 0
+    while (!done) {
+      const hits = await searcher.search({
+        collection: 'often',
+        query: 'common',
+        topK: 50,
+        filter: null,
+        vector: null,
+      })
+      assert.equal(hits.length, 10)
+      assert.equal(new Set(hits.map(({ content }) => content)).size, 1)
+      seen++
+    }
+    await changing
+    assert.ok(seen > 0)
+  })
+
+  test('keeps to its room, and answers all the same', async () => {
+    for (const name of ['room1', 'room2']) {
+      writeInto(root, { [`${name}/a.txt`]: `only ${name}` })
+      await indexed(name)
+    }
+    const small = createSearcher(db, reader, 1)
+    for (const name of ['room1', 'room2', 'room1']) {
+      const hits = await small.search({ collection: name, query: name, topK: 1, filter: null, vector: null })
+      assert.equal(hits[0]?.content, `only ${name}`)
+    }
+  })
+
+  test('finds nothing in a collection of nothing', async () => {
+    writeInto(root, { 'empty/a.txt': '  ' })
+    assert.equal((await indexed('empty')).total_chunks, 0)
+    assert.deepEqual(await found('empty', 'word'), [])
+  })
+})

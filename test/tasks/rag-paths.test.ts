@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, openSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import { KNOWN_EXTENSIONS } from '../../tasks/rag/formats.ts'
+import { placeOf } from '../../tasks/rag/place.ts'
+import { readFound, textOf } from '../../tasks/rag/read.ts'
+import { type Walked, type WalkOptions, walk } from '../../tasks/rag/walk.ts'
+import { folder, writeInto } from '../edge/rag-help.ts'
+
+/** What may be indexed, and what is refused or skipped with a reason. */
+
+const outside = folder()
+const root = folder()
+writeInto(outside, { 'secret.txt': 'secret', 'more/secret.txt': 'secret' })
+writeInto(root, {
+  'a/one.md': 'one',
+  'a/two.txt': 'two',
+  'a/b/three.py': 'three = 3',
+  'a/b/picture.png': 'not read by its extension',
+  '.env': 'KEY=1',
+  '.git/config.txt': 'hidden',
+  'a/node_modules/x/index.js': 'x',
+  'a/server.pem': 'pem',
+  'a/my-credentials.json': '{}',
+  'a/id_rsa.txt': 'key',
+  'data/secret.key.txt': 'kept',
+  'data/db.txt': 'kept',
+})
+
+const options = (more: Partial<WalkOptions> = {}): WalkOptions => ({
+  extensions: KNOWN_EXTENSIONS,
+  excludes: [],
+  never: [join(root, 'data')],
+  signal: new AbortController().signal,
+  ...more,
+})
+const walked = async (path: string, more: Partial<WalkOptions> = {}): Promise<Walked> =>
+  walk(await placeOf(root, path), options(more))
+const sources = async (path: string, more: Partial<WalkOptions> = {}): Promise<string[]> =>
+  (await walked(path, more)).files.map(({ source }) => source)
+const refused = (code: string, path: string, more: Partial<WalkOptions> = {}): Promise<void> =>
+  assert.rejects(walked(path, more), (error) => error instanceof Failure && error.code === code, path)
+
+describe('paths', () => {
+  test('of files below the root, in order, without what is never read', async () => {
+    const all = ['a/b/three.py', 'a/one.md', 'a/two.txt']
+    assert.deepEqual(await sources('.'), all)
+    assert.deepEqual(await sources('a/'), all)
+    assert.deepEqual(await sources(join(root, 'a', '..', 'a')), all)
+    assert.deepEqual(await sources('a/one.md'), ['a/one.md'])
+    assert.deepEqual(await sources('.', { extensions: new Set(['md']) }), ['a/one.md'])
+  })
+
+  test('excluded by patterns, which bring nothing back that is never read', async () => {
+    assert.deepEqual(await sources('.', { excludes: ['b/', '*.txt'] }), ['a/one.md'])
+    assert.deepEqual(await sources('a', { excludes: ['/one.md', '# a comment', ''] }), [
+      'a/b/three.py',
+      'a/two.txt',
+    ])
+    assert.deepEqual(await sources('.', { excludes: ['*', '!a/', '!a/one.md'] }), ['a/one.md'])
+    assert.deepEqual(
+      await sources('.', { excludes: ['!.env', '!.git', '!node_modules', '!*.pem', '!data'] }),
+      ['a/b/three.py', 'a/one.md', 'a/two.txt'],
+    )
+  })
+
+  test('outside, missing, or never read', async () => {
+    await refused('rag.path_outside', '..')
+    await refused('rag.path_outside', '../..//etc/passwd')
+    await refused('rag.path_outside', `${root}-other`)
+    await refused('rag.path_outside', outside)
+    await refused('rag.path_outside', join(outside, 'nothing'), {})
+    await refused('rag.path_outside', '/dev/zero')
+    await refused('rag.path_missing', 'nothing')
+    await refused('rag.path_missing', 'a/one.md/below')
+    await refused('rag.path_missing', 'a\0b')
+    for (const path of [
+      '.git',
+      '.env',
+      '.git/config.txt',
+      'a/node_modules/x',
+      'a/server.pem',
+      'data',
+      'data/db.txt',
+    ])
+      await refused('rag.path_excluded', path)
+    await assert.rejects(placeOf(join(root, 'nothing'), '.'), { code: 'rag.root_missing' })
+  })
+
+  test('by way of symbolic links', async () => {
+    symlinkSync(outside, join(root, 'out'))
+    symlinkSync(join(outside, 'secret.txt'), join(root, 'out.txt'))
+    symlinkSync(root, join(root, 'a', 'loop'))
+    symlinkSync('nowhere', join(root, 'broken.md'))
+    symlinkSync('one.md', join(root, 'a', 'same.md'))
+    await refused('rag.path_outside', 'out')
+    await refused('rag.path_outside', 'out/more')
+    await refused('rag.path_outside', 'out.txt')
+    await refused('rag.path_missing', 'out/more/../../x')
+    await refused('rag.path_missing', 'broken.md')
+    assert.deepEqual(await sources('a/loop/a/b'), ['a/b/three.py'], 'a link that stays inside is its target')
+    const { files, skipped } = await walked('.')
+    assert.deepEqual(
+      files.map(({ source }) => source),
+      ['a/b/three.py', 'a/one.md', 'a/two.txt'],
+    )
+    assert.deepEqual(skipped, [
+      { source: 'a/same.md', reason: 'a symbolic link' },
+      { source: 'broken.md', reason: 'a symbolic link' },
+      { source: 'out.txt', reason: 'a symbolic link' },
+    ])
+  })
+
+  test('of a root that is a link itself', async () => {
+    const other = folder()
+    symlinkSync(root, join(other, 'link'))
+    const place = await placeOf(join(other, 'link'), join(other, 'link', 'a'))
+    assert.equal(place.path, join(root, 'a'))
+  })
+
+  test('that are devices, pipes and sockets', async () => {
+    const odd = join(root, 'odd')
+    mkdirSync(odd)
+    execFileSync('mkfifo', [join(odd, 'pipe.txt')])
+    const server = net.createServer().listen(join(odd, 'socket.txt'))
+    await new Promise((resolve) => server.once('listening', resolve))
+    await refused('rag.path_kind', 'odd/pipe.txt')
+    await refused('rag.path_kind', 'odd/socket.txt')
+    assert.deepEqual((await walked('odd')).skipped, [
+      { source: 'odd/pipe.txt', reason: 'a pipe' },
+      { source: 'odd/socket.txt', reason: 'a socket' },
+    ])
+    server.close()
+  })
+})
+
+describe('reading', () => {
+  const read = (path: string) => readFound({ source: path, path: join(root, path) }, 'text')
+
+  test('does not wait for a pipe, follow a link or open a device that has taken a file’s place', async () => {
+    execFileSync('mkfifo', [join(root, 'late.txt')])
+    assert.deepEqual(await read('late.txt'), { reason: 'not a file' })
+    assert.deepEqual(await read('out.txt'), { reason: 'a symbolic link' })
+    assert.deepEqual(await read('out/secret.txt'), { reason: 'replaced meanwhile' }, 'a folder became a link')
+    assert.deepEqual(await readFound({ source: 'zero', path: '/dev/zero' }, 'text'), { reason: 'not a file' })
+    assert.deepEqual(await read('nothing.txt'), { reason: 'gone meanwhile' })
+  })
+
+  test('takes nothing of what is too large', async () => {
+    const path = join(root, 'sparse.txt')
+    openSync(path, 'w')
+    truncateSync(path, 10 * 2 ** 30)
+    assert.deepEqual(await read('sparse.txt'), { reason: 'larger than 8 MiB' })
+  })
+
+  test('tells what it may not read', async () => {
+    writeInto(root, { 'locked/in.txt': 'x', 'closed.txt': 'x' })
+    chmodSync(join(root, 'closed.txt'), 0)
+    chmodSync(join(root, 'locked'), 0)
+    chmodSync(root, 0o755)
+    const asNobody = async (): Promise<void> => {
+      assert.deepEqual(await read('closed.txt'), { reason: 'permission denied' })
+      const { skipped } = await walked('.')
+      assert.deepEqual(
+        skipped.filter(({ reason }) => reason === 'permission denied'),
+        [{ source: 'locked', reason: 'permission denied' }],
+      )
+      await refused('rag.path_denied', 'locked/in.txt')
+    }
+    // Root may read anything.
+    const isRoot = process.getuid!() === 0
+    if (isRoot) process.seteuid!(65_534)
+    try {
+      await asNobody()
+    } finally {
+      if (isRoot) process.seteuid!(0)
+      chmodSync(join(root, 'locked'), 0o755)
+    }
+  })
+
+  test('knows texts from what is none', () => {
+    assert.equal(textOf(Buffer.from('grün\n')), 'grün\n')
+    assert.equal(textOf(Buffer.from('\ufeffmarked')), 'marked')
+    assert.equal(textOf(Buffer.from('\ufeffwide ü', 'utf16le')), 'wide ü')
+    assert.equal(textOf(Buffer.from([0x67, 0xfc, 0x80])), 'gü€')
+    assert.equal(textOf(Buffer.from('\x1b[31mred\x1b[0m\r\n\tx\f')), '\x1b[31mred\x1b[0m\r\n\tx\f')
+    assert.equal(textOf(Buffer.from('')), '')
+    for (const bytes of [
+      Buffer.alloc(10),
+      Buffer.from('a\0b'),
+      Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+      Buffer.from([0x81, 0x8d]),
+      Buffer.concat([Buffer.alloc(9000, 'a'), Buffer.alloc(1)]),
+    ])
+      assert.equal(textOf(bytes), null, bytes.toString('hex').slice(0, 20))
+    writeFileSync(join(root, 'ok.txt'), 'ok')
+  })
+})

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { queryOf, searchTerms } from '../../tasks/rag/bm25.ts'
+import { fused } from '../../tasks/rag/fuse.ts'
+import { Postings } from '../../tasks/rag/postings.ts'
+import { topOf } from '../../tasks/rag/top.ts'
+import { Vectors } from '../../tasks/rag/vectors.ts'
+import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+import { scoresOf } from '../perf/trec.ts'
+
+/** Ranking, each part against the plainest way to say the same. */
+
+const packed = (text: string): Uint32Array => Uint32Array.from(termsOf(text), hashOf)
+const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
+
+describe('postings', () => {
+  test('know of each term its chunks and counts', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(fc.integer({ min: 1, max: 9 }))), (chunks) => {
+        const postings = new Postings(chunks.map((terms) => Uint32Array.from(terms)))
+        for (let hash = 1; hash <= 9; hash++) {
+          const expected = chunks.flatMap((terms, chunk) => {
+            const count = terms.filter((term) => term === hash).length
+            return count === 0 ? [] : [[chunk, count]]
+          })
+          const term = postings.numberOf(hash)
+          if (term === undefined) {
+            assert.deepEqual(expected, [])
+            continue
+          }
+          const [from, to] = [postings.heads[term]!, postings.heads[term + 1]!]
+          const found = [...postings.chunks.slice(from, to)].map((chunk, i) => [
+            chunk,
+            postings.counts[from + i],
+          ])
+          assert.deepEqual(found, expected)
+          assert.equal(postings.frequency(term), expected.length)
+        }
+      }),
+      { seed: 8, numRuns: 200 },
+    )
+  })
+})
+
+describe('the best of many', () => {
+  test('are those of a sort', () => {
+    const score = fc.oneof(fc.integer({ min: -2, max: 5 }), fc.constant(Number.NaN))
+    fc.assert(
+      fc.property(fc.array(score), fc.nat(12), (scores, most) => {
+        const expected = scores
+          .map((value, chunk) => ({ chunk, score: value }))
+          .filter((hit) => hit.score > 0)
+          .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
+          .slice(0, most)
+        assert.deepEqual(topOf(Float64Array.from(scores), most), expected)
+      }),
+      { seed: 8, numRuns: 500 },
+    )
+  })
+})
+
+describe('words', () => {
+  const texts = [
+    'red fox jumps',
+    'red red fox',
+    'blue whale sings long songs of the deep',
+    'fox',
+    'grey wolf',
+  ]
+  const postings = new Postings(texts.map(packed))
+  const search = (text: string, allowed: Uint8Array | null = null): number[] =>
+    order(searchTerms(postings, queryOf(text), 10, allowed))
+
+  test('weigh by how rare they are, how often they come, and how long the chunk is', () => {
+    assert.equal(search('whale')[0], 2)
+    assert.equal(search('red')[0], 1, 'twice beats once')
+    assert.equal(search('fox')[0], 3, 'short beats long')
+    assert.deepEqual(search('absent'), [])
+    assert.deepEqual(search(''), [])
+  })
+
+  test('score between 0 and 1, and like for like', () => {
+    for (const { score } of searchTerms(postings, queryOf('red fox whale wolf'), 10, null))
+      assert.ok(score > 0 && score < 1)
+  })
+
+  test('are looked for among the allowed alone', () => {
+    assert.deepEqual(search('fox', Uint8Array.of(1, 0, 1, 0, 1)), [0])
+    assert.deepEqual(search('fox', new Uint8Array(5)), [])
+  })
+
+  test('in a phrase stand side by side', () => {
+    assert.deepEqual(search('"red fox"').sort(), [0, 1])
+    assert.deepEqual(search('"fox jumps" red'), [0])
+    assert.deepEqual(search('“fox red”').length, 3, 'nowhere: the words alone')
+    assert.deepEqual(search('"red fox"', Uint8Array.of(0, 1, 0, 0, 0)), [1])
+  })
+
+  test('that the best chunks lend find what the query does not name', () => {
+    const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
+    const texts = ['car engine motor', 'car engine motor', 'motor repair', ...others]
+    const lending = new Postings(texts.map(packed))
+    const found = order(searchTerms(lending, queryOf('car'), 10, null))
+    assert.deepEqual(found, [0, 1, 2])
+  })
+
+  test('are cut from any text', () => {
+    assert.deepEqual(termsOf('The Foxes’ dens'), ['fox', 'den'])
+    assert.deepEqual(termsOf('readFileSync HTTPServer2 snake_case'), [
+      'read',
+      'file',
+      'sync',
+      'readfilesync',
+      'http',
+      'server2',
+      'httpserver2',
+      'snake',
+      'case',
+    ])
+    assert.deepEqual(termsOf('Ärger Café ﬁne'), ['arger', 'cafe', 'fine'])
+    assert.deepEqual(termsOf('東京都 ok'), ['東京', '京都', 'ok'])
+    assert.deepEqual(termsOf('x'.repeat(65)), [], 'data is no word')
+  })
+})
+
+describe('vectors', () => {
+  const unit = (floats: readonly number[]): Float32Array => {
+    const length = Math.hypot(...floats)
+    return Float32Array.from(floats, (value) => value / length)
+  }
+  // Numbers that look random and are the same each time.
+  const made = (row: number, size: number): Float32Array =>
+    unit(Array.from({ length: size }, (_, i) => Math.sin((row + 1) * 12.9898 + i * 78.233)))
+
+  test('are near by their cosine, whatever their length', () => {
+    for (const size of [1, 3, 8, 17, 384]) {
+      const rows = Array.from({ length: 50 }, (_, row) => ({ chunk: row * 2, floats: made(row, size) }))
+      const vectors = new Vectors(size, rows)
+      const wanted = made(20, size)
+      const expected = rows
+        .map(({ chunk, floats }) => ({
+          chunk,
+          score: floats.reduce((sum, value, i) => sum + value * wanted[i]!, 0),
+        }))
+        .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
+      const found = vectors.nearest(wanted, 50, null)
+      for (const [i, { score }] of found.entries()) assert.ok(Math.abs(score - expected[i]!.score) < 1e-5)
+      if (size > 3) assert.deepEqual(order(found).slice(0, 10), order(expected).slice(0, 10))
+      assert.equal(found.length, 50)
+    }
+  })
+
+  test('that are not allowed are not there', () => {
+    const rows = Array.from({ length: 9 }, (_, chunk) => ({ chunk, floats: made(chunk, 8) }))
+    const allowed = Uint8Array.from(rows, ({ chunk }) => (chunk % 3 === 0 ? 1 : 0))
+    const found = new Vectors(8, rows).nearest(made(1, 8), 9, allowed)
+    assert.deepEqual(order(found).sort(), [0, 3, 6])
+  })
+
+  test('of more than one part are one list', () => {
+    const size = 8000
+    const rows = Array.from({ length: 2500 }, (_, chunk) => ({ chunk, floats: new Float32Array(size) }))
+    for (const { chunk, floats } of rows) floats[chunk] = 1
+    const vectors = new Vectors(size, rows)
+    const wanted = new Float32Array(size)
+    wanted[2400] = 1
+    assert.deepEqual(vectors.nearest(wanted, 1, null), [{ chunk: 2400, score: 1 }])
+  })
+})
+
+describe('fusion', () => {
+  test('puts what both lists have above what one has', () => {
+    const hit = (chunk: number) => ({ chunk, score: 0.5 })
+    const joined = fused([hit(1), hit(2), hit(3)], [hit(2), hit(4)], 10)
+    assert.deepEqual(order(joined), [2, 1, 4, 3])
+    assert.deepEqual([joined[0]!.lexical, joined[0]!.vector], [2, 1])
+    assert.deepEqual([joined[2]!.lexical, joined[2]!.vector], [null, 2])
+    assert.equal(fused([hit(7)], [hit(7)], 1)[0]!.score, 1)
+    assert.ok(joined.every(({ score }) => score > 0 && score <= 1))
+    assert.deepEqual(order(fused([hit(1), hit(2)], null, 1)), [1])
+  })
+})
+
+describe('scoring of rankings', () => {
+  test('is that of trec_eval', () => {
+    const judgements = new Map([
+      [
+        '1',
+        new Map([
+          ['a', 1],
+          ['b', 0],
+          ['c', 2],
+          ['z', 1],
+        ]),
+      ],
+      ['2', new Map([['x', 1]])],
+    ])
+    const runs = new Map([
+      [
+        '1',
+        [
+          { document: 'a', score: 3 },
+          { document: 'b', score: 2 },
+          { document: 'c', score: 1 },
+        ],
+      ],
+      // Of equal scores the greater name is first.
+      [
+        '2',
+        [
+          { document: 'w', score: 1 },
+          { document: 'x', score: 1 },
+        ],
+      ],
+      ['3', [{ document: 'a', score: 1 }]],
+    ])
+    const { map, ndcg10, questions } = scoresOf(runs, judgements)
+    assert.equal(questions, 2)
+    const [ap1, ap2] = [(1 / 1 + 2 / 3) / 3, 1]
+    const ideal = 2 + 1 / Math.log2(3) + 1 / 2
+    const [n1, n2] = [(1 + 2 / 2) / ideal, 1]
+    assert.ok(Math.abs(map - (ap1 + ap2) / 2) < 1e-12)
+    assert.ok(Math.abs(ndcg10 - (n1 + n2) / 2) < 1e-12)
+  })
+})
