@@ -1,3 +1,5 @@
+import { ragErrors } from './rag/errors.ts'
+
 /**
  * The one table of errors: what a client is told, with which status, and whether trying again can help.
  * Routes name the codes they can answer with, jobs store `{code, detail}`, OpenAPI lists both.
@@ -251,21 +253,7 @@ const table = {
   'voice.voice_missing': { status: 404, detail: 'Voice not found' },
   'voice.unknown': { status: 400, detail: '{field} cannot be {id}; it may be one of {known}' },
   'voice.preview_missing': { status: 500, detail: 'The preview was removed while it was spoken or read' },
-  'rag.missing': { status: 404, detail: 'Collection not found' },
-  'rag.deleted': { status: 409, detail: 'The collection was deleted while it was indexed' },
-  'rag.root_missing': { status: 503, detail: 'RAG_ROOT is no folder that the worker can read' },
-  'rag.path_outside': { status: 400, detail: 'The path lies outside of RAG_ROOT' },
-  'rag.path_missing': { status: 400, detail: 'The path does not exist' },
-  'rag.path_kind': { status: 400, detail: 'The path is neither a folder nor a file' },
-  'rag.path_denied': { status: 400, detail: 'The service may not read the path' },
-  'rag.path_excluded': { status: 400, detail: 'The path is among what is never indexed' },
-  'rag.exclude_invalid': { status: 400, detail: 'A pattern of exclude_patterns cannot be read' },
-  'rag.too_many_files': { status: 400, detail: 'The path holds more than {most} files; exclude some' },
-  'rag.too_many_chunks': {
-    status: 400,
-    detail: 'The collection would have more than {most} chunks; index less, or into several collections',
-  },
-  'rag.busy': { status: 503, detail: 'The collection keeps changing; try again shortly', retry: 'later' },
+  ...ragErrors,
   'database.busy': { status: 503, detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
     status: 503,
