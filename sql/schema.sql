@@ -344,7 +344,7 @@ create table document_page (
   height integer,
   job_id uuid not null,
   updated_at timestamp with time zone not null default now(),
-  search tsvector not null generated always as (page_vector(text)),
+  search tsvector not null,
   given_up boolean not null default false,
   constraint document_page_pkey PRIMARY KEY (document_id, page_number),
   constraint document_page_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE,
@@ -1248,7 +1248,9 @@ CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN
 AS $procedure$
 declare
   last constant integer := cardinality(numbers);
+  vectors constant tsvector[] := array(select page_vector(text) from unnest(texts) with ordinality given(text, n) order by n);
 begin
+  perform search_words_of(vectors);
   for i in 1 .. last loop
     if i < last then
       perform set_config('synchronous_commit', 'off', true);
@@ -1256,13 +1258,14 @@ begin
     -- Held until the commit: a take-over waits for it.
     perform from job where id = p_job and attempt = p_attempt and status = 'running' for share;
     exit when not found;
-    insert into document_page (document_id, page_number, status, method, model, detail, text, image, width, height, job_id, given_up)
-    values (p_document, numbers[i], statuses[i], methods[i], models[i], details[i], texts[i], nullif(images[i], ''), widths[i],
-      heights[i], p_job, givings_up[i])
+    insert into document_page (document_id, page_number, status, method, model, detail, text, search, image, width, height,
+      job_id, given_up)
+    values (p_document, numbers[i], statuses[i], methods[i], models[i], details[i], texts[i], vectors[i],
+      nullif(images[i], ''), widths[i], heights[i], p_job, givings_up[i])
     on conflict (document_id, page_number) do update set
       status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,
-      text = excluded.text, image = excluded.image, width = excluded.width, height = excluded.height,
-      job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now();
+      text = excluded.text, search = excluded.search, image = excluded.image, width = excluded.width,
+      height = excluded.height, job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now();
     commit;
     stored := i;
   end loop;
@@ -1858,6 +1861,16 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.page_indexed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.search := page_vector(new.text);
+  perform search_words_of(array[new.search]);
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.page_vector(given text)
  RETURNS tsvector
  LANGUAGE plpgsql
@@ -2235,6 +2248,15 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.search_words_of(vectors tsvector[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into search_word (word)
+  select distinct lexeme from unnest(vectors) vector, unnest(vector) where length(lexeme) <= 100 order by 1
+  on conflict do nothing
+$function$;
+
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)
  LANGUAGE plpgsql
@@ -2291,9 +2313,9 @@ CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING
 
 CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
 
-CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document_page REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+CREATE TRIGGER page_indexed_insert BEFORE INSERT ON public.document_page FOR EACH ROW WHEN ((new.search IS NULL)) EXECUTE FUNCTION page_indexed();
 
-CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document_page REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
+CREATE TRIGGER page_indexed_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_indexed();
 
 CREATE TRIGGER ai_turn_settled AFTER UPDATE OF status ON public.job FOR EACH ROW WHEN (((new.name = 'ai.chat'::text) AND (new.finished_at IS NOT NULL) AND (old.finished_at IS NULL))) EXECUTE FUNCTION ai_turn_settled();
 

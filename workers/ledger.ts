@@ -41,6 +41,8 @@ export interface LedgerOptions {
 
 // Enough to amortize a commit; more would only hold row locks longer.
 const MOST_ENTRIES = 500
+// Readers are told every 25 ms: between two of those, one statement is enough for what a busy job says.
+const GATHER_MS = 15
 
 interface Waiting<T, R> {
   readonly item: T
@@ -53,6 +55,8 @@ export function createLedger(options: LedgerOptions): Ledger {
   const finishes: Waiting<FinishEntry, boolean>[] = []
   let claiming: Promise<void> | null = null
   let writing: Promise<void> | null = null
+  let gathered = 0
+  let hurry = (): void => {}
 
   const claimLoop = async (): Promise<void> => {
     await nextTurn()
@@ -60,9 +64,21 @@ export function createLedger(options: LedgerOptions): Ledger {
     claiming = null
   }
 
+  /** Lets progress come together; the first of a burst goes at once, and no end waits for it. */
+  const gather = (): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, gathered + GATHER_MS - performance.now())
+      hurry = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+
   const writeLoop = async (): Promise<void> => {
     await nextTurn()
     while (progress.length > 0 || finishes.length > 0) {
+      if (finishes.length === 0 && performance.now() < gathered + GATHER_MS) await gather()
+      gathered = performance.now()
       // All progress said before these ends is stored before them.
       const ends = finishes.splice(0, MOST_ENTRIES)
       while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
@@ -89,6 +105,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     finish: (item) =>
       new Promise((resolve) => {
         finishes.push({ item, resolve })
+        hurry()
         writing ??= writeLoop()
       }),
     idle: async () => {

@@ -1,3 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+// Storing some pages together takes hardly longer than storing one: worth waiting for those that come at once.
+const GATHER_MS = 10
+
 /**
  * Reads pages side by side and stores them in their order. At most `inHand` of them are begun and not yet stored: so
  * many a crash costs. What is ready together is stored together. A failure is thrown when all pages before it are
@@ -15,6 +20,7 @@ export async function inOrder<T>(
     signal.throwIfAborted()
     while (begun.length < inHand && next < pages.length) begun.push(begin(read(pages[next++]!)))
     await begun[0]!.promise
+    await Promise.race([Promise.allSettled(begun.map(({ promise }) => promise)), delay(GATHER_MS)])
     const unfinished = begun.findIndex(({ value }) => value === undefined)
     const ready = begun.slice(0, unfinished === -1 ? begun.length : unfinished)
     await store(ready.map(({ value }) => value!))

@@ -17,15 +17,21 @@ export function installed(program: string): boolean {
   return spawnSync('bash', ['-c', 'command -v "$1"', 'bash', program]).status === 0
 }
 
+// A minute, and another second for those that do not listen. Killed by `timeout`: a shell that is killed leaves its child.
+const LIMIT = ['timeout', '-k', '1', '60']
+
 /** Runs a program to its end, at most a minute; null when it fails. */
 export function run(program: string, args: readonly string[]): Ran | null {
   const env = { ...process.env, OMP_THREAD_LIMIT: '1' }
   // The second line of `times` is about the children that the shell has waited for.
-  const given = spawnSync('bash', ['-c', '"$@" 2>/dev/null && times >&2', 'bash', program, ...args], {
-    env,
-    maxBuffer: 2 ** 30,
-    timeout: 60_000,
-  })
+  const given = spawnSync(
+    'bash',
+    ['-c', '"$@" 2>/dev/null && times >&2', 'bash', ...LIMIT, program, ...args],
+    {
+      env,
+      maxBuffer: 2 ** 30,
+    },
+  )
   if (given.status !== 0) return null
   const spent = given.stderr
     .toString()

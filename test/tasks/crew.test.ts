@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { drawOnThread, openOnThreads } from '../../workers/providers/crew.ts'
 import { endIdleThreads } from '../../workers/providers/page-threads.ts'
-import { deepPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+import { deepPdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
 
 const threads: Worker[] = []
 subscribe('worker_threads', (message) => threads.push((message as { worker: Worker }).worker))
@@ -34,6 +34,22 @@ test('a thread that dies over a page is replaced, and the page is read by the ne
     (await Promise.all([reader.read(2), reader.read(3)])).map((page) => page.status),
     ['read', 'read'],
   )
+  await reader.close()
+})
+
+test('of pages that are read together none is lost with their thread, and a picture among them has its turn', async () => {
+  await endIdleThreads()
+  const reader = await openOnThreads(await mixedPdf(24, [20]), PDF, { vision: 'tesseract' })
+  await reader.read(1)
+  const thread = threads.at(-1)!
+  const reading = numbers(24).map((n) => reader.read(n))
+  const second = reading[1]!.then(() => thread.terminate())
+  const pages = await Promise.all(reading)
+  await second
+  for (const [i, { method, text }] of pages.entries()) {
+    assert.equal(method, i === 19 ? 'vision' : 'text_layer')
+    assert.match(text, new RegExp(`^Page ${i + 1} of 24`))
+  }
   await reader.close()
 })
 

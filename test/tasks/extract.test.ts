@@ -89,6 +89,22 @@ describe('extracting a document', () => {
     )
   })
 
+  test('pages are indexed as they are stored, and when their text is changed by hand', async () => {
+    const id = await add('x')
+    const unindexed = `
+      select page_number from document_page where document_id = $1 and (search <> page_vector(text)
+        or exists (select from unnest(search) where lexeme not in (select word from search_word)))`
+    const read = (n: number) => page(`Quagga ${n} and all quaggas of herd ${n % 2}`)
+    for (const inHand of [4, 1]) {
+      await run(id, { inHand, pageCount: 6, read, force: true })
+      assert.deepEqual(await query(unindexed, [id]), [])
+    }
+    await query(`update document_page set text = 'okapi' where document_id = $1 and page_number = 2`, [id])
+    assert.deepEqual(await query(unindexed, [id]), [])
+    const found = `select page_number from document_page where document_id = $1 and search @@ 'okapi'`
+    assert.deepEqual(await query(found, [id]), [{ page_number: 2 }])
+  })
+
   test('a repeated attempt reads what may have been in hand one by one', async () => {
     const id = await add('x')
     const jobId = uuidv7()

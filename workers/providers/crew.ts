@@ -22,6 +22,8 @@ interface Job {
 // No page over 30 s, with what it takes to end a thread and to store the page; a model elsewhere has its time on top.
 const LIMIT_MS = 28_000
 const MODEL_MS = 45_000
+// So many pages with a text layer go to a thread together: handing a page over takes a third of the time of reading it.
+const LEAST_TOGETHER = 4
 // Every thread has its own copy of the document, or two: of large ones there are fewer.
 const COPIES_BYTES = 256 * 2 ** 20
 
@@ -57,7 +59,11 @@ export async function drawOnThread(
   const abort = (): void => void thread.end()
   signal.addEventListener('abort', abort)
   try {
-    await thread.ask({ kind: 'open', bytes: shared(bytes), mediaType, options: { vision: 'none' } }, LIMIT_MS)
+    const options = { vision: 'none' } as const
+    await thread.ask(
+      { kind: 'open', bytes: shared(bytes), mediaType, options, hand: new SharedArrayBuffer(4) },
+      LIMIT_MS,
+    )
     const { image } = await thread.ask({ kind: 'draw', page }, LIMIT_MS)
     await thread.ask({ kind: 'close', wholly: true }, LIMIT_MS)
     returnThread(thread)
@@ -85,15 +91,21 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   const free: PageThread[] = []
   const members = new Set<PageThread>()
   const joining = new Set<Promise<unknown>>()
+  const hands = new Map<PageThread, Int32Array>()
+  // Whether the last page that came had a text layer: then the next ones may have one, too.
+  let atOnce = false
+  let pumping = false
   let closed = false
 
   const places = (): number =>
     Math.max(1, Math.min(share(), Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
 
-  const openOn = (thread: PageThread, careful: boolean): Promise<number> =>
-    thread
-      .ask({ kind: 'open', bytes, mediaType, options: { vision, careful } }, limitMs)
-      .then(({ pageCount }) => pageCount)
+  const openOn = async (thread: PageThread, careful: boolean): Promise<number> => {
+    const hand = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+    hands.set(thread, new Int32Array(hand))
+    return (await thread.ask({ kind: 'open', bytes, mediaType, options: { vision, careful }, hand }, limitMs))
+      .pageCount
+  }
 
   const join = async (careful = false): Promise<number> => {
     const thread = takeThread()
@@ -110,12 +122,17 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
 
   const leave = async (thread: PageThread): Promise<void> => {
     members.delete(thread)
+    hands.delete(thread)
     await thread.end()
   }
 
+  const together = (): number =>
+    atOnce ? Math.max(LEAST_TOGETHER, Math.ceil(waiting.length / members.size)) : 1
+
   const pump = (): void => {
+    pumping = false
     if (closed) return
-    while (waiting.length > 0 && free.length > 0) void work(free.pop()!, waiting.shift()!)
+    while (waiting.length > 0 && free.length > 0) void work(free.pop()!, waiting.splice(0, together()))
     if (waiting.length > 0 && members.size < places()) {
       const one: Promise<void> = more().finally(() => joining.delete(one))
       joining.add(one)
@@ -132,16 +149,22 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
     pump()
   }
 
-  const work = async (thread: PageThread, job: Job): Promise<void> => {
+  const work = async (thread: PageThread, jobs: readonly Job[]): Promise<void> => {
     try {
-      const { page, heavy } = await thread.ask({ kind: 'read', page: job.page }, limitMs)
-      job.resolve(page)
+      const { pages, heavy } = await thread.ask({ kind: 'read', pages: jobs.map((job) => job.page) }, limitMs)
+      for (const [i, page] of pages.entries()) jobs[i]!.resolve(page)
+      waiting.unshift(...jobs.slice(pages.length))
+      atOnce = pages.at(-1)?.method === 'text_layer'
       if (heavy || members.size > places()) await leave(thread)
       else free.push(thread)
     } catch (error) {
+      const inHand = hands.get(thread)?.[0]
       await leave(thread)
-      if (error instanceof ThreadLost && !closed) await lost(job, error)
-      else job.reject(error)
+      const culprit = jobs.find((job) => job.page === inHand) ?? jobs[0]!
+      if (error instanceof ThreadLost && !closed) {
+        waiting.unshift(...jobs.filter((job) => job !== culprit))
+        await lost(culprit, error)
+      } else for (const job of jobs) job.reject(error)
     }
     pump()
   }
@@ -153,7 +176,7 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
     members.add(thread)
     try {
       await openOn(thread, true)
-      job.resolve((await thread.ask({ kind: 'read', page: job.page }, limitMs)).page)
+      job.resolve((await thread.ask({ kind: 'read', pages: [job.page] }, limitMs)).pages[0]!)
     } catch (error) {
       if (error instanceof ThreadLost && !closed) job.resolve(givenUp('Reading the page', error, limitMs))
       else job.reject(error)
@@ -177,7 +200,9 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
       signal?.throwIfAborted()
       const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
       waiting.push({ page, resolve, reject })
-      pump()
+      // Later in this turn come the others that are asked for together.
+      if (!pumping) setImmediate(pump)
+      pumping = true
       return promise.catch((error) => {
         signal?.throwIfAborted()
         throw error

@@ -29,6 +29,8 @@ export interface OpenOptions {
 
 /** A page's picture may be drawn on its own. */
 export interface LocalReader extends PageReader {
+  /** Reads a page's text layer if that takes milliseconds; null when the page needs more than that. */
+  readAtOnce(pageNumber: number): PageResult | null
   /** Draws a page at the resolution that is stored; null when there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
 }
@@ -88,6 +90,7 @@ function pageReader(
   readPage: ReadPage,
   close = async () => {},
   draw: LocalReader['draw'] = async () => null,
+  readAtOnce: LocalReader['readAtOnce'] = () => null,
 ): LocalReader {
   const check = (pageNumber: number): void => {
     if (!(Number.isInteger(pageNumber) && pageNumber >= 1 && pageNumber <= pageCount)) {
@@ -105,6 +108,10 @@ function pageReader(
     async draw(pageNumber) {
       check(pageNumber)
       return draw(pageNumber)
+    },
+    readAtOnce(pageNumber) {
+      check(pageNumber)
+      return readAtOnce(pageNumber)
     },
   }
 }
@@ -124,13 +131,27 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
+  // PDFium is not asked twice about a page that it has no text of.
+  let without = 0
+  const readAtOnce = (pageNumber: number): PageResult | null => {
+    const page = pageNumber === without ? null : readLayer(layers, pageNumber, false)
+    if (page === null) without = pageNumber
+    return page
+  }
   const readPage: ReadPage = async (pageNumber) =>
-    readLayer(layers, pageNumber, false) ??
+    readAtOnce(pageNumber) ??
     (await onPage(looks, pageNumber, (page) =>
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
   const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
-  return pageReader(layers?.pageCount ?? (await looks()).pageCount, options, readPage, close, draw)
+  return pageReader(
+    layers?.pageCount ?? (await looks()).pageCount,
+    options,
+    readPage,
+    close,
+    draw,
+    readAtOnce,
+  )
 }
 
 async function onPage<T>(

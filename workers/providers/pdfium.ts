@@ -50,6 +50,8 @@ interface Native {
   _FPDFText_ClosePage(text: number): void
   _FPDFText_CountChars(text: number): number
   _FPDFText_GetUnicode(text: number, index: number): number
+  /** Writes UTF-16 and a zero; answers how many units that are. */
+  _FPDFText_GetText(text: number, index: number, count: number, at: number): number
   _FPDFText_GetCharAngle(text: number, index: number): number
   _FPDFText_GetCharOrigin(text: number, index: number, x: number, y: number): number
   _FPDFText_GetMatrix(text: number, index: number, matrix: number): number
@@ -124,21 +126,45 @@ function textOf(native: Native, page: number, limit: number, turned: boolean): s
   if (text === 0) return null
   const places = native.wasmExports.malloc(32)
   try {
-    const codes = new Int32Array(Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
-    for (let i = 0; i < codes.length; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
+    const letters = lettersOf(native, text, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
+    const { codes } = letters
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
     if (isGuesswork(codes) || (!turned && isTurned(native, text, places, codes, turn))) return null
-    return textFromPieces(piecesOf(codes, (from, to) => placeOf(native, text, places, from, to)))
+    return textFromPieces(piecesOf(letters, (from, to) => placeOf(native, text, places, from, to)))
   } finally {
     native.wasmExports.free(places)
     native._FPDFText_ClosePage(text)
   }
 }
 
+interface Letters {
+  readonly codes: ArrayLike<number>
+  slice(from: number, to: number): string
+}
+
+/** All at once; one by one, which takes ten times as long, where characters and units of UTF-16 are not the same. */
+function lettersOf(native: Native, text: number, count: number): Letters {
+  const at = native.wasmExports.malloc(2 * (count + 1))
+  try {
+    if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
+      const bytes = native.HEAPU8.slice(at, at + 2 * count)
+      // A TextDecoder would put another character in the place of half a pair.
+      const whole = Buffer.from(bytes.buffer).toString('utf16le')
+      return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to) }
+    }
+  } finally {
+    native.wasmExports.free(at)
+  }
+  const codes = new Int32Array(count)
+  for (let i = 0; i < count; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
+  return { codes, slice: (from, to) => stringOf(codes.subarray(from, to)) }
+}
+
 // Without a mapping to letters PDFium answers the font's own codes, which are mostly small numbers.
-function isGuesswork(codes: Int32Array): boolean {
+function isGuesswork(codes: ArrayLike<number>): boolean {
   let strange = 0
-  for (const code of codes) {
+  for (let i = 0; i < codes.length; i++) {
+    const code = codes[i]!
     if (code === 0xfffd || (code < 0x20 && code !== 2 && code !== 9 && code !== 10 && code !== 13)) strange++
   }
   return strange > codes.length / 100
@@ -148,7 +174,7 @@ function isGuesswork(codes: Int32Array): boolean {
 const SAMPLES = 40
 
 /** Whether much of the text does not run to the right as the page is shown: PDFium mixes up lines of that kind. */
-function isTurned(native: Native, text: number, at: number, codes: Int32Array, turn: number): boolean {
+function isTurned(native: Native, text: number, at: number, codes: ArrayLike<number>, turn: number): boolean {
   let turned = 0
   let seen = 0
   const step = Math.max(1, Math.floor(codes.length / SAMPLES))
@@ -188,22 +214,24 @@ function placeOf(native: Native, text: number, at: number, from: number, to: num
 }
 
 /** Cuts characters into words with the space behind them; PDFium writes those that only the distance tells, too. */
-function* piecesOf(codes: Int32Array, placed: (from: number, to: number) => Place): Generator<Piece> {
+function* piecesOf(letters: Letters, placed: (from: number, to: number) => Place): Generator<Piece> {
+  const { codes } = letters
   for (let from = 0; from < codes.length; ) {
     let to = from
     while (to < codes.length && !endsPiece(codes[to]!)) to++
-    let next = to
-    while (next < codes.length && endsPiece(codes[next]!)) next++
-    const behind = codes.subarray(to, next)
     // What it takes for a hyphen at a line's end it marks, and goes on without the end of the line.
-    const hyphen = behind.some(isHyphen)
+    let hyphen = false
+    let endsLine = false
+    let next = to
+    for (; next < codes.length && endsPiece(codes[next]!); next++) {
+      const code = codes[next]!
+      if (isHyphen(code)) hyphen = true
+      if (code === 10 || code === 13) endsLine = true
+    }
     if (to > from || hyphen) {
-      yield {
-        ...placed(from, Math.max(from, to - 1)),
-        text: stringOf(codes.subarray(from, to)) + (hyphen ? '-' : ' '),
-        endsLine: hyphen || behind.some((code) => code === 10 || code === 13),
-        asIs: false,
-      }
+      const { angle, start, end, base, size } = placed(from, Math.max(from, to - 1))
+      const text = letters.slice(from, to) + (hyphen ? '-' : ' ')
+      yield { text, angle, start, end, base, size, endsLine: hyphen || endsLine, asIs: false }
     }
     from = next
   }

@@ -18,6 +18,8 @@ export function tidy(text: string): { text: string; detail: string | null } {
 /** Words, and not only the private, unassigned or replacement characters of a font without a mapping. */
 export function hasWords(text: string): boolean {
   const sample = text.trimStart().slice(0, 2000)
+  // Of ASCII all that can be seen is good; the classes of Unicode take a hundred times as long.
+  if (/^[\x20-\x7e\s]*$/.test(sample)) return sample !== ''
   const all = sample.match(/\S/gu)?.length ?? 0
   const good = sample.match(/[\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Sc}\p{Sk}]/gu)?.length ?? 0
   return good > all / 2
