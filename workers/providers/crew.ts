@@ -1,4 +1,5 @@
 /** Reads a document's pages on several threads at once. */
+import { availableParallelism } from 'node:os'
 import type { PageReader, PageResult } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PageImage } from './images.ts'
@@ -97,8 +98,11 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   let pumping = false
   let closed = false
 
+  // Only a model elsewhere is waited for. What is read here keeps a core busy, and starting an engine takes half of what
+  // it takes to read a page.
+  const cores = typeof vision === 'string' ? availableParallelism() : Number.POSITIVE_INFINITY
   const places = (): number =>
-    Math.max(1, Math.min(share(), Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
+    Math.max(1, Math.min(share(), cores, Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
 
   const openOn = async (thread: PageThread, careful: boolean): Promise<number> => {
     const hand = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)

@@ -16,26 +16,28 @@ export function unread(error: unknown): PageResult {
   return { status: 'unread', method: 'none', model: null, detail: error.message, text: '', image: null }
 }
 
-/** Reads `large`, keeps `small`; the two may be one. Encoding and reading run side by side, on other threads. */
+/**
+ * Reads `large`; `kept` is stored: a canvas (which may be `large`), or the size of what is drawn when somebody asks for
+ * it. Encoding and reading run side by side, on other threads.
+ */
 export async function readPixels(
   large: Canvas,
-  small: Canvas,
+  kept: Canvas | PageResult['image'],
   options: OpenOptions,
   isIncomplete = async () => false,
 ): Promise<PageResult> {
-  const encoding = toPng(small)
+  const encoding = kept !== null && 'getContext' in kept ? toPng(kept).finally(() => release(kept)) : null
   const looking = look(large, encoding, options, isIncomplete).catch(unread)
   const [seen, encoded] = await Promise.allSettled([looking, encoding])
   release(large)
-  release(small)
   if (seen.status === 'rejected') throw seen.reason
   if (encoded.status === 'rejected') throw encoded.reason
-  return { ...seen.value, image: encoded.value }
+  return { ...seen.value, image: encoded.value ?? (kept as PageResult['image']) }
 }
 
 async function look(
   canvas: Canvas,
-  encoding: Promise<PageImage>,
+  encoding: Promise<PageImage> | null,
   options: OpenOptions,
   isIncomplete: () => Promise<boolean>,
 ): Promise<Omit<PageResult, 'image'>> {
@@ -62,10 +64,10 @@ const MODEL_MS = 45_000
 
 /** What the model of an AI provider reads; null when there is none, or it fails, and the local reader has its turn. */
 async function askModel(
-  encoding: Promise<PageImage>,
+  encoding: Promise<PageImage> | null,
   { vision, signal }: OpenOptions,
 ): Promise<Omit<PageResult, 'image'> | null> {
-  if (typeof vision === 'string') return null
+  if (typeof vision === 'string' || encoding === null) return null
   const { png } = await encoding
   try {
     const timeoutMs = Math.min(MODEL_MS, vision.timeoutSeconds * 1000)

@@ -198,11 +198,12 @@ async function readPdfPage(
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   options.signal?.throwIfAborted()
-  // Drawn once, at the higher of the two resolutions, and scaled down for the other.
   const drawnDpi = options.vision === 'none' ? dpi : (fit(page.width, page.height, VISION_DPI) ?? dpi)
   const large = await page.draw(drawnDpi)
-  const small = drawnDpi > dpi ? await scaled(large, dpi / drawnDpi) : large
-  return readPixels(large, small, options, () => page.isIncomplete())
+  // A model is sent the picture that is stored. The reader on this machine sees more, and the other is drawn on demand.
+  const forModel = typeof options.vision !== 'string'
+  const kept = forModel ? await scaled(large, dpi / drawnDpi) : undrawn(page.width, page.height)
+  return readPixels(large, kept, options, () => page.isIncomplete())
 }
 
 async function drawPage(page: PdfPage): Promise<PageImage | null> {

@@ -27,8 +27,10 @@ interface Engine {
   used: number
 }
 
-// Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages.
+// Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages, and at once after a
+// picture that has made it large: an A4 page at 250 dpi has six million pixels.
 const PAGES_PER_ENGINE = 100
+const MOST_PIXELS = 12_000_000
 // Within the 28 s that a page has, so that the picture of a page that is too much is kept.
 const PAGE_MS = 22_000
 const START_MS = 60_000
@@ -43,6 +45,7 @@ export async function recognize(grey: Grey, options: VisionOptions = {}): Promis
   const sight = await use(options, 'The page could not be read by the vision provider', (tesseract) =>
     tesseract.recognize(toPgm(grey)),
   )
+  if (grey.data.length > MOST_PIXELS) await closeVision()
   return { text: sight.data.text, confidence: sight.data.confidence }
 }
 
