@@ -25,9 +25,9 @@ const SECRETS = [
   '*.telephony.authToken',
   'credentials',
   'blobs.s3.credentials',
-  'webhookSecret',
+  'webhookSecrets',
   '*.payments.secretKey',
-  '*.payments.webhookSecret',
+  '*.payments.webhookSecrets',
   'PROVIDER_SECRET_KEY',
   'PROVIDER_WEBHOOK_SECRET',
 ]

@@ -15,6 +15,7 @@ const redirect = z.string().refine(isRedirect, 'must be http(s)://… or a path 
 
 export const paymentShape = {
   PROVIDER_SECRET_KEY: secret,
+  // While it is replaced the old one and the new one, separated by a comma.
   PROVIDER_WEBHOOK_SECRET: secret,
   // The names that Stripe's own examples use.
   STRIPE_SECRET_KEY: secret,
@@ -35,8 +36,8 @@ export const paymentShape = {
 export interface PaymentSettings {
   /** Absent: payments are not configured. */
   readonly secretKey: string | undefined
-  /** Absent: no events are taken in. */
-  readonly webhookSecret: string | undefined
+  /** None: no events are taken in. Two while one is being replaced. */
+  readonly webhookSecrets: readonly string[]
   readonly apiBaseUrl: string
   /** Where a checkout leads to when its request does not say; absent: pages of ours. */
   readonly successUrl: string | undefined
@@ -46,7 +47,10 @@ export interface PaymentSettings {
 export function paymentSettings(env: z.output<z.ZodObject<typeof paymentShape>>): PaymentSettings {
   return {
     secretKey: env.PROVIDER_SECRET_KEY ?? env.STRIPE_SECRET_KEY,
-    webhookSecret: env.PROVIDER_WEBHOOK_SECRET ?? env.STRIPE_WEBHOOK_SECRET,
+    webhookSecrets: (env.PROVIDER_WEBHOOK_SECRET ?? env.STRIPE_WEBHOOK_SECRET ?? '')
+      .split(',')
+      .map((text) => text.trim())
+      .filter((text) => text !== ''),
     apiBaseUrl: env.PROVIDER_API_BASE_URL,
     successUrl: env.PAYMENT_SUCCESS_URL,
     cancelUrl: env.PAYMENT_CANCEL_URL,

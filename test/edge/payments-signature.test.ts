@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { event, intentObject, mac, signature, type TestEvent, WEBHOOK_SECRET } from '../payment-events.ts'
 import { paymentsWorld } from '../payments-world.ts'
+import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** What is no event of the provider's is refused in one way, and leaves no row. */
 
-const { api, query, send } = await paymentsWorld({ worker: false })
+const { api, query, send, url, env } = await paymentsWorld({ worker: false })
 const PATH = '/api/v1/payment/webhook'
 const given: TestEvent = event('payment_intent.succeeded', intentObject({ name: 'forged' }), {
   id: 'evt_forged',
@@ -73,10 +74,33 @@ test('none of them leaves a row', async () => {
   assert.deepEqual(await query(`select from payment_reference where provider_id = 'pi_forged'`), [])
 })
 
-test('of two signatures one has to be right: the provider is changing its secret', async () => {
+test('two signatures are refused, unless both secrets are known: the provider is changing its secret', async () => {
   // Of a type that needs no job.
   const other = event('customer.created', { id: 'cus_1' })
   const text = JSON.stringify(other)
-  const header = `t=${now()},v1=${bad},v1=${mac(text, WEBHOOK_SECRET, now())}`
-  assert.deepEqual((await send(other, header)).json, { received: 'true' })
+  const signed = (...secrets: readonly string[]): string =>
+    [`t=${now()}`, ...secrets.map((secret) => `v1=${mac(text, secret, now())}`)].join(',')
+  const twice = [
+    signed(WEBHOOK_SECRET, WEBHOOK_SECRET),
+    signed(WEBHOOK_SECRET, 'whsec_new'),
+    `${signed(WEBHOOK_SECRET)},v1=${bad}`,
+  ]
+  for (const header of twice) assertRefused(await send(other, header), 400, 'Invalid payload')
+
+  const both = await startEdge(url, {
+    env: { ...env, PROVIDER_WEBHOOK_SECRET: `${WEBHOOK_SECRET}, whsec_new` },
+  })
+  const sendBoth = (header: string) =>
+    both.post(PATH, {
+      body: text,
+      headers: { 'content-type': 'application/json', 'stripe-signature': header },
+    })
+  for (const header of [signed(WEBHOOK_SECRET, 'whsec_new'), signed('whsec_new'), signed(WEBHOOK_SECRET)])
+    assert.deepEqual((await sendBoth(header)).json, { received: 'true' })
+  for (const header of [
+    `${signed('whsec_new')},v1=${bad}`,
+    signed('whsec_old'),
+    signed(WEBHOOK_SECRET, 'whsec_new', 'whsec_new'),
+  ])
+    assertRefused(await sendBoth(header), 400, 'Invalid payload')
 })

@@ -73,7 +73,7 @@ test('an empty environment has the documented defaults', () => {
     blobs: { store: 'postgres', s3: null },
     payments: {
       secretKey: undefined,
-      webhookSecret: undefined,
+      webhookSecrets: [],
       apiBaseUrl: 'https://api.stripe.com',
       successUrl: undefined,
       cancelUrl: undefined,
@@ -233,14 +233,14 @@ test('an object store is reached with what is given, all of which must fit toget
 
 test('payments have names of their own, which go before the provider’s', () => {
   const theirs = { STRIPE_SECRET_KEY: 'sk_test_a', STRIPE_WEBHOOK_SECRET: 'whsec_a' }
-  const { secretKey, webhookSecret } = parse(theirs).payments
-  assert.deepEqual([secretKey, webhookSecret], ['sk_test_a', 'whsec_a'])
+  const { secretKey, webhookSecrets } = parse(theirs).payments
+  assert.deepEqual([secretKey, webhookSecrets], ['sk_test_a', ['whsec_a']])
   const ours = parse({
     ...theirs,
     PROVIDER_SECRET_KEY: 'sk_test_b',
     PROVIDER_WEBHOOK_SECRET: 'whsec_b',
   }).payments
-  assert.deepEqual([ours.secretKey, ours.webhookSecret], ['sk_test_b', 'whsec_b'])
+  assert.deepEqual([ours.secretKey, ours.webhookSecrets], ['sk_test_b', ['whsec_b']])
   assert.equal(
     parse({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:12111/' }).payments.apiBaseUrl,
     'http://127.0.0.1:12111',

@@ -39,13 +39,13 @@ and forgotten.`,
 })
 
 async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
-  const secret = edge.settings.payments.webhookSecret
-  if (secret === undefined) throw fail('payment.webhook_not_configured')
+  const secrets = edge.settings.payments.webhookSecrets
+  if (secrets.length === 0) throw fail('payment.webhook_not_configured')
   const body = await request.body.bytes(edge.settings.maxJsonBytes).catch((error) => {
     if (error instanceof Failure && error.code === 'request.too_large') throw fail('payment.payload')
     throw error
   })
-  return verifiedEvent(body, request.header('stripe-signature'), secret)
+  return verifiedEvent(body, request.header('stripe-signature'), secrets)
 }
 
 /** Waits for the job, not for long. One that has failed is a fault of ours: the provider sends its event again. */
