@@ -2,17 +2,14 @@ import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
-  chooseModel,
-  chosenModel,
-  modelsNamed,
   readCatalogStatus,
   readCurrent,
   readModalities,
   readModels,
   readPrices,
   readVendors,
-  unchooseModel,
-} from '../../sql/llm.ts'
+} from '../../sql/llm/reads.ts'
+import { chooseModel, chosenModel, modelsNamed, unchooseModel } from '../../sql/llm.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/models-dev.ts'
 import { sync } from '../../tasks/llm/sync.ts'
@@ -79,8 +76,10 @@ dollars per million tokens; null where nobody knows.`,
     }),
     response: z.array(Model),
     handle: async ({ query, edge }) => {
-      const { pattern = null, vendor = null, modality = null, limit, include_disabled } = query
-      return json((await edge.reader.text(readModels, [pattern, vendor, modality, limit, include_disabled]))!)
+      const { pattern = null, vendor, modality = null, limit, include_disabled } = query
+      return json(
+        (await edge.reader.text(readModels, [pattern, vendor || null, modality, limit, include_disabled]))!,
+      )
     },
   }),
 

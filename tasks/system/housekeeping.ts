@@ -10,9 +10,9 @@ import { defineTask } from '../task.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
-// Previews of voices: each is some 50 kB.
+// Previews of voices: most have some 50 kB, the longest some MB.
 const PREVIEW_DAYS = 30
-const MOST_PREVIEWS = 10_000
+const MOST_PREVIEWS = 1000
 
 /** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, files whose import has ended, previews of voices. */
 export const housekeeping = defineTask({

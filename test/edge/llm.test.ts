@@ -124,7 +124,7 @@ describe('a catalog', () => {
     listed('same', { vendor: 'mistral', released_on: '2025-01-01' }),
     listed('same', { released_on: '2025-01-01' }),
     listed('same', { vendor: 'else', released_on: '2025-01-01' }),
-    listed('vector-embed', { family: 'text-embedding', released_on: '2025-01-01' }),
+    listed('vector-embed', { family: 'gemini', released_on: '2025-01-01' }),
   ]
   const vendors = ['openai', 'groq', 'mistral', 'else'].map((id) => ({ id, name: id }))
   const apply = (day: string | null) =>
@@ -185,6 +185,7 @@ describe('a catalog', () => {
     assert.equal((await ids('?pattern=')).length, 9)
     assert.deepEqual(await ids('?vendor=GROQ'), ['speaks'])
     assert.deepEqual(await ids('?vendor=nobody'), [])
+    assert.equal((await ids('?vendor=')).length, 9)
     assert.deepEqual(await ids('?modality=image'), ['sees'])
     assert.deepEqual(await ids('?modality=audio&vendor=openai'), [])
     assert.deepEqual(await ids('?include_disabled=true&limit=1'), ['gone'])

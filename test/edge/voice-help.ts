@@ -17,11 +17,20 @@ export async function startVoices(): Promise<Voices> {
   return { server, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: server.url } }
 }
 
-export async function startSpeaker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+export async function startSpeaker(
+  url: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ stop(): Promise<void> }> {
   const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'voice', ...env })
   const log = await createLog('silent', 'worker')
   const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log })
-  after(() => worker.stop())
+  let stopping: Promise<void> | null = null
+  const stop = (): Promise<void> => {
+    stopping ??= worker.stop()
+    return stopping
+  }
+  after(stop)
+  return { stop }
 }
 
 /** An answer while it comes. */

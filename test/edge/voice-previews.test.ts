@@ -11,7 +11,7 @@ import { listen, startSpeaker, startVoices } from './voice-help.ts'
 const { server, env: reach } = await startVoices()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
 const { api, query, url } = await edgeAndDatabase({ env })
-await startSpeaker(url, env)
+const worker = await startSpeaker(url, env)
 afterEach(() => {
   server.answer = spoken(sound(5000))
 })
@@ -111,6 +111,22 @@ describe('a preview', () => {
     const head = await get({}, 'HEAD')
     assert.deepEqual([head.status, head.bytes.length, head.headers['content-length']], [200, 0, '10000'])
     assert.equal(head.headers['accept-ranges'], 'bytes')
+  })
+
+  test('a part of what was not spoken yet comes when all is there', async () => {
+    const bytes = sound(8000, 6)
+    server.answer = spoken(bytes)
+    const get = (text: string, range: string) =>
+      api.get(`/voice/preview/nova?text=${text}`, { headers: { range } })
+    const text = newText()
+    const two = await get(text, 'bytes=0-1')
+    assert.deepEqual([two.status, two.headers['content-range']], [206, 'bytes 0-1/8000'])
+    assert.ok(two.bytes.equals(bytes.subarray(0, 2)))
+    assert.ok((await get(text, 'bytes=2-')).bytes.equals(bytes.subarray(2)))
+    const whole = await get(newText(), 'bytes=0-')
+    assert.deepEqual([whole.status, whole.bytes.length], [200, 8000])
+    server.answer = (response) => response.writeHead(400).end()
+    assert.equal((await get(newText(), 'bytes=5-9')).status, 502)
   })
 
   test('spoken anew has another tag', async () => {
@@ -319,5 +335,26 @@ describe('no preview', () => {
     assert.match(answer.json.job_id, /^[0-9a-f-]{36}$/)
     speech.write(sound(2000))
     speech.end()
+    await until('it is spoken all the same', async () => {
+      const { json } = await api.get(`/api/v1/jobs/${answer.json.job_id}`)
+      return json.status === 'done'
+    })
   })
+})
+
+test('another worker speaks it anew: who had heard nothing hears all of it, and who had is told that it broke', async () => {
+  const [heard, waiting] = [slowly(), '/voice/preview/sage?text=waited-for']
+  const path = `/voice/preview/coral?text=${newText()}`
+  const one = listen(api, path)
+  heard.write(sound(4000))
+  await until('the first bytes are heard', () => one.heard().length > 0)
+  const silent = slowly()
+  const other = listen(api, waiting)
+  await silent.begun
+  server.answer = spoken(sound(9000, 8))
+  await Promise.all([worker.stop(), startSpeaker(url, env)])
+  assert.equal(await one.end, 'broken')
+  assert.equal(await other.end, 'whole')
+  assert.ok(other.heard().equals(sound(9000, 8)))
+  assert.ok((await api.get(path)).bytes.equals(sound(9000, 8)))
 })

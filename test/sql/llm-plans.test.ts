@@ -1,6 +1,7 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { priceOn, readCurrent, readModels, readPrices } from '../../sql/llm.ts'
+import { readCurrent, readModels, readPrices } from '../../sql/llm/reads.ts'
+import { priceOn } from '../../sql/llm.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'

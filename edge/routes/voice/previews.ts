@@ -8,7 +8,7 @@ import { wantsBackground } from '../../input.ts'
 import { route } from '../../route.ts'
 import { settingsNow } from './settings.ts'
 import { PreviewQuery, PreviewRequest } from './shapes.ts'
-import { answerLive, answerStored, requireKey, type Want } from './speaking.ts'
+import { answerLive, answerPart, answerStored, requireKey, type Want, wantsPart } from './speaking.ts'
 
 const common = {
   produces: 'audio/mpeg',
@@ -59,7 +59,7 @@ export const previewRoutes = [
     method: 'get',
     path: '/preview/:voice_id',
     summary: 'Hear a voice, in a browser',
-    description: `${HOW} Takes \`If-None-Match\`; and \`Range\` and \`If-Range\` of what is kept. HEAD has nothing spoken.`,
+    description: `${HOW} Takes \`If-None-Match\`, \`Range\` and \`If-Range\`; a part of what is still spoken is answered at its end. HEAD has nothing spoken.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
     alsoAnswers: {
@@ -80,7 +80,8 @@ export const previewRoutes = [
       const digest = digestOf(want.speech)
       const kept = await edge.db.maybeOne(findPreview(digest))
       if (kept !== null) return answerStored(want, digest, kept, true)
-      if (request.method !== 'HEAD') return answerLive(want, digest, false)
+      if (request.method !== 'HEAD')
+        return wantsPart(want) ? answerPart(want, digest) : answerLive(want, digest, false)
       requireKey(want)
       responder.send({ ...head(200, [['content-type', 'audio/mpeg']]), head: true })
       return undefined

@@ -1,16 +1,16 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Preview, previewChunk, type Speech, wantPreview } from '../../../sql/voice.ts'
+import { findPreview, type Preview, type Speech, wantPreview } from '../../../sql/voice.ts'
 import { isAiProvider, keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { CHUNK_EVENT, preview } from '../../../tasks/voice/preview.ts'
+import { preview } from '../../../tasks/voice/preview.ts'
 import { sendPieces } from '../../blobs.ts'
 import type { Edge } from '../../context.ts'
 import { jobFailure } from '../../endings.ts'
-import { type Hub, isTerminal, type JobEvent } from '../../hub.ts'
 import { matchesEtag, parseRange } from '../../range.ts'
 import type { Header } from '../../reply.ts'
 import { Answer } from '../../route.ts'
 import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../server.ts'
+import { after, speaking, stored, watch } from './pieces.ts'
 
 /**
  * Answers with speech: from what is kept, or as a job stores it piece by piece. The pieces are read from the table; the
@@ -118,6 +118,26 @@ export async function answerLive(
   }
 }
 
+/** Has it spoken to its end, and sends the part that was asked for: some players begin with two bytes of it. */
+export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unknown> | undefined> {
+  requireKey(want)
+  const { edge, responder } = want
+  const jobId = await begin(want, digest)
+  const gone = new AbortController()
+  responder.onClose(() => gone.abort())
+  const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
+  if (end === null) return accepted(jobId)
+  if (end.status !== 'done') throw jobFailure(end)
+  const kept = await edge.db.maybeOne(findPreview(digest))
+  if (kept === null) throw fail('voice.preview_missing')
+  return answerStored(want, digest, kept, true)
+}
+
+/** Whether a request is for less than all, from the beginning on. */
+export function wantsPart({ request }: Want): boolean {
+  return /^bytes=(?!0*-$)/.test(request.header('range').trim())
+}
+
 async function begin({ edge, requestId, speech }: Want, digest: Buffer): Promise<string> {
   // It is nobody's: whoever wants the same shares it.
   const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
@@ -135,103 +155,4 @@ function accepted(jobId: string): Answer<unknown> {
     headers: [['location', `/api/v1/jobs/${jobId}`]],
     value: { job_id: jobId },
   })
-}
-
-interface Place {
-  readonly digest: Buffer
-  /** Empty until the first piece. */
-  generation: string
-}
-
-async function* stored(
-  { db }: Edge,
-  { digest, generation }: Place,
-  from: number,
-  length: number,
-): AsyncGenerator<Uint8Array> {
-  for (let at = from; at < from + length; ) {
-    const chunk = await db.maybeOne(previewChunk(digest, generation, at))
-    if (chunk === null) throw fail('voice.preview_missing')
-    const piece = chunk.bytes.subarray(at - chunk.start, from + length - chunk.start)
-    at += piece.length
-    yield piece
-  }
-}
-
-/** What is heard of a job. */
-interface News {
-  /** Resolves when there was an event since it was asked last. @throws fail('request.incomplete') when the client left. */
-  changed(): Promise<void>
-  /** Whose pieces there are; null before the first. */
-  readonly generation: string | null
-  readonly end: JobEvent | null
-  stop(): void
-}
-
-function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
-  let generation: string | null = null
-  let end: JobEvent | null = null
-  let isNew = false
-  let wake = (): void => {}
-  const stop = hub.watchJob(jobId, 0, (events) => {
-    const chunk = events.findLast(({ kind }) => kind === CHUNK_EVENT)
-    if (chunk !== undefined) ({ generation } = JSON.parse(chunk.frame) as { generation: string })
-    end ??= events.find(isTerminal) ?? null
-    isNew = true
-    wake()
-  })
-  signal.addEventListener('abort', () => wake())
-  return {
-    changed: async () => {
-      if (!isNew && !signal.aborted)
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      if (signal.aborted) throw fail('request.incomplete')
-      isNew = false
-    },
-    get generation() {
-      return generation
-    },
-    get end() {
-      return end
-    },
-    stop,
-  }
-}
-
-/**
- * The pieces of a preview while its job stores them. An attempt that is begun anew makes other bytes: what was sent of
- * the one before can't be gone on with.
- */
-async function* speaking(edge: Edge, place: Place, news: News): AsyncGenerator<Uint8Array> {
-  const { digest } = place
-  let at = 0
-  for (;;) {
-    await news.changed()
-    // What ended had stored all of its pieces by then.
-    const { end, generation } = news
-    if (at > 0 && generation !== place.generation) throw interrupted()
-    if (end !== null) break
-    if (generation === null) continue
-    place.generation = generation
-    for (;;) {
-      const chunk = await edge.db.maybeOne(previewChunk(digest, generation, at))
-      if (chunk === null) break
-      at += chunk.bytes.length
-      yield chunk.bytes
-    }
-  }
-  if (news.end!.status !== 'done') throw jobFailure(news.end!)
-  const whole = await edge.db.maybeOne(findPreview(digest))
-  if (whole === null || (at > 0 && whole.generation !== place.generation)) throw interrupted()
-  place.generation = whole.generation
-  yield* stored(edge, place, at, whole.byte_size - at)
-}
-
-const interrupted = () => fail('ai.interrupted', { reason: 'it was begun anew' })
-
-async function* after<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
-  if (first.done !== true) yield first.value
-  yield* rest
 }

@@ -1,0 +1,89 @@
+import type { ReadStatement } from '../reader.ts'
+
+/** What the edge reads of the catalog: JSON as clients see it. */
+
+const TODAY = `(now() at time zone 'UTC')::date`
+const PRICE_TODAY = `left join lateral (
+    select input, output from llm_price p where p.vendor = m.vendor and p.model_id = m.model_id
+      and p.valid_from <= ${TODAY} order by p.valid_from desc limit 1) p on true`
+
+/** The catalog in numbers: $1 vendors that can be called from here. */
+export const readCatalogStatus: ReadStatement = {
+  name: 'llm_status',
+  text: `
+    with counted as (select vendor, count(*) as n from llm_model where not disabled group by vendor)
+    select json_build_object('vendor_count', (select count(*) from counted),
+      'model_count', (select coalesce(sum(n), 0) from counted),
+      'deployment_count', (select coalesce(sum(n), 0) from counted where vendor = any($1::text[])),
+      'price_count', (select count(*) from llm_price where input is not null),
+      'top_vendors', (select coalesce(json_agg(json_build_object('name', vendor, 'model_count', n) order by n desc, vendor), '[]')
+        from (select * from counted order by n desc, vendor limit 10) top),
+      'source', l.source, 'updated_at', iso(l.applied_at), 'refused_at', iso(l.refused_at), 'refusal', l.refusal)::text
+    from llm_list l`,
+}
+
+/** Vendors by their names: $1 how many at most. */
+export const readVendors: ReadStatement = {
+  name: 'llm_vendors',
+  text: `
+    select coalesce(json_agg(json_build_object('name', id, 'title', name, 'model_count', n) order by id), '[]')::text
+    from (select v.id, v.name, count(*) as n from llm_vendor v join llm_model m on m.vendor = v.id and not m.disabled
+      group by v.id order by v.id limit $1::int) vendors`,
+}
+
+/** How many models have each modality, as input or output: $1 the modalities. */
+export const readModalities: ReadStatement = {
+  name: 'llm_modalities',
+  text: `
+    select json_agg(json_build_object('modality', given.modality, 'model_count', coalesce(n, 0)) order by place)::text
+    from unnest($1::text[]) with ordinality given (modality, place)
+    left join (select u as modality, count(*) as n from llm_model, unnest(modalities) u where not disabled group by u)
+      counted on counted.modality = given.modality`,
+}
+
+/** Models, the latest first: $1 part of the id or title, $2 vendor, $3 modality (null: any), $4 limit, $5 also disabled ones. */
+export const readModels: ReadStatement = {
+  name: 'llm_models',
+  text: `
+    select coalesce(json_agg(json_build_object('model_id', m.model_id, 'vendor', m.vendor, 'title', m.title,
+      'context_window', m.context_window, 'max_output', m.max_output, 'input_price', p.input, 'output_price', p.output,
+      'released_on', m.released_on, 'modalities', m.modalities, 'disabled', m.disabled)
+      order by m.released_on desc nulls last, m.vendor, m.model_id), '[]')::text
+    from (
+      select * from llm_model m
+      where ($5::boolean or not m.disabled) and ($2::text is null or m.vendor = $2)
+        and ($3::text is null or m.modalities @> array[$3])
+        and ($1::text is null or strpos(lower(m.model_id), lower($1)) > 0 or strpos(lower(m.title), lower($1)) > 0)
+      order by m.released_on desc nulls last, m.vendor, m.model_id limit $4::int) m ${PRICE_TODAY}`,
+}
+
+/** What a model has cost, the latest price first; null when there is no such model: $1 vendor, $2 model id, $3 limit. */
+export const readPrices: ReadStatement = {
+  name: 'llm_prices',
+  text: `
+    select (select coalesce(json_agg(json_build_object('valid_from', p.valid_from, 'input_price', p.input,
+        'output_price', p.output, 'cache_read_price', p.cache_read, 'cache_write_price', p.cache_write,
+        'reasoning_price', p.reasoning, 'input_audio_price', p.input_audio, 'output_audio_price', p.output_audio,
+        'tiers', (select coalesce(json_agg(json_build_object('over', t.over, 'input_price', t.input, 'output_price', t.output,
+            'cache_read_price', t.cache_read, 'reasoning_price', t.reasoning) order by t.over), '[]')
+          from jsonb_to_recordset(p.tiers) t (over integer, input numeric, output numeric, cache_read numeric,
+            reasoning numeric))) order by p.valid_from desc), '[]')
+      from (select * from llm_price p where p.vendor = m.vendor and p.model_id = m.model_id
+        order by p.valid_from desc limit $3::int) p)::text
+    from llm_model m where m.vendor = $1 and m.model_id = $2`,
+}
+
+/** The current model with what the catalog knows of it. Of the settings: $1 vendor, $2 model, $3 temperature, $4 most tokens. */
+export const readCurrent: ReadStatement = {
+  name: 'llm_current',
+  text: `
+    select json_build_object('provider', c.vendor, 'model', c.model_id, 'temperature', c.temperature,
+      'max_tokens', c.max_tokens, 'context_window', m.context_window, 'input_price', p.input, 'output_price', p.output,
+      'modalities', coalesce(m.modalities, '{}'), 'chosen', c.chosen)::text
+    from (
+      select vendor, model_id, coalesce(temperature, $3::numeric) as temperature,
+        coalesce(max_tokens, $4::int) as max_tokens, true as chosen from llm_current
+      union all
+      select $1::text, $2::text, $3::numeric, $4::int, false where not exists (select from llm_current)) c
+    left join llm_model m on m.vendor = c.vendor and m.model_id = c.model_id ${PRICE_TODAY}`,
+}
