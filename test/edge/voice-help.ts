@@ -12,6 +12,11 @@ export interface Voices {
   readonly env: Readonly<Record<string, string>>
 }
 
+const stops: (() => Promise<void>)[] = []
+// Registered before any test database is, so that workers are gone when theirs is dropped: one that can't end its jobs
+// waits for ever.
+after(() => Promise.all(stops.map((stop) => stop())))
+
 export async function startVoices(): Promise<Voices> {
   const server = await speechServer()
   return { server, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: server.url } }
@@ -29,7 +34,7 @@ export async function startSpeaker(
     stopping ??= worker.stop()
     return stopping
   }
-  after(stop)
+  stops.push(stop)
   return { stop }
 }
 
@@ -58,10 +63,13 @@ export function listen(api: Api, path: string): Listening {
     head.reject(error)
     end.resolve('broken')
   })
-  head.promise.catch(() => {})
+  const status = head.promise.then((message) => message.statusCode!)
+  const headers = head.promise.then((message) => message.headers)
+  // Who does not ask for them need not know that they never came.
+  for (const one of [status, headers]) one.catch(() => {})
   return {
-    status: head.promise.then((message) => message.statusCode!),
-    headers: head.promise.then((message) => message.headers),
+    status,
+    headers,
     heard: () => Buffer.concat(chunks),
     end: end.promise,
     leave: () => request.destroy(),

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
-import type { ServerResponse } from 'node:http'
 import { afterEach, describe, test } from 'node:test'
-import { sound, spoken } from '../standins/speech.ts'
+import { slowly, sound, spoken } from '../standins/speech.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
-import { listen, startSpeaker, startVoices } from './voice-help.ts'
+import { startSpeaker, startVoices } from './voice-help.ts'
 
-/** Hearing voices: as they come, from what is kept, together, and not at all. */
+/** Hearing voices: spoken once, from what is kept, and not at all. */
 
 const { server, env: reach } = await startVoices()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
 const { api, query, url } = await edgeAndDatabase({ env })
-const worker = await startSpeaker(url, env)
+await startSpeaker(url, env)
 afterEach(() => {
   server.answer = spoken(sound(5000))
 })
@@ -162,114 +161,6 @@ describe('a preview', () => {
   })
 })
 
-/** Speech that comes when it is told to. */
-function slowly(): {
-  write(bytes: Buffer): void
-  end(): void
-  cut(): void
-  readonly begun: Promise<unknown>
-} {
-  const begun = Promise.withResolvers<ServerResponse>()
-  server.answer = (response) => {
-    response.writeHead(200, { 'content-type': 'audio/mpeg' }).flushHeaders()
-    begun.resolve(response)
-  }
-  const on = (act: (response: ServerResponse) => void) => void begun.promise.then(act)
-  return {
-    begun: begun.promise,
-    write: (bytes) => on((response) => response.write(bytes)),
-    end: () => on((response) => response.end()),
-    cut: () => on((response) => response.destroy()),
-  }
-}
-
-describe('while it comes', () => {
-  test('its first bytes are heard before the last are made, and by one who comes late, too', async () => {
-    const text = newText()
-    const bytes = sound(30_000, 5)
-    const speech = slowly()
-    const path = `/voice/preview/coral?text=${encodeURIComponent(text)}`
-    const before = [asked(), await jobs()]
-    const early = listen(api, path)
-    speech.write(bytes.subarray(0, 10_000))
-    await until('the first bytes are heard', () => early.heard().length >= 8_000)
-    const headers = await early.headers
-    assert.equal(headers['content-type'], 'audio/mpeg')
-    assert.equal(headers['content-length'], undefined)
-    const late = listen(api, path)
-    const other = listen(await startEdge(url, { env }), path)
-    await until(
-      'the others hear what there is',
-      () => late.heard().length >= 8_000 && other.heard().length >= 8_000,
-    )
-    speech.write(bytes.subarray(10_000, 20_000))
-    await until('and what comes', () => [early, late, other].every((one) => one.heard().length >= 18_000))
-    speech.write(bytes.subarray(20_000))
-    speech.end()
-    for (const one of [early, late, other]) {
-      assert.equal(await one.end, 'whole')
-      assert.ok(one.heard().equals(bytes))
-      assert.equal((await one.headers).etag, headers.etag)
-    }
-    assert.deepEqual([asked(), await jobs()], [before[0]! + 1, before[1]! + 1])
-    const kept = await api.get(path, { headers: { 'if-none-match': headers.etag! } })
-    assert.equal(kept.status, 304)
-  })
-
-  test('many tiny pieces arrive whole', async () => {
-    const bytes = sound(20_000, 9)
-    const speech = slowly()
-    const one = listen(api, `/voice/preview/coral?text=${newText()}`)
-    await speech.begun
-    for (let at = 0; at < bytes.length; at += 100) speech.write(bytes.subarray(at, at + 100))
-    speech.end()
-    assert.equal(await one.end, 'whole')
-    assert.ok(one.heard().equals(bytes))
-  })
-
-  test('one who leaves stops nothing', async () => {
-    const path = `/voice/preview/ash?text=${newText()}`
-    const speech = slowly()
-    const one = listen(api, path)
-    speech.write(sound(4000))
-    await until('the first bytes are heard', () => one.heard().length > 0)
-    one.leave()
-    speech.end()
-    await until('it is kept', async () => (await api.call('HEAD', path)).headers['content-length'] === '4000')
-  })
-
-  test('what breaks off in the middle is seen to, and spoken anew for the next', async () => {
-    const path = `/voice/preview/ash?text=${newText()}`
-    const speech = slowly()
-    const one = listen(api, path)
-    speech.write(sound(4000))
-    await until('the first bytes are heard', () => one.heard().length > 0)
-    speech.cut()
-    assert.equal(await one.end, 'broken')
-    server.answer = spoken(sound(6000, 4))
-    const next = await api.get(path)
-    assert.ok(next.bytes.equals(sound(6000, 4)))
-  })
-
-  test('an attempt that is begun anew is heard from its beginning by those who heard nothing yet, and by no others', async () => {
-    const [text, other] = [newText(), newText()]
-    const speech = slowly()
-    const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
-    speech.write(sound(4000))
-    await until('the first bytes are heard', () => one.heard().length > 0)
-    // As another worker does that takes the job over.
-    await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
-    speech.end()
-    assert.equal(await one.end, 'broken')
-    server.answer = (response) => {
-      server.answer = spoken(sound(7000, 2))
-      response.destroy()
-    }
-    const again = await api.get(`/voice/preview/verse?text=${encodeURIComponent(other)}`)
-    assert.ok(again.bytes.equals(sound(7000, 2)))
-  })
-})
-
 describe('no preview', () => {
   test('of a voice that is none', async () => {
     const before = await jobs()
@@ -329,7 +220,7 @@ describe('no preview', () => {
 
   test('in time: the job is named', async () => {
     const hasty = await startEdge(url, { env: { ...env, REQUEST_WAIT_SECONDS: '0' } })
-    const speech = slowly()
+    const speech = slowly(server)
     const answer = await hasty.get(`/voice/preview/alloy?text=${newText()}`)
     assert.equal(answer.status, 202)
     assert.match(answer.json.job_id, /^[0-9a-f-]{36}$/)
@@ -340,21 +231,4 @@ describe('no preview', () => {
       return json.status === 'done'
     })
   })
-})
-
-test('another worker speaks it anew: who had heard nothing hears all of it, and who had is told that it broke', async () => {
-  const [heard, waiting] = [slowly(), '/voice/preview/sage?text=waited-for']
-  const path = `/voice/preview/coral?text=${newText()}`
-  const one = listen(api, path)
-  heard.write(sound(4000))
-  await until('the first bytes are heard', () => one.heard().length > 0)
-  const silent = slowly()
-  const other = listen(api, waiting)
-  await silent.begun
-  server.answer = spoken(sound(9000, 8))
-  await Promise.all([worker.stop(), startSpeaker(url, env)])
-  assert.equal(await one.end, 'broken')
-  assert.equal(await other.end, 'whole')
-  assert.ok(other.heard().equals(sound(9000, 8)))
-  assert.ok((await api.get(path)).bytes.equals(sound(9000, 8)))
 })

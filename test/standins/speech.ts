@@ -55,3 +55,28 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   for await (const chunk of request) chunks.push(chunk as Buffer)
   return JSON.parse(Buffer.concat(chunks).toString() || '{}')
 }
+
+/** Speech that comes when it is told to. */
+export interface SlowSpeech {
+  write(bytes: Buffer): void
+  end(): void
+  cut(): void
+  /** Resolves when it was asked for. */
+  readonly begun: Promise<unknown>
+}
+
+/** Lets the next request be answered piece by piece. */
+export function slowly(server: SpeechStandIn): SlowSpeech {
+  const begun = Promise.withResolvers<ServerResponse>()
+  server.answer = (response) => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).flushHeaders()
+    begun.resolve(response)
+  }
+  const on = (act: (response: ServerResponse) => void) => void begun.promise.then(act)
+  return {
+    begun: begun.promise,
+    write: (bytes) => on((response) => response.write(bytes)),
+    end: () => on((response) => response.end()),
+    cut: () => on((response) => response.destroy()),
+  }
+}

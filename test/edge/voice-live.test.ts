@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { slowly, sound, spoken } from '../standins/speech.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+import { listen, startSpeaker, startVoices } from './voice-help.ts'
+
+/** Hearing voices while they come: early, late, by many at once, and when the provider or the worker goes. */
+
+const { server, env: reach } = await startVoices()
+const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
+const { api, query, url } = await edgeAndDatabase({ env })
+const second = await startEdge(url, { env })
+const worker = await startSpeaker(url, env)
+afterEach(() => {
+  server.answer = spoken(sound(5000))
+})
+
+let texts = 0
+const newText = (): string => `Text-${++texts}`
+const asked = () => server.asked.length
+const jobs = async () =>
+  Number((await query(`select count(*) as n from job where name = 'voice.preview'`))[0]!.n)
+
+describe('while it comes', () => {
+  test('its first bytes are heard before the last are made, and by one who comes late, too', async () => {
+    const text = newText()
+    const bytes = sound(30_000, 5)
+    const speech = slowly(server)
+    const path = `/voice/preview/coral?text=${encodeURIComponent(text)}`
+    const before = [asked(), await jobs()]
+    const early = listen(api, path)
+    speech.write(bytes.subarray(0, 10_000))
+    await until('the first bytes are heard', () => early.heard().length >= 8_000)
+    const headers = await early.headers
+    assert.equal(headers['content-type'], 'audio/mpeg')
+    assert.equal(headers['content-length'], undefined)
+    const late = listen(api, path)
+    const other = listen(second, path)
+    await until(
+      'the others hear what there is',
+      () => late.heard().length >= 8_000 && other.heard().length >= 8_000,
+    )
+    speech.write(bytes.subarray(10_000, 20_000))
+    await until('and what comes', () => [early, late, other].every((one) => one.heard().length >= 18_000))
+    speech.write(bytes.subarray(20_000))
+    speech.end()
+    for (const one of [early, late, other]) {
+      assert.equal(await one.end, 'whole')
+      assert.ok(one.heard().equals(bytes))
+      assert.equal((await one.headers).etag, headers.etag)
+    }
+    assert.deepEqual([asked(), await jobs()], [before[0]! + 1, before[1]! + 1])
+    const kept = await api.get(path, { headers: { 'if-none-match': headers.etag! } })
+    assert.equal(kept.status, 304)
+  })
+
+  test('many tiny pieces arrive whole', async () => {
+    const bytes = sound(20_000, 9)
+    const speech = slowly(server)
+    const one = listen(api, `/voice/preview/coral?text=${newText()}`)
+    await speech.begun
+    for (let at = 0; at < bytes.length; at += 100) speech.write(bytes.subarray(at, at + 100))
+    speech.end()
+    assert.equal(await one.end, 'whole')
+    assert.ok(one.heard().equals(bytes))
+  })
+
+  test('one who leaves stops nothing', async () => {
+    const path = `/voice/preview/ash?text=${newText()}`
+    const speech = slowly(server)
+    const one = listen(api, path)
+    speech.write(sound(4000))
+    await until('the first bytes are heard', () => one.heard().length > 0)
+    one.leave()
+    speech.end()
+    await until('it is kept', async () => (await api.call('HEAD', path)).headers['content-length'] === '4000')
+  })
+
+  test('what breaks off in the middle is seen to, and spoken anew for the next', async () => {
+    const path = `/voice/preview/ash?text=${newText()}`
+    const speech = slowly(server)
+    const one = listen(api, path)
+    speech.write(sound(4000))
+    await until('the first bytes are heard', () => one.heard().length > 0)
+    speech.cut()
+    assert.equal(await one.end, 'broken')
+    server.answer = spoken(sound(6000, 4))
+    const next = await api.get(path)
+    assert.ok(next.bytes.equals(sound(6000, 4)))
+  })
+
+  test('an attempt that is begun anew is heard from its beginning by those who heard nothing yet, and by no others', async () => {
+    const [text, other] = [newText(), newText()]
+    const speech = slowly(server)
+    const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
+    speech.write(sound(4000))
+    await until('the first bytes are heard', () => one.heard().length > 0)
+    // As another worker does that takes the job over.
+    await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
+    speech.end()
+    assert.equal(await one.end, 'broken')
+    server.answer = (response) => {
+      server.answer = spoken(sound(7000, 2))
+      response.destroy()
+    }
+    const again = await api.get(`/voice/preview/verse?text=${encodeURIComponent(other)}`)
+    assert.ok(again.bytes.equals(sound(7000, 2)))
+  })
+})
+
+test('many at once, while providers fail and clients leave: whole is what one answer was, and what is not whole begins so', async () => {
+  const random = randomFrom(7)
+  const made = new Map<unknown, Buffer[]>()
+  server.answer = (response, { input }) => {
+    const bytes = sound(2000 + random(30_000), random(1e6) + 1)
+    made.set(input, [...(made.get(input) ?? []), bytes])
+    const fault = random(5)
+    if (fault === 0) return void response.destroy()
+    if (fault === 1) return void response.writeHead(500).end()
+    response.writeHead(200, { 'content-type': 'audio/mpeg' })
+    void inPieces(bytes, random, (piece) => response.write(piece)).then(() =>
+      fault === 2 ? response.destroy() : response.end(),
+    )
+  }
+  const callers = Array.from({ length: 60 }, async (_, n) => {
+    await delay(random(300))
+    const text = `storm-${n % 8}`
+    const one = listen(n % 2 === 0 ? api : second, `/voice/preview/echo?text=${text}`)
+    if (random(5) === 0) setTimeout(() => one.leave(), random(200))
+    const [end, status] = await Promise.all([one.end, one.status.catch(() => 0)])
+    if (status !== 200) return status
+    const all = made.get(text)!
+    const heard = one.heard()
+    if (end === 'whole')
+      assert.ok(
+        all.some((bytes) => bytes.equals(heard)),
+        `${text}: whole, and no answer`,
+      )
+    else
+      assert.ok(
+        all.some((bytes) => bytes.subarray(0, heard.length).equals(heard)),
+        `${text}: mixed`,
+      )
+    return end
+  })
+  const ends = await Promise.all(callers)
+  assert.ok(ends.filter((end) => end === 'whole').length >= 10, String(ends))
+  for (const status of ends) assert.ok(['whole', 'broken', 0, 502].includes(status), String(status))
+  server.answer = spoken(sound(2000))
+  for (let n = 0; n < 8; n++) {
+    const text = `storm-${n}`
+    const kept = (await api.get(`/voice/preview/echo?text=${text}`)).bytes
+    assert.ok([...(made.get(text) ?? []), sound(2000)].some((bytes) => bytes.equals(kept)))
+  }
+})
+
+/** Numbers below a bound, the same in every run. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+    return Math.floor((state / 2_147_483_648) * below)
+  }
+}
+
+async function inPieces(
+  bytes: Buffer,
+  random: (below: number) => number,
+  write: (piece: Buffer) => void,
+): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const length = 1 + random(9000)
+    write(bytes.subarray(at, at + length))
+    at += length
+    await delay(random(15))
+  }
+}
+
+test('another worker speaks it anew: who had heard nothing hears all of it, and who had is told that it broke', async () => {
+  const [heard, waiting] = [slowly(server), '/voice/preview/sage?text=waited-for']
+  const path = `/voice/preview/coral?text=${newText()}`
+  const one = listen(api, path)
+  heard.write(sound(4000))
+  await until('the first bytes are heard', () => one.heard().length > 0)
+  const silent = slowly(server)
+  const other = listen(api, waiting)
+  await silent.begun
+  server.answer = spoken(sound(9000, 8))
+  await Promise.all([worker.stop(), startSpeaker(url, env)])
+  assert.equal(await one.end, 'broken')
+  assert.equal(await other.end, 'whole')
+  assert.ok(other.heard().equals(sound(9000, 8)))
+  assert.ok((await api.get(path)).bytes.equals(sound(9000, 8)))
+})
