@@ -41,11 +41,20 @@ export async function connectSocket(options: ConnectOptions): Promise<Socket> {
   return stream
 }
 
-/** The pool that graphile-worker fetches through: its LISTEN holds one connection for good, so `size` is at least 3. */
+/**
+ * The pool that graphile-worker fetches through: its LISTEN holds one connection for good, so `size` is at least 3. Its
+ * commits do not wait for the disk: deliveries are hints, and one that a crash of the server brings back starts nothing
+ * that the ledger says has begun.
+ */
 export function createQueuePool(
   options: ConnectOptions & { size: number; onError: (error: Error) => void },
 ): QueuePool {
-  const pool = new pg.Pool({ ...base(options), max: options.size, idleTimeoutMillis: 60_000 })
+  const pool = new pg.Pool({
+    ...base(options),
+    options: '-c synchronous_commit=off',
+    max: options.size,
+    idleTimeoutMillis: 60_000,
+  })
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', options.onError))
   return pool

@@ -1098,7 +1098,7 @@ begin
   where id = message and status = 'pending';
   if found then
     update ai_conversation set updated_at = now(),
-      unscored_since = case when new.status = 'done' then coalesce(unscored_since, now()) else unscored_since end,
+      unscored_since = case when new.status = 'done' then now() else unscored_since end,
       provider = case when new.status = 'done' then spent.provider else provider end,
       model = case when new.status = 'done' then spent.model else model end,
       last_response_ms = case when new.status = 'done' then (new.result ->> 'response_time_ms')::float8 else last_response_ms end

@@ -2,6 +2,7 @@ import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
 import { verification } from './accounts/verification.ts'
 import { chat } from './ai/chat.ts'
+import { sentiment } from './ai/sentiment.ts'
 import { importPosts } from './blog/import.ts'
 import { call } from './comms/call.ts'
 import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
@@ -54,6 +55,7 @@ export const tasks: readonly AnyTask[] = [
   purge,
   reconcile,
   refund,
+  sentiment,
   settle,
   sms,
   sync,

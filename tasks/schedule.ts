@@ -1,3 +1,4 @@
+import { sentiment } from './ai/sentiment.ts'
 import { settle } from './comms/settle.ts'
 import { collect } from './documents/collect.ts'
 import { sync } from './llm/sync.ts'
@@ -20,6 +21,7 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'collect', match: '17 * * * *', task: collect as unknown as AnyTask },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle as unknown as AnyTask },
   { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },
+  { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment as unknown as AnyTask },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcile as unknown as AnyTask },
   { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
 ]

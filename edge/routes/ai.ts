@@ -2,6 +2,7 @@ import { area } from '../route.ts'
 import { agentRoutes } from './ai/agents.ts'
 import { chatRoutes } from './ai/chat.ts'
 import { conversationRoutes } from './ai/conversations.ts'
+import { sentimentRoutes } from './ai/sentiment.ts'
 import { healthRoute, versionRoute } from './ai/status.ts'
 import { usageRoutes } from './ai/usage.ts'
 
@@ -10,6 +11,7 @@ export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 },
   ...conversationRoutes,
   ...agentRoutes,
   ...usageRoutes,
+  ...sentimentRoutes,
   healthRoute,
 ])
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from '../db.ts'
+import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Turns of conversations: what is written when one begins, and read while it runs. Migration 000014 settles them. */
@@ -24,20 +24,23 @@ export interface NewTurn {
   readonly model: string
 }
 
-const Id = z.object({ id: z.string() })
-
-/** Adds a conversation. */
-export const insertConversation = (c: {
-  readonly id: string
+/** A conversation that begins with it. */
+export interface NewConversation {
   readonly userId: string
   readonly ownerId: number | null
   readonly title: string
-  readonly provider: string
-  readonly model: string
-}): Query<unknown> =>
-  sql.prepared('ai_conversation_insert', nothing)`
-    insert into ai_conversation (id, user_id, owner_id, title, provider, model)
-    values (${c.id}::uuid, ${c.userId}, ${c.ownerId}::int, ${c.title}, ${c.provider}, ${c.model})`
+}
+
+const Id = z.object({ id: z.string() })
+
+const messages = (turn: NewTurn) => sql.fragment`
+  insert into ai_message (id, conversation_id, role, status, content, job_id, provider, model, settled_at)
+  select m.id, conversation.id, m.role, m.status, m.content, m.job_id, m.provider, m.model, m.settled_at
+  from conversation cross join (values
+    (1, ${turn.questionId}::uuid, 'user', 'complete', ${turn.message}, null::uuid, null, null, now()),
+    (2, ${turn.answerId}::uuid, 'assistant', 'pending', '', ${turn.jobId}::uuid, ${turn.provider}, ${turn.model}, null)
+  ) as m (place, id, role, status, content, job_id, provider, model, settled_at) order by m.place
+  returning id`
 
 /** Adds the question and the pending answer; no row when there is no such conversation any more. */
 export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
@@ -45,13 +48,17 @@ export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
     with conversation as (
       update ai_conversation set updated_at = now() where id = ${turn.conversationId}::uuid returning id
     )
-    insert into ai_message (id, conversation_id, role, status, content, job_id, provider, model, settled_at)
-    select m.id, conversation.id, m.role, m.status, m.content, m.job_id, m.provider, m.model, m.settled_at
-    from conversation cross join (values
-      (1, ${turn.questionId}::uuid, 'user', 'complete', ${turn.message}, null::uuid, null, null, now()),
-      (2, ${turn.answerId}::uuid, 'assistant', 'pending', '', ${turn.jobId}::uuid, ${turn.provider}, ${turn.model}, null)
-    ) as m (place, id, role, status, content, job_id, provider, model, settled_at) order by m.place
-    returning id`
+    ${messages(turn)}`
+
+/** The same with the conversation. */
+export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: string }> =>
+  sql.prepared('ai_turn_insert_first', Id)`
+    with conversation as (
+      insert into ai_conversation (id, user_id, owner_id, title, provider, model)
+      values (${turn.conversationId}::uuid, ${c.userId}, ${c.ownerId}::int, ${c.title}, ${turn.provider}, ${turn.model})
+      returning id
+    )
+    ${messages(turn)}`
 
 /** The account that a user_id names, if it names one. */
 export const accountNamed = (id: number): Query<{ id: number }> =>
@@ -66,6 +73,15 @@ const Turn = z.object({
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
   /** Readers have been shown pieces of an earlier attempt. */
   shown: z.boolean(),
+  /** The model that an admin has chosen; null: that of the settings. */
+  chosen: z
+    .object({
+      vendor: z.string(),
+      model_id: z.string(),
+      temperature: z.number().nullable(),
+      max_tokens: z.number().nullable(),
+    })
+    .nullable(),
 })
 export type Turn = z.output<typeof Turn>
 
@@ -83,6 +99,8 @@ export const turnToAnswer = (
     select agent.model_id, agent.temperature, agent.max_tokens, agent.system_prompt, agent.is_active,
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown,
+      (select json_build_object('vendor', vendor, 'model_id', model_id, 'temperature', temperature, 'max_tokens', max_tokens)
+        from llm_current) as chosen,
       (select coalesce(json_agg(json_build_object('role', h.role, 'content', h.content) order by h.ordinal), '[]') from (
         select m.role, m.content, m.ordinal from ai_message m
         where m.conversation_id = answer.conversation_id and m.ordinal < answer.ordinal and m.content <> ''

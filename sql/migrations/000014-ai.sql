@@ -36,7 +36,7 @@ create table ai_conversation (
   provider text not null,
   model text not null,
   last_response_ms double precision,
-  -- Since when it holds something that no score is about; null: nothing.
+  -- When the last answer came that no score is about; null: there is none.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -160,7 +160,7 @@ begin
   where id = message and status = 'pending';
   if found then
     update ai_conversation set updated_at = now(),
-      unscored_since = case when new.status = 'done' then coalesce(unscored_since, now()) else unscored_since end,
+      unscored_since = case when new.status = 'done' then now() else unscored_since end,
       provider = case when new.status = 'done' then spent.provider else provider end,
       model = case when new.status = 'done' then spent.model else model end,
       last_response_ms = case when new.status = 'done' then (new.result ->> 'response_time_ms')::float8 else last_response_ms end

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { type Turn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { type Chosen, chosenModel } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
 import { defineTask } from '../task.ts'
 import { contextFor, type Grounding } from './context.ts'
@@ -51,15 +50,12 @@ export const chat = defineTask({
   actor: ({ conversation_id }) => `conversation:${conversation_id}`,
   run: async (ctx, payload): Promise<ChatResult> => {
     const { ai } = ctx.settings
-    const [turn, chosen] = await Promise.all([
-      ctx.db.maybeOne(
-        turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
-      ),
-      ctx.db.maybeOne(chosenModel()),
-    ])
+    const turn = await ctx.db.maybeOne(
+      turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
+    )
     if (turn === null) throw fail('conversation.gone')
     const grounding = await contextFor(ctx, turn.history.at(-1)?.content ?? '')
-    const question = await questionOf(ctx, turn, chosen, grounding)
+    const question = await questionOf(ctx, turn, grounding)
     if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
     const startedAt = performance.now()
@@ -84,13 +80,9 @@ export const chat = defineTask({
   },
 })
 
-async function questionOf(
-  ctx: TaskContext,
-  turn: Turn,
-  chosen: Chosen | null,
-  grounding: Grounding | null,
-): Promise<Question> {
+async function questionOf(ctx: TaskContext, turn: Turn, grounding: Grounding | null): Promise<Question> {
   const { ai } = ctx.settings
+  const { chosen } = turn
   const { provider, model } = modelOf(ai, chosen, turn.model_id)
   if (ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })

@@ -17,6 +17,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   upload: async () => (await import('./upload.ts')).upload,
   auth: async () => (await import('./auth.ts')).auth,
   chat: async () => (await import('./chat.ts')).chat,
+  'chat-kills': async () => (await import('./chat-kills.ts')).chatKills,
   sends: async () => (await import('./sends.ts')).sends,
   blog: async () => (await import('./blog.ts')).blog,
   retrieval: async () => (await import('./retrieval.ts')).retrieval,

@@ -1,51 +1,185 @@
-import { startChild } from './children.ts'
+import { type Child, startChild } from './children.ts'
 import type { Heard } from './load/talkers.ts'
-import type { Measured } from './report.ts'
-import type { Stack } from './stack.ts'
-import { residentBytes, untilQuiet } from './usage.ts'
+import type { Finding, Measured } from './report.ts'
+import { type Stack, ask as sqlAsk } from './stack.ts'
+import { cpuMeter, family, residentBytes, untilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
-const PER_SECOND = 50
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 500)
-const PACE = { FIRST_MS: '200', BETWEEN_MS: '40', PIECES: '25' }
+const PER_SECOND = 50
+// An answer of 25 pieces within 1.2 s: some 60 answers come at any time, and 1250 pieces a second.
+const PACE = { FIRST_MS: 200, BETWEEN_MS: 40, PIECES: 25 }
+// So many at once, each slow enough that all are open together.
+const OPEN = 500
+const SLOW = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
+const COALESCE_MS = 25
 
-/** What the service adds to a provider of fixed delays, beside a proxy that does nothing else. */
+/** What the service adds to a provider of fixed delays, beside a proxy that does nothing but proxy; and what open streams take. */
 export async function chat(stack: Stack): Promise<Measured> {
-  const models = await startChild(new URL('./servers/models.ts', import.meta.url), PACE)
-  const base = `http://127.0.0.1:${models.ready.port}/v1`
-  const proxy = await startChild(new URL('./servers/chat-proxy.ts', import.meta.url), { TARGET: base })
+  const models = await provider(PACE)
+  const proxy = await startChild(new URL('./servers/chat-proxy.ts', import.meta.url), {
+    TARGET: baseOf(models),
+  })
+  const talkers = await startChild(new URL('./load/talkers.ts', import.meta.url))
+  const service = await startService(stack, baseOf(models))
+  const ours = (streams = STREAMS): Promise<Heard> =>
+    talkers.ask({
+      port: service.edge.port,
+      request: QUESTION,
+      streams,
+      perSecond: PER_SECOND,
+      pieces: PACE.PIECES,
+    })
+  const theirs = (streams = STREAMS): Promise<Heard> =>
+    talkers.ask({
+      port: proxy.ready.port!,
+      request: DIRECT,
+      streams,
+      perSecond: PER_SECOND,
+      pieces: PACE.PIECES,
+    })
+
+  await ours(200)
+  await theirs(50)
+  const rounds: Round[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    await untilQuiet()
+    const { edge, worker } = service
+    const meter = cpuMeter({
+      edge: [edge.pid],
+      worker: [worker.pid],
+      postgres: family(stack.postmaster),
+      bench: [models.pid, talkers.pid],
+    })
+    const heard = await ours()
+    const cpu = meter()
+    await untilQuiet()
+    rounds.push({ heard, cpu, reference: await theirs() })
+  }
+  await service.stop()
+  await Promise.all([models, proxy].map((child) => child.stop()))
+  const memory = await openAtOnce(stack, talkers)
+  await talkers.stop()
+  return summary(rounds, memory)
+}
+
+interface Round {
+  readonly heard: Heard
+  readonly reference: Heard
+  readonly cpu: { readonly used: Readonly<Record<string, number>>; readonly foreign: number }
+}
+
+interface Memory {
+  readonly heard: Heard
+  readonly open: number
+  readonly edge: number
+  readonly worker: number
+}
+
+function summary(rounds: readonly Round[], memory: Memory): Measured {
+  const spread = (name: string, of: (heard: Heard) => number, atMost?: number, text?: string): Finding => ({
+    name,
+    unit: 'ms',
+    values: rounds.map(({ heard }) => of(heard)),
+    reference: { name: 'proxy', values: rounds.map(({ reference }) => of(reference)) },
+    ...(atMost === undefined
+      ? {}
+      : { target: { of: 'value' as const, atMost, ...(text === undefined ? {} : { text }) } }),
+  })
+  const whole = rounds.flatMap(({ heard, reference }) => [heard, reference]).concat(memory.heard)
+  const cpu = (name: string): string => {
+    const ms = rounds.map(({ cpu: { used } }) => used[name]! / STREAMS)
+    return `${name} ${(ms.reduce((sum, one) => sum + one, 0) / ms.length).toFixed(1)} ms`
+  }
+  const foreign = rounds.map(({ cpu }) => Math.round(cpu.foreign / (STREAMS / PER_SECOND) / 10))
+  return {
+    rounds: rounds.length,
+    findings: [
+      spread('added to the first piece, p50', ({ first }) => first.p50, 15),
+      spread('added to the first piece, p95', ({ first }) => first.p95),
+      spread('added to the first piece, p99', ({ first }) => first.p99, 50),
+      spread('added to a piece, p50', ({ piece }) => piece.p50),
+      spread('added to a piece, p95', ({ piece }) => piece.p95, COALESCE_MS + 10, 'coalescing + 10 ms'),
+      {
+        name: 'streams that were not whole',
+        unit: '',
+        values: [whole.reduce((sum, { broken }) => sum + broken, 0)],
+        target: { of: 'value', atMost: 0 },
+      },
+      { name: 'memory of the edge per open stream', unit: 'KiB', values: [memory.edge / OPEN / 1024] },
+      { name: 'memory of the worker per open stream', unit: 'KiB', values: [memory.worker / OPEN / 1024] },
+      {
+        name: 'streams open at once',
+        unit: '',
+        values: [memory.open],
+        target: { of: 'value', atLeast: OPEN },
+      },
+    ],
+    notes: [
+      `${STREAMS} streams a round, ${PER_SECOND} begun a second; the first of ${PACE.PIECES} pieces after ${PACE.FIRST_MS} ms, another each ${PACE.BETWEEN_MS} ms. Added: beyond the provider's own time, by its stamps.`,
+      `CPU per stream: ${['edge', 'worker', 'postgres', 'bench'].map(cpu).join(', ')}; others used ${foreign.join(', ')} % of a core meanwhile.`,
+    ],
+    details: { rounds, memory },
+  }
+}
+
+interface Service {
+  readonly edge: Child & { readonly port: number }
+  readonly worker: Child
+  readonly url: string
+  stop(): Promise<void>
+}
+
+async function startService(stack: Stack, base: string): Promise<Service> {
   const url = await stack.database()
   const env = { OPENAI_API_KEY: 'sk-bench', OPENAI_BASE_URL: base, OPEN_AREAS: 'ai', WORKER_QUEUES: 'ai' }
   const edge = await stack.edge(url, env)
   const worker = await stack.worker(url, env)
-  const talkers = await startChild(new URL('./load/talkers.ts', import.meta.url))
-  const talk = (port: number, request: string, streams: number, perSecond = PER_SECOND): Promise<Heard> =>
-    talkers.ask({ port, request, streams, perSecond, pieces: Number(PACE.PIECES) })
-  const ask = post('/api/v1/ai/chat/stream', { message: 'What time is it?' })
-  const direct = post('/v1/chat/completions', { model: 'm', stream: true, messages: [] })
-
-  await talk(edge.port, ask, 100)
-  await talk(proxy.ready.port!, direct, 50)
-  const ours: Heard[] = []
-  const reference: Heard[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    await untilQuiet()
-    ours.push(await talk(edge.port, ask, STREAMS))
-    await untilQuiet()
-    reference.push(await talk(proxy.ready.port!, direct, STREAMS))
-  }
-  console.log(
-    JSON.stringify(
-      { ours, reference, edge: residentBytes(edge.pid), worker: residentBytes(worker.pid) },
-      null,
-      1,
-    ),
-  )
-  await Promise.all([models, proxy, talkers].map((child) => child.stop()))
-  return { rounds: ROUNDS, findings: [], notes: [] }
+  return { edge, worker, url, stop: async () => void (await Promise.all([edge.stop(), worker.stop()])) }
 }
+
+/** Opens many streams at once, and looks at what the processes take while all are open. */
+async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
+  const models = await provider(SLOW)
+  const service = await startService(stack, baseOf(models))
+  const { edge, worker } = service
+  const talk = (streams: number): Promise<Heard> =>
+    talkers.ask({ port: edge.port, request: QUESTION, streams, perSecond: PER_SECOND, pieces: SLOW.PIECES })
+  const warm = { ...SLOW, FIRST_MS: 100, BETWEEN_MS: 10 }
+  await models.ask(warm)
+  await talk(100)
+  await models.ask(SLOW)
+  const before = [residentBytes(edge.pid), residentBytes(worker.pid)] as const
+  let open = 0
+  let most = before
+  const watch = setInterval(() => {
+    void sqlAsk(
+      service.url,
+      `select count(*)::int as n from job where status = 'running' and name = 'ai.chat'`,
+    ).then(([row]) => {
+      if (Number(row!.n) < open) return
+      open = Number(row!.n)
+      most = [residentBytes(edge.pid), residentBytes(worker.pid)]
+    })
+  }, 500)
+  const heard = await talk(OPEN)
+  clearInterval(watch)
+  await service.stop()
+  await models.stop()
+  return { heard, open, edge: most[0] - before[0], worker: most[1] - before[1] }
+}
+
+function provider(pace: Readonly<Record<string, number>>): Promise<Child> {
+  const env = Object.fromEntries(Object.entries(pace).map(([name, value]) => [name, String(value)]))
+  return startChild(new URL('./servers/models.ts', import.meta.url), env)
+}
+
+const baseOf = (models: Child): string => `http://127.0.0.1:${models.ready.port}/v1`
 
 function post(path: string, body: object): string {
   const text = JSON.stringify(body)
-  return `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+  const length = Buffer.byteLength(text)
+  return `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${text}`
 }
+const QUESTION = post('/api/v1/ai/chat/stream', { message: 'What time is it?' })
+const DIRECT = post('/v1/chat/completions', { model: 'm', stream: true, messages: [] })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import {
   accountNamed,
-  insertConversation,
+  insertFirstTurn,
   insertTurn,
   readTurn,
   readTurnOfJob,
@@ -66,20 +66,13 @@ export async function beginTurn(
   const maxTries = edge.settings.workerMaxTries
   const ref = await enqueue(tx, chat, payload, { ownerId, requestId, maxTries })
   const { message } = request
-  if (existing === null) {
-    const title = [...message].slice(0, TITLE_CHARACTERS).join('')
-    await tx.run(
-      insertConversation({
-        id: conversationId,
-        userId: whose.user_id,
-        ownerId: whose.owner_id,
-        title,
-        ...model,
-      }),
-    )
-  }
   const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
-  if ((await tx.any(insertTurn(turn))).length === 0) throw fail('conversation.unknown')
+  const title = [...message].slice(0, TITLE_CHARACTERS).join('')
+  const { user_id: userId, owner_id } = whose
+  const stored = await tx.any(
+    existing === null ? insertFirstTurn(turn, { userId, ownerId: owner_id, title }) : insertTurn(turn),
+  )
+  if (stored.length === 0) throw fail('conversation.unknown')
   return ref
 }
 

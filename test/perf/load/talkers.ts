@@ -9,6 +9,8 @@ export interface Talk {
   readonly request: string
   readonly streams: number
   readonly perSecond: number
+  /** Pieces of each answer. */
+  readonly pieces: number
 }
 
 export interface Heard {
@@ -28,15 +30,16 @@ export interface Spread {
 }
 
 const now = (): number => performance.timeOrigin + performance.now()
+const LIMIT_MS = 60_000
 const PIECE = /(\d{13}\.\d\d)\/(\d{13}\.\d\d) /g
 
-process.on('message', (talk: Talk & { pieces: number }) => {
+process.on('message', (talk: Talk) => {
   void run(talk).then((heard) => process.send!(heard))
 })
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function run(talk: Talk & { pieces: number }): Promise<Heard> {
+async function run(talk: Talk): Promise<Heard> {
   const first: number[] = []
   const piece: number[] = []
   const whole: number[] = []
@@ -79,7 +82,7 @@ function listen(port: number, request: string, pieces: number): Promise<One | nu
     const delays: number[] = []
     let first = -1
     let rest = ''
-    const limit = setTimeout(() => socket.destroy(), 30_000)
+    const limit = setTimeout(() => socket.destroy(), LIMIT_MS)
     const end = (): void => {
       clearTimeout(limit)
       socket.destroy()

@@ -6,9 +6,22 @@ import type { AddressInfo } from 'node:net'
  * the epoch, so that whoever gets it knows what it has added.
  */
 
-const firstMs = Number(process.env.FIRST_MS)
-const betweenMs = Number(process.env.BETWEEN_MS)
-const pieces = Number(process.env.PIECES)
+interface Pace {
+  readonly FIRST_MS: number
+  readonly BETWEEN_MS: number
+  readonly PIECES: number
+}
+const { env } = process
+let pace: Pace = {
+  FIRST_MS: Number(env.FIRST_MS),
+  BETWEEN_MS: Number(env.BETWEEN_MS),
+  PIECES: Number(env.PIECES),
+}
+// Another pace holds from the next request on.
+process.on('message', (given: Pace) => {
+  pace = given
+  process.send!({})
+})
 
 const now = (): number => performance.timeOrigin + performance.now()
 const chunk = (delta: object, finish: string | null, more: object = {}): string =>
@@ -16,6 +29,7 @@ const chunk = (delta: object, finish: string | null, more: object = {}): string 
 
 const server = createServer((request, response) => {
   const cameAt = now()
+  const { FIRST_MS: firstMs, BETWEEN_MS: betweenMs, PIECES: pieces } = pace
   request.resume()
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.flushHeaders()

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { PERFORMANCES, readSentiment, readSentimentOf, SENTIMENTS } from '../../../sql/ai/sentiment.ts'
+import { json, route } from '../../route.ts'
+import { Timestamp } from '../../schemas.ts'
+
+const Count = z.int().min(0)
+const Score = z.number().min(-1).max(1)
+
+const Sentiment = z
+  .strictObject({
+    enabled: z.boolean(),
+    total: Count,
+    distribution: z.strictObject({ positive: Count, neutral: Count, negative: Count, frustrated: Count }),
+    performance: z.strictObject({ good: Count, acceptable: Count, poor: Count }),
+    average_score: Score,
+    recent_negatives: z.array(
+      z.strictObject({
+        conversation_id: z.uuid(),
+        title: z.string(),
+        sentiment: z.enum(SENTIMENTS),
+        performance: z.enum(PERFORMANCES),
+        score: Score,
+        scored_at: Timestamp,
+      }),
+    ),
+  })
+  .meta({ id: 'AiSentiment' })
+
+export const sentimentRoutes = [
+  route({
+    method: 'get',
+    path: '/sentiment/stats',
+    summary: 'How conversations went, as far as a model has judged them',
+    description: `Judged every quarter of an hour where \`AI_SENTIMENT_ENABLED\` is set, once nobody has said anything for five minutes. \
+Scores go from -1 to 1; \`recent_negatives\` are the ten latest that are negative or frustrated. An account sees its own, an admin all.`,
+    response: Sentiment,
+    handle: async ({ caller, edge }) => {
+      const { sentimentEnabled } = edge.settings.ai
+      const own = caller.ownerId !== null && caller.role !== 'admin'
+      const text = own
+        ? await edge.reader.text(readSentimentOf, [sentimentEnabled, caller.ownerId])
+        : await edge.reader.text(readSentiment, [sentimentEnabled])
+      return json(text!)
+    },
+  }),
+]

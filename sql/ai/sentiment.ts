@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { nothing, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** What was made of conversations. */
+
+export const SENTIMENTS = ['positive', 'neutral', 'negative', 'frustrated'] as const
+export const PERFORMANCES = ['good', 'acceptable', 'poor'] as const
+
+const Unscored = z.object({
+  id: z.string(),
+  since: z.string(),
+  messages: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
+})
+export type Unscored = z.output<typeof Unscored>
+
+/**
+ * Conversations with something new that nobody has said anything in for so many seconds, those that wait longest first;
+ * of each the last `messages`.
+ */
+export const unscoredConversations = (
+  quietSeconds: number,
+  messages: number,
+  limit: number,
+): Query<Unscored> =>
+  sql.type(Unscored)`
+    select c.id, c.unscored_since::text as since, (
+      select coalesce(json_agg(json_build_object('role', m.role, 'content', left(m.content, 2000)) order by m.ordinal), '[]') from (
+        select * from ai_message m where m.conversation_id = c.id and m.status = 'complete'
+        order by m.ordinal desc limit ${messages}) m) as messages
+    from ai_conversation c
+    where c.unscored_since is not null and c.updated_at < now() - make_interval(secs => ${quietSeconds}::float8)
+    order by c.unscored_since limit ${limit}`
+
+/** A judgement; the score goes from -1 to 1. */
+export interface Judgement {
+  readonly sentiment: (typeof SENTIMENTS)[number]
+  readonly performance: (typeof PERFORMANCES)[number]
+  readonly score: number
+}
+
+/** Stores what was made of a conversation, unless something has been said since. */
+export const storeJudgement = (c: { id: string; since: string }, j: Judgement): Query<unknown> =>
+  sql.type(nothing)`
+    with scored as (
+      update ai_conversation set unscored_since = null
+      where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz
+        and not exists (select from ai_message where conversation_id = ${c.id}::uuid and status = 'pending')
+      returning id
+    )
+    insert into ai_sentiment (conversation_id, sentiment, performance, score)
+    select id, ${j.sentiment}, ${j.performance}, ${j.score} from scored
+    on conflict on constraint ai_sentiment_pkey do update set sentiment = excluded.sentiment,
+      performance = excluded.performance, score = excluded.score, scored_at = now()`
+
+/** Puts a conversation that could not be judged behind the others. */
+export const postponeJudgement = (c: { id: string; since: string }): Query<unknown> =>
+  sql.type(nothing)`
+    update ai_conversation set unscored_since = now() where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
+
+const counted = (column: string, values: readonly string[]): string =>
+  `json_build_object(${values.map((value) => `'${value}', count(*) filter (where s.${column} = '${value}')`).join(', ')})`
+
+const stats = (name: string, join: string, whose: string): ReadStatement => ({
+  name,
+  text: `select json_build_object('enabled', $1::boolean, 'total', count(*),
+      'distribution', ${counted('sentiment', SENTIMENTS)},
+      'performance', ${counted('performance', PERFORMANCES)},
+      'average_score', coalesce(round(avg(s.score)::numeric, 4), 0),
+      'recent_negatives', (select coalesce(json_agg(json_build_object('conversation_id', n.conversation_id, 'title', n.title,
+          'sentiment', n.sentiment, 'performance', n.performance, 'score', n.score, 'scored_at', iso(n.scored_at))
+          order by n.scored_at desc), '[]')
+        from (select s.*, c.title from ai_sentiment s join ai_conversation c on c.id = s.conversation_id
+          where s.sentiment in ('negative', 'frustrated') and ${whose} order by s.scored_at desc limit 10) n))::text
+    from ai_sentiment s ${join}`,
+})
+
+/** Of all conversations: $1 whether scoring is switched on. */
+export const readSentiment = stats('ai_sentiment', '', 'true')
+
+/** Of an account's: $2. */
+export const readSentimentOf = stats(
+  'ai_sentiment_of',
+  'join ai_conversation c on c.id = s.conversation_id where c.owner_id = $2::int',
+  'c.owner_id = $2::int',
+)

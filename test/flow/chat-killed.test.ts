@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { type Child, type Frame, startProcess } from '../service.ts'
+import { modelServer } from '../standins/models.ts'
+import { assertHeard, hear } from '../talk.ts'
+import { until } from '../until.ts'
+
+/** Answers over the death of readers' connections, of an edge and of a worker. The storm is `npm run bench -- chat-kills`. */
+
+const READERS = 8
+const PIECES = Array.from({ length: 60 }, (_, i) => `piece ${i}. `)
+
+const { url, query } = await testDatabase()
+const models = await modelServer()
+after(() => models.stop())
+models.script = () => ({ pieces: PIECES, betweenMs: 25 })
+const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: models.url, WORKER_QUEUES: 'ai' }
+const [doomedEdge, edge, doomedWorker] = await Promise.all([
+  startProcess('edge', url, env),
+  startProcess('edge', url, env),
+  startProcess('worker', url, env),
+])
+const edges: Child[] = [doomedEdge, edge]
+
+const begunAnew = (frames: readonly Frame[]): boolean =>
+  frames.slice(0, -2).some(({ event }) => event === 'restart')
+
+test('what readers put together is what is stored, without gaps and repeats; stopping works after a resume', async () => {
+  let seed = 7
+  const random = (): number => {
+    seed = (seed * 16_807) % 2_147_483_647
+    return seed / 2_147_483_647
+  }
+  const readers = Array.from({ length: READERS }, (_, i) =>
+    hear({
+      ports: () => edges.map(({ ready }) => ready.port!),
+      message: `Question ${i}`,
+      key: `reader ${i}`,
+      random,
+      drop: 0.02,
+      ...(i === 0 ? { stopWhen: begunAnew } : {}),
+    }),
+  )
+  await until('pieces come', async () => {
+    const [row] = await query(`select count(distinct job_id)::int as n from job_event where kind = 'chunk'`)
+    return row!.n === READERS
+  })
+  const [, worker] = await Promise.all([
+    doomedWorker.kill(),
+    startProcess('worker', url, env),
+    doomedEdge.kill().then(() => edges.shift()),
+  ])
+  assert.ok(worker)
+  const heard = await Promise.all(readers)
+  const checked = await Promise.all(heard.map((one) => assertHeard(query, one)))
+  assert.deepEqual(
+    checked.map(({ attempts }) => attempts),
+    Array(READERS).fill(2),
+  )
+  assert.deepEqual(
+    checked.map(({ status }) => status),
+    ['stopped', ...Array(READERS - 1).fill('complete')],
+  )
+  assert.ok(heard.every(({ frames }) => frames.some(({ event }) => event === 'restart')))
+  // Both attempts were paid for: the one that was killed is counted by its pieces.
+  const [used] = await query(
+    `select count(*)::int as n, count(distinct message_id)::int as messages from ai_usage`,
+  )
+  assert.deepEqual(used, { n: READERS, messages: READERS })
+})

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { readSentimentOf, storeJudgement, unscoredConversations } from '../../sql/ai/sentiment.ts'
+import {
+  insertFirstTurn,
+  insertTurn,
+  readTurn,
+  readTurnOfJob,
+  readTurnStart,
+  turnToAnswer,
+} from '../../sql/ai/turns.ts'
+import { insertUsage, readUsageOf } from '../../sql/ai/usage.ts'
+import {
+  deleteConversation,
+  pendingTurns,
+  readConversation,
+  readConversationOwner,
+  readConversations,
+  renameConversation,
+} from '../../sql/ai.ts'
+import type { Query } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+
+/** Whatever is asked of conversations is found by an index, among 20,000 of them with 80,000 messages. */
+
+const { url, query } = await testDatabase()
+await query(
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 3000) n`,
+)
+await query(
+  `insert into ai_conversation (id, user_id, owner_id, title, provider, model, updated_at, unscored_since)
+   select gen_random_uuid(), (n % 2000)::text, case when n % 2 = 0 then 1 + n % 2000 end, 't', 'openai', 'm',
+     now() - n * interval '1 minute', case when n % 100 = 0 then now() - n * interval '1 minute' end from generate_series(1, 20000) n`,
+)
+await query(
+  `insert into ai_message (id, conversation_id, role, status, content, job_id, settled_at)
+   select gen_random_uuid(), id, case n % 2 when 1 then 'user' else 'assistant' end, 'complete', 'x',
+     case n % 2 when 0 then gen_random_uuid() end, now() from ai_conversation, generate_series(1, 4) n`,
+)
+await query(
+  `insert into ai_usage (user_id, conversation_id, message_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
+   select (n % 2000)::text, gen_random_uuid(), gen_random_uuid(), 'chat', 'openai', 'm', 1, 1, false, true, now() - n * interval '1 minute'
+   from generate_series(1, 20000) n`,
+)
+await query(
+  `insert into ai_sentiment (conversation_id, sentiment, performance, score) select id, 'negative', 'poor', -1 from ai_conversation limit 8000`,
+)
+await query(
+  `insert into job (id, name, queue, payload, status, max_tries, finished_at, result)
+   select gen_random_uuid(), 'noop', 'system', '{}', 'done', 3, now(), '{}' from generate_series(1, 5000)`,
+)
+await query('vacuum analyze')
+
+const client = await connect({ url, applicationName: 'plans' })
+after(() => client.end())
+const one = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
+const conversation = await one('select id from ai_conversation limit 1')
+const answer = await one(`select id from ai_message where role = 'assistant' limit 1`)
+const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
+
+const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
+  ['conversations of a user', readConversations, '5', null, false, 50],
+  ['those that an admin sees', readConversations, '5', null, true, 200],
+  ['a conversation', readConversation, conversation],
+  ['whose it is', readConversationOwner, conversation],
+  ['a turn by its answer', readTurn, answer],
+  ['a turn by its job', readTurnOfJob, job],
+  ['usage of a user', readUsageOf, null, null, 10, '5'],
+]
+// Tables of a few rows are read from end to end where that is cheaper.
+const SMALL = ['ai_agent', 'llm_current']
+
+describe('reads by index', () => {
+  for (const mode of PLAN_MODES) {
+    for (const [i, [what, statement, ...values]] of reads.entries())
+      test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
+  }
+
+  for (const [what, { text }, values] of [
+    ['the start of a turn', readTurnStart, `'assistant', '${conversation}'`],
+    ['how an account’s conversations went', readSentimentOf, 'true, 5'],
+  ] as const) {
+    test(what, async () => {
+      const name = `small_${what.length}`
+      await client.query(`prepare ${name} as ${text}`)
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute ${name}(${values})`)
+      const scanned = rows.flatMap((row) => /Seq Scan on (\w+)/.exec(row['QUERY PLAN'])?.[1] ?? [])
+      assert.deepEqual(
+        scanned.filter((table) => !SMALL.includes(table)),
+        [],
+      )
+    })
+  }
+})
+
+describe('writes by index', () => {
+  const turn = (conversationId: string) => ({
+    conversationId,
+    jobId: uuidv7(),
+    questionId: uuidv7(),
+    answerId: uuidv7(),
+    message: 'x',
+    provider: 'openai',
+    model: 'm',
+  })
+  const about = async () => {
+    const [row] = await query(
+      'select id, unscored_since::text as since from ai_conversation where unscored_since is not null limit 1',
+    )
+    return row as { id: string; since: string }
+  }
+  const writes: readonly [what: string, () => Promise<Query<unknown>> | Query<unknown>][] = [
+    ['a first turn', () => insertFirstTurn(turn(uuidv7()), { userId: 'u', ownerId: 5, title: 't' })],
+    ['a turn', () => insertTurn(turn(conversation))],
+    ['what a model is asked', () => turnToAnswer(answer, 'assistant', 21, job)],
+    ['another title', () => renameConversation(conversation, 'x')],
+    ['turns that have not ended', () => pendingTurns(conversation)],
+    ['unscored conversations', () => unscoredConversations(300, 20, 50)],
+    [
+      'a judgement',
+      async () => storeJudgement(await about(), { sentiment: 'neutral', performance: 'good', score: 0 }),
+    ],
+    [
+      'what was used',
+      () =>
+        insertUsage({
+          userId: 'u',
+          conversationId: conversation,
+          action: 'sentiment',
+          vendor: 'v',
+          model: 'm',
+          input: 1,
+          cached: 0,
+          output: 1,
+          reasoning: 0,
+          cost: null,
+          estimated: false,
+          success: true,
+        }),
+    ],
+    [
+      'deleting one',
+      async () => deleteConversation(await one('select id from ai_conversation order by id desc limit 1')),
+    ],
+  ]
+  for (const [what, make] of writes)
+    test(what, async () => {
+      // The agents are few, and may be read from end to end.
+      await assertWriteByIndex(client, make, 'ai_m')
+      await assertWriteByIndex(client, make, 'ai_c')
+    })
+})

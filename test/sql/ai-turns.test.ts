@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { cancelJob, claimJobs, enqueueJobs, finishJobs, recoverJobs, storeProgress } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+
+/** How turns are settled by the ends of their jobs, whoever brings those about. */
+
+const { db, query } = await testDatabase()
+const LEASE = uuidv7()
+await query(
+  `insert into worker_lease (id, name, queues, expires_at) values ($1, 'w', '{ai}', now() + interval '1 hour')`,
+  [LEASE],
+)
+
+interface Begun {
+  readonly jobId: string
+  readonly answerId: string
+  readonly conversationId: string
+}
+
+async function begin(): Promise<Begun> {
+  const [jobId, answerId, conversationId] = [uuidv7(), uuidv7(), uuidv7()]
+  const payload = {
+    message_id: answerId,
+    conversation_id: conversationId,
+    user_id: 'u',
+    owner_id: null,
+    agent_slug: 'assistant',
+    provider: 'openai',
+    model: 'asked',
+    stream: true,
+  }
+  const spec = {
+    id: jobId,
+    name: 'ai.chat',
+    queue: 'ai',
+    owner_id: null,
+    actor: `conversation:${conversationId}`,
+    when_busy: 'wait' as const,
+    payload,
+    max_tries: 3,
+    priority: 0,
+    run_at: null,
+    request_id: null,
+    together: 1,
+  }
+  await db.any(enqueueJobs([spec]))
+  const turn = {
+    conversationId,
+    jobId,
+    questionId: uuidv7(),
+    answerId,
+    message: 'Q',
+    provider: 'openai',
+    model: 'asked',
+  }
+  await db.any(insertFirstTurn(turn, { userId: 'u', ownerId: null, title: 'Q' }))
+  return { jobId, answerId, conversationId }
+}
+async function claim({ jobId }: Begun): Promise<number> {
+  const [row] = await query('select delivery from job where id = $1', [jobId])
+  const [claimed] = await db.any(claimJobs(LEASE, [jobId], [Number(row!.delivery)]))
+  return claimed!.attempt
+}
+const emit = (id: string, attempt: number, events: readonly (readonly [kind: string, data: object])[]) =>
+  db.any(storeProgress(events.map(([kind, data], i) => ({ id, attempt, n: i + 1, kind, data }))))
+const chunk = (content: string) => ['chunk', { content, timestamp: 't' }] as const
+const used = (more: object = {}) =>
+  [
+    'usage',
+    {
+      provider: 'mistral',
+      model: 'said',
+      input: 10,
+      cached: 1,
+      output: 4,
+      reasoning: 2,
+      cost: '0.1',
+      estimated: false,
+      ...more,
+    },
+  ] as const
+const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
+  db.any(
+    finishJobs([
+      {
+        id: jobId,
+        attempt,
+        outcome: 'done',
+        result: {
+          message_id: answerId,
+          conversation_id: conversationId,
+          content: 'all of it',
+          response_time_ms: 12.5,
+        },
+      },
+    ]),
+  )
+const message = async ({ answerId }: Begun) =>
+  (
+    await query(
+      'select status, content, provider, model, response_ms, error_detail from ai_message where id = $1',
+      [answerId],
+    )
+  )[0]
+const usage = async ({ answerId }: Begun) =>
+  (
+    await query(
+      `select vendor, model, input_tokens::int as input, cached_tokens::int as cached, output_tokens::int as output,
+        reasoning_tokens::int as reasoning, cost, estimated, success, action from ai_usage where message_id = $1`,
+      [answerId],
+    )
+  )[0]
+const conversation = async ({ conversationId }: Begun) =>
+  (
+    await query(
+      'select provider, model, last_response_ms, unscored_since is not null as unscored from ai_conversation where id = $1',
+      [conversationId],
+    )
+  )[0]
+
+describe('a turn is settled', () => {
+  test('by its end, with what all its attempts have used', async () => {
+    const turn = await begin()
+    assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, false)
+    const first = await claim(turn)
+    await emit(turn.jobId, first, [chunk('gone'), used()])
+    assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, true)
+    await db.any(finishJobs([{ id: turn.jobId, attempt: first, outcome: 'release' }]))
+    assert.equal((await message(turn))!.status, 'pending')
+    const second = await claim(turn)
+    await emit(turn.jobId, second, [
+      ['restart', {}],
+      chunk('all '),
+      chunk('of it'),
+      used({ cost: '0.20000000000000000001' }),
+    ])
+    await done(turn, second)
+    assert.deepEqual(await message(turn), {
+      status: 'complete',
+      content: 'all of it',
+      provider: 'mistral',
+      model: 'said',
+      response_ms: 12.5,
+      error_detail: null,
+    })
+    assert.deepEqual(await usage(turn), {
+      vendor: 'mistral',
+      model: 'said',
+      input: 20,
+      cached: 2,
+      output: 8,
+      reasoning: 4,
+      cost: '0.30000000000000000001',
+      estimated: false,
+      success: true,
+      action: 'chat',
+    })
+    assert.deepEqual(await conversation(turn), {
+      provider: 'mistral',
+      model: 'said',
+      last_response_ms: 12.5,
+      unscored: true,
+    })
+  })
+
+  test('without a cost when the price of one attempt is not known', async () => {
+    const turn = await begin()
+    const first = await claim(turn)
+    await emit(turn.jobId, first, [used({ cost: null, estimated: true })])
+    await db.any(finishJobs([{ id: turn.jobId, attempt: first, outcome: 'retry' }]))
+    const second = await claim(turn)
+    await emit(turn.jobId, second, [used()])
+    await done(turn, second)
+    const { cost, estimated } = (await usage(turn))!
+    assert.deepEqual([cost, estimated], [null, true])
+  })
+
+  test('by a failure: what readers have seen since the last beginning, and why', async () => {
+    const turn = await begin()
+    const attempt = await claim(turn)
+    await emit(turn.jobId, attempt, [chunk('x'), ['restart', {}], chunk('Par'), chunk('tial'), used()])
+    await db.any(
+      finishJobs([
+        { id: turn.jobId, attempt, outcome: 'failed', code: 'ai.interrupted', detail: 'It broke off' },
+      ]),
+    )
+    const { status, content, error_detail } = (await message(turn))!
+    assert.deepEqual([status, content, error_detail], ['failed', 'Partial', 'It broke off'])
+    assert.equal((await usage(turn))!.success, false)
+    assert.deepEqual(await conversation(turn), {
+      provider: 'openai',
+      model: 'asked',
+      last_response_ms: null,
+      unscored: false,
+    })
+  })
+
+  test('by the loss of its workers, which could not say what was used: it is counted by its length', async () => {
+    const turn = await begin()
+    for (let i = 0; i < 5; i++) {
+      await claim(turn)
+      await query('update worker_lease set expires_at = now() - interval $$1 s$$')
+      await query(`update job set lease_id = gen_random_uuid() where id = $1`, [turn.jobId])
+      if (i === 4) {
+        const [row] = await query('select attempt, reported from job where id = $1', [turn.jobId])
+        await query(
+          `insert into job_event (job_id, seq, kind, data) values ($1, 1000, 'chunk', '{"content":"0123456789"}')`,
+          [turn.jobId],
+        )
+        assert.ok(Number(row!.attempt) === 5)
+      }
+      await query(
+        `insert into worker_lease (id, name, queues, expires_at) values ($1, 'w', '{ai}', now() + interval '1 hour') on conflict (id) do update set expires_at = excluded.expires_at`,
+        [LEASE],
+      )
+      await db.any(recoverJobs(0))
+    }
+    assert.deepEqual(
+      [(await message(turn))!.status, (await message(turn))!.content],
+      ['failed', '0123456789'],
+    )
+    const { output, cost, estimated, success, model } = (await usage(turn))!
+    assert.deepEqual([output, cost, estimated, success, model], [3, null, true, false, 'asked'])
+  })
+
+  test('by a stop: of one that had not begun nothing was used', async () => {
+    const turn = await begin()
+    await db.one(cancelJob(turn.jobId))
+    assert.deepEqual([(await message(turn))!.status, (await message(turn))!.content], ['stopped', ''])
+    assert.equal(await usage(turn), undefined)
+  })
+
+  test('once, and also where the conversation is gone: what was used was used', async () => {
+    const turn = await begin()
+    const attempt = await claim(turn)
+    await emit(turn.jobId, attempt, [used()])
+    await query('delete from ai_conversation where id = $1', [turn.conversationId])
+    await done(turn, attempt)
+    assert.equal((await usage(turn))!.input, 10)
+  })
+})
+
+test('jobs of other tasks are not looked at', async () => {
+  const [row] = await query(
+    `select pg_get_triggerdef(oid) as text from pg_trigger where tgname = 'ai_turn_settled'`,
+  )
+  assert.match(String(row!.text), /UPDATE OF status .*WHEN .*new\.name = 'ai\.chat'/is)
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { createDeltas } from '../../tasks/ai/deltas.ts'
+import { fitting } from '../../tasks/ai/history.ts'
+import { modelOf } from '../../tasks/ai/model.ts'
+import type { Message } from '../../tasks/ai/outside.ts'
+import { loadCounter } from '../../tasks/ai/tokens.ts'
+import { parse } from '../../tasks/settings.ts'
+
+/** The pieces that turns are made of. */
+
+describe('pieces of answers', () => {
+  test('the first goes out at once, others together, the rest at the end', (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const sent: string[] = []
+    const deltas = createDeltas((text) => sent.push(text))
+    deltas.push('a')
+    assert.deepEqual(sent, ['a'])
+    deltas.push('b')
+    deltas.push('c')
+    assert.deepEqual(sent, ['a'])
+    t.mock.timers.tick(25)
+    assert.deepEqual(sent, ['a', 'bc'])
+    deltas.push('d')
+    deltas.end()
+    assert.deepEqual([sent, deltas.text], [['a', 'bc', 'd'], 'abcd'])
+    t.mock.timers.tick(100)
+    assert.equal(sent.length, 3)
+  })
+
+  test('however a text is cut, what is sent is that text, and can be stored', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.array(fc.nat(5)), (text, cuts) => {
+        const sent: string[] = []
+        const deltas = createDeltas((piece) => sent.push(piece))
+        let rest = text
+        for (const cut of cuts) {
+          deltas.push(rest.slice(0, cut))
+          rest = rest.slice(cut)
+        }
+        deltas.push(rest)
+        deltas.end()
+        assert.equal(sent.join(''), text.replaceAll('\0', ''))
+        for (const piece of sent) assert.ok(piece.isWellFormed() && piece !== '')
+      }),
+    )
+  })
+})
+
+describe('what of a conversation is sent', () => {
+  const say = (...contents: readonly string[]): Message[] =>
+    contents.map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }))
+
+  test('all that fits; the question always; never an answer first', async () => {
+    const history = say('q1', 'a1', 'q2', 'a2', 'q3')
+    assert.deepEqual(await fitting(history, 1000), history)
+    // Each is two tokens, and four more.
+    assert.deepEqual(await fitting(history, 18), say('q2', 'a2', 'q3'))
+    assert.deepEqual(await fitting(history, 12), say('q3'))
+    assert.deepEqual(await fitting(history, 1), say('q3'))
+    assert.deepEqual(await fitting([], 10), [])
+  })
+
+  test('questions whose turns failed become one with the next', async () => {
+    const history: Message[] = [
+      { role: 'user', content: 'one' },
+      { role: 'user', content: 'two' },
+    ]
+    assert.deepEqual(await fitting(history, 1000), [{ role: 'user', content: 'one\n\ntwo' }])
+  })
+
+  test('tokens are counted as the models do, special ones as text, and a long run takes no time', async () => {
+    const count = await loadCounter()
+    assert.equal(count('The quick brown fox jumps over the lazy dog.'), 10)
+    assert.ok(count('<|endoftext|>') > 1)
+    const beganAt = performance.now()
+    assert.ok(count('a'.repeat(100_000)) > 10_000 && count(' '.repeat(100_000)) > 0)
+    assert.ok(performance.now() - beganAt < 2000)
+  })
+})
+
+describe('the model of an agent', () => {
+  const { ai } = parse({ AI_PROVIDER: 'groq', AI_MODEL: 'small' })
+  const chosen = { vendor: 'google', model_id: 'gemini' }
+  for (const [what, given, modelId, expected] of [
+    ['the settings’', null, null, 'groq small'],
+    ['the one that an admin has chosen', chosen, null, 'google gemini'],
+    ['not one of a vendor that cannot be asked', { vendor: 'acme', model_id: 'x' }, null, 'groq small'],
+    ['one of the current provider', chosen, 'other', 'google other'],
+    ['one of another provider', chosen, 'anthropic/claude', 'anthropic claude'],
+    ['one whose name has a slash', null, 'meta-llama/llama-4', 'groq meta-llama/llama-4'],
+    ['one whose name begins like a provider’s', null, 'groq/openai/gpt-oss-20b', 'groq openai/gpt-oss-20b'],
+    ['one that only looks like a provider’s', null, 'mistral/', 'groq mistral/'],
+  ] as const)
+    test(what, () => {
+      const { provider, model } = modelOf(ai, given, modelId)
+      assert.equal(`${provider} ${model}`, expected)
+    })
+})

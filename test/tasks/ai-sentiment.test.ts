@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { Failure, fail } from '../../sql/errors.ts'
+import type { Question, Said } from '../../tasks/ai/outside.ts'
+import { sentiment } from '../../tasks/ai/sentiment.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import { edgeAndDatabase, startEdge } from '../edge/harness.ts'
+
+/** How conversations are judged, and what is shown of that. */
+
+const { api, db, query, url } = await edgeAndDatabase({ env: { AI_SENTIMENT_ENABLED: 'true' } })
+const off = await startEdge(url)
+const STATS = '/api/v1/ai/sentiment/stats'
+const asked: Question[] = []
+
+async function run(answer: (question: Question) => string | Failure, env: Record<string, string> = {}) {
+  const ask = async (question: Question): Promise<Said> => {
+    asked.push(question)
+    const said = answer(question)
+    if (said instanceof Failure) throw said
+    return { text: said, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finish: 'stop' }
+  }
+  asked.length = 0
+  return sentiment.run(
+    {
+      db,
+      settings: parse({ OPENAI_API_KEY: 'k', AI_SENTIMENT_ENABLED: 'true', ...env }),
+      signal: new AbortController().signal,
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+      progress: () => {},
+      providers: { chat: { ask } },
+    } as unknown as TaskContext,
+    {},
+  )
+}
+
+async function conversation(said: string, minutesAgo = 10, owner: number | null = null): Promise<string> {
+  const id = randomUUID()
+  await query(
+    `insert into ai_conversation (id, user_id, owner_id, title, provider, model, unscored_since, updated_at)
+     values ($1, 'u', $3, $4, 'openai', 'm', now() - $2 * interval '1 minute', now() - $2 * interval '1 minute')`,
+    [id, minutesAgo, owner, said.slice(0, 20)],
+  )
+  await query(
+    `insert into ai_message (id, conversation_id, role, status, content, job_id, settled_at) values
+     (gen_random_uuid(), $1, 'user', 'complete', $2, null, now()), (gen_random_uuid(), $1, 'assistant', 'complete', 'Sure.', gen_random_uuid(), now())`,
+    [id, said],
+  )
+  return id
+}
+const verdict = (sentiment: string, performance: string, score: number): string =>
+  JSON.stringify({ sentiment, performance, score })
+
+describe('judging conversations', () => {
+  test('zero until it has run; enabled is the setting', async () => {
+    const empty = {
+      total: 0,
+      distribution: { positive: 0, neutral: 0, negative: 0, frustrated: 0 },
+      performance: { good: 0, acceptable: 0, poor: 0 },
+      average_score: 0,
+      recent_negatives: [],
+    }
+    assert.deepEqual((await api.get(STATS)).json, { enabled: true, ...empty })
+    assert.deepEqual((await off.get(STATS)).json, { enabled: false, ...empty })
+  })
+
+  test('those that are quiet, once; what the model says is stored, and what it used', async () => {
+    const happy = await conversation('Thank you!')
+    const angry = await conversation('THIS IS WRONG AGAIN')
+    await conversation('just now', 1)
+    const judge = ({ messages }: Question): string =>
+      messages[0]!.content.includes('Thank')
+        ? verdict('positive', 'good', 0.9)
+        : `\`\`\`json\n${verdict('frustrated', 'poor', -0.8)}\n\`\`\``
+    assert.deepEqual(await run(judge), { scored: 2, failed: 0 })
+    assert.match(asked[0]!.messages[0]!.content, /^user: .*\n\nassistant: Sure\.$/s)
+    assert.deepEqual(await run(judge), { scored: 0, failed: 0 })
+    const { recent_negatives: negatives, ...rest } = (await api.get(STATS)).json
+    assert.deepEqual(rest, {
+      enabled: true,
+      total: 2,
+      distribution: { positive: 1, neutral: 0, negative: 0, frustrated: 1 },
+      performance: { good: 1, acceptable: 0, poor: 1 },
+      average_score: 0.05,
+    })
+    const [{ scored_at, ...negative }] = negatives
+    assert.ok(!Number.isNaN(Date.parse(scored_at)))
+    assert.deepEqual(negative, {
+      conversation_id: angry,
+      title: 'THIS IS WRONG AGAIN',
+      sentiment: 'frustrated',
+      performance: 'poor',
+      score: -0.8,
+    })
+    const used = await query(
+      `select conversation_id, user_id, success from ai_usage where action = 'sentiment' order by id`,
+    )
+    assert.deepEqual(used.map(({ conversation_id }) => conversation_id).sort(), [happy, angry].sort())
+    assert.ok(used.every(({ user_id, success }) => user_id === 'system' && success === true))
+  })
+
+  test('nonsense is no judgement, and waits behind the others', async () => {
+    const odd = await conversation('odd', 20)
+    for (const answer of ['no idea', '{}', verdict('sad', 'good', 0), verdict('neutral', 'good', 2)]) {
+      assert.deepEqual(await run(() => answer), { scored: 0, failed: 1 })
+      const [row] = await query(
+        `update ai_conversation set unscored_since = unscored_since - interval '20 minutes' where id = $1
+         returning unscored_since > now() - interval '21 minutes' as postponed`,
+        [odd],
+      )
+      assert.equal(row!.postponed, true)
+    }
+    assert.deepEqual(await run(() => fail('ai.refused', { reason: 'x' })), { scored: 0, failed: 1 })
+    assert.deepEqual(await run(() => verdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
+  })
+
+  test('a provider that fails ends the run', async () => {
+    await conversation('later')
+    await assert.rejects(
+      run(() => fail('ai.failed', { reason: 'x' })),
+      { code: 'ai.failed' },
+    )
+    assert.equal(asked.length, 1)
+  })
+
+  test('nobody is asked where it is switched off or has no key', async () => {
+    for (const env of [{ AI_SENTIMENT_ENABLED: 'false' }, { AI_ENABLED: 'false' }, { AI_PROVIDER: 'cohere' }])
+      assert.deepEqual(await run(() => '', env), { scored: 0, failed: 0 })
+    assert.equal(asked.length, 0)
+  })
+
+  test('an account sees its own, an admin all', async () => {
+    const admin = await api.register('admin@example.com')
+    const user = await api.register('user@example.com')
+    await conversation('mine', 10, user.id)
+    await run(() => verdict('negative', 'poor', -0.5))
+    const own = (await api.get(STATS, { token: user.token })).json
+    assert.deepEqual([own.total, own.recent_negatives.length, own.average_score], [1, 1, -0.5])
+    assert.ok((await api.get(STATS, { token: admin.token })).json.total > 1)
+  })
+})
