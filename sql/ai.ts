@@ -51,10 +51,13 @@ export const renameConversation = (id: string, title: string): Query<{ json: str
       where m.conversation_id = c.id and m.status <> 'pending' and m.content <> ''),
       'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)::text as json from renamed c`
 
-/** Jobs of its turns that have not ended. */
-export const pendingTurns = (conversationId: string): Query<{ job_id: string }> =>
+/** Stops its turns that have not ended, the last one first, so that none begins meanwhile; answers their jobs. */
+export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
-    select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending' order by job_id`
+    select job_id from (
+      select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending'
+      order by ordinal desc) pending
+    where job_cancel(job_id) is not null`
 
 export const deleteConversation = (id: string): Query<unknown> =>
   sql.type(nothing)`delete from ai_conversation where id = ${id}::uuid`

@@ -69,7 +69,6 @@ const Turn = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
-  is_active: z.boolean(),
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
   /** Readers have been shown pieces of an earlier attempt. */
   shown: z.boolean(),
@@ -96,7 +95,7 @@ export const turnToAnswer = (
   jobId: string,
 ): Query<Turn> =>
   sql.prepared('ai_turn_to_answer', Turn)`
-    select agent.model_id, agent.temperature, agent.max_tokens, agent.system_prompt, agent.is_active,
+    select agent.model_id, agent.temperature, agent.max_tokens, agent.system_prompt,
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown,
       (select json_build_object('vendor', vendor, 'model_id', model_id, 'temperature', temperature, 'max_tokens', max_tokens)

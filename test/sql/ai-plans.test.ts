@@ -12,11 +12,11 @@ import {
 import { insertUsage, readUsageOf } from '../../sql/ai/usage.ts'
 import {
   deleteConversation,
-  pendingTurns,
   readConversation,
   readConversationOwner,
   readConversations,
   renameConversation,
+  stopTurns,
 } from '../../sql/ai.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
@@ -118,7 +118,7 @@ describe('writes by index', () => {
     ['a turn', () => insertTurn(turn(conversation))],
     ['what a model is asked', () => turnToAnswer(answer, 'assistant', 21, job)],
     ['another title', () => renameConversation(conversation, 'x')],
-    ['turns that have not ended', () => pendingTurns(conversation)],
+    ['turns that have not ended', () => stopTurns(conversation)],
     ['unscored conversations', () => unscoredConversations(300, 20, 50)],
     [
       'a judgement',

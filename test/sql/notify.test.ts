@@ -127,3 +127,27 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
   })
 })
+
+test('what somebody waits for word by word goes out within 4 ms of the last, other things within 25', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let sent = 0
+  const db = { run: () => Promise.resolve(++sent) } as unknown as Database
+  const publisher = createPublisher(db, (error) => assert.fail(String(error)))
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+  const after = async (ms: number): Promise<number> => {
+    t.mock.timers.tick(ms)
+    await turn()
+    return sent
+  }
+  publisher.mark('a')
+  await turn()
+  assert.equal(sent, 1)
+  publisher.mark('b', true)
+  assert.deepEqual([await after(3), await after(1)], [1, 2])
+  publisher.mark('c')
+  assert.deepEqual([await after(4), await after(20), await after(1)], [2, 2, 3])
+  publisher.mark('d')
+  assert.equal(await after(10), 3)
+  publisher.mark('e', true)
+  assert.equal(await after(0), 4)
+})

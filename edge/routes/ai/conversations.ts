@@ -2,14 +2,13 @@ import { z } from 'zod'
 import {
   deleteConversation,
   MOST_MESSAGES,
-  pendingTurns,
   readConversation,
   readConversationOwner,
   readConversations,
   renameConversation,
+  stopTurns,
 } from '../../../sql/ai.ts'
 import { fail } from '../../../sql/errors.ts'
-import { cancelJob } from '../../../sql/jobs.ts'
 import type { Caller } from '../../auth.ts'
 import type { Edge } from '../../context.ts'
 import { type Answer, json, route } from '../../route.ts'
@@ -102,8 +101,7 @@ had come; one that came to nothing is left out.`,
       await assertTheirs(edge, caller, query.user_id, id)
       const stopped = await edge.db.transaction(async (tx) => {
         // The jobs' locks come before those of the rows, as where turns end.
-        const jobs = await tx.any(pendingTurns(id))
-        for (const { job_id } of jobs) await tx.one(cancelJob(job_id))
+        const jobs = await tx.any(stopTurns(id))
         await tx.run(deleteConversation(id))
         return jobs
       })
