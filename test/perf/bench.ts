@@ -1,4 +1,4 @@
-import { type Measured, publish } from './report.ts'
+import { type Measured, publish, publishReport } from './report.ts'
 import { type Stack, startStack } from './stack.ts'
 
 /** `npm run bench -- NAME…`: measures, prints a table per benchmark, and writes `bench-results/NAME.json`. */
@@ -53,4 +53,5 @@ for (const name of names) {
     await stack.stop()
   }
 }
+if (names.length > 1) process.stdout.write(`\nThe report is in ${publishReport(names)}\n`)
 process.exit(met ? 0 : 1)

@@ -71,6 +71,41 @@ export function publish(name: string, measured: Measured, postgres: string): boo
   return rows.every(({ pass }) => pass !== false)
 }
 
+interface Published {
+  readonly benchmark: string
+  readonly machine: Readonly<Record<string, unknown>>
+  readonly versions: Readonly<Record<string, unknown>>
+  readonly rounds: number
+  readonly findings: readonly Row[]
+  readonly notes: readonly string[]
+}
+
+/** Writes `bench-results/report.md` and `report.json` of benchmarks that were published. Answers where. */
+export function publishReport(names: readonly string[]): string {
+  const all = names.map((name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Published)
+  const { machine, versions } = all[0]!
+  const facts = (of: Readonly<Record<string, unknown>>): string =>
+    Object.entries(of)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(', ')
+  const markdown = [
+    `# Benchmarks\n\n${facts(machine)}; ${facts(versions)}\n`,
+    ...all.map(
+      ({ benchmark, rounds, findings, notes }) =>
+        `\n## ${benchmark}\n\n${rounds} rounds\n\n| what | unit | ours | reference | | ratio | target | |\n|---|---|---|---|---|---|---|---|\n` +
+        findings.map((row) => `| ${cells(row).join(' | ')} |\n`).join('') +
+        notes.map((note) => `\n${note}\n`).join(''),
+    ),
+  ].join('')
+  const json = all.map(({ findings, ...rest }) => ({ ...rest, findings }))
+  writeFileSync(
+    join(FOLDER, 'report.json'),
+    `${JSON.stringify({ machine, versions, benchmarks: json }, null, 2)}\n`,
+  )
+  writeFileSync(join(FOLDER, 'report.md'), markdown)
+  return join(FOLDER, 'report.md')
+}
+
 function judged(finding: Finding): Row {
   const { values, reference, target } = finding
   const perRound = reference === undefined ? [] : ratios(values, reference.values)
