@@ -1,8 +1,8 @@
 import { createDatabase, type Database } from '../../sql/db.ts'
-import { claimJobs, finishJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
+import { claimJobs, enqueueJobs, finishJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
-import { enqueueMany } from '../../tasks/task.ts'
+import { specsOf } from '../../tasks/task.ts'
 
 /** Jobs that this process holds as running, to report progress of as a worker's ledger does. */
 export interface Publishing {
@@ -79,15 +79,14 @@ export async function publishing(url: string, ownerId: number, count: number): P
 async function runningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
   const use = { poolIds: [], threads: 0, memoryBytes: 0 }
   await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], use }, 3_600_000))
-  const refs = await db.transaction((tx) =>
-    enqueueMany(
-      tx,
-      noop,
-      Array.from({ length: count }, () => ({ echo: '' })),
-      { ownerId, maxTries: 3 },
-    ),
+  const specs = specsOf(
+    noop,
+    Array.from({ length: count }, () => ({ echo: '' })),
+    { ownerId, maxTries: 3 },
   )
-  const ids = refs.map(({ jobId }) => jobId)
+  // All with a delivery, since they are claimed by it.
+  await db.any(enqueueJobs(specs.map(({ front: _, ...spec }) => spec)))
+  const ids = specs.map(({ id }) => id)
   const claimed = await db.any(
     claimJobs(
       LEASE,
