@@ -41,8 +41,11 @@ const usage = (name: string, whose: string): ReadStatement => {
 /** Of everybody. */
 export const readUsage = usage('ai_usage', 'true')
 
-/** Of one user. */
-export const readUsageOf = usage('ai_usage_of', 'u.user_id = $4::text')
+/** Of one user: $5 the account that they are, or null; $6 whoever calls themselves so. */
+export const readUsageOf = usage(
+  'ai_usage_of',
+  'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
+)
 
 /** What was used of a model outside of turns. */
 export interface Spent {

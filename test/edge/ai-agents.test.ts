@@ -199,7 +199,14 @@ describe('GET /ai/usage/stats', () => {
 
   test('an account sees its own, an admin all or those of one', async () => {
     await api.post(CHAT, { json: { message: 'x' }, token: user.token })
-    assert.equal((await stats('', user.token)).json.total_requests, 1)
+    await api.post(CHAT, { json: { message: 'x', user_id: String(user.id) } })
+    assert.equal(
+      (await stats('', user.token)).json.total_requests,
+      1,
+      'not what others who call themselves so used',
+    )
+    assert.equal((await stats(`?user_id=${user.id}`)).json.total_requests, 1)
+    assert.equal((await stats(`?user_id=${user.id}`, admin.token)).json.total_requests, 2)
     assert.equal((await stats('?user_id=spender', user.token)).status, 403)
     assert.equal((await stats('?user_id=spender', admin.token)).json.total_requests, 4)
     assert.ok((await stats('', admin.token)).json.total_requests > 4)

@@ -69,7 +69,7 @@ const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['whose it is', readConversationOwner, conversation],
   ['a turn by its answer', readTurn, answer],
   ['a turn by its job', readTurnOfJob, job],
-  ['usage of a user', readUsageOf, null, null, 10, '5'],
+  ['usage of a user', readUsageOf, null, null, 10, '5', null, false],
 ]
 // Tables of a few rows are read from end to end where that is cheaper.
 const SMALL = ['ai_agent', 'llm_current']

@@ -69,7 +69,7 @@ is the share of the requests. An admin sees all users or the one named, an accou
       const everybody = !who.named && (who.all || who.ownerId === null)
       const text = everybody
         ? await edge.reader.text(readUsage, [from, to, recent])
-        : await edge.reader.text(readUsageOf, [from, to, recent, who.userId])
+        : await edge.reader.text(readUsageOf, [from, to, recent, who.userId, who.ownerId, who.all])
       return json(text!)
     },
   }),
