@@ -125,100 +125,61 @@ test('a picture without words is unread', async () => {
   assert.ok(page!.image)
 })
 
-/** A TIFF of uncompressed grey pages, in either byte order, classic or BigTIFF. */
-function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = false): Uint8Array {
-  const word = big ? 8 : 4
-  const step = big ? 20 : 12
-  const head = big ? 16 : 8
-  const directory = (big ? 8 : 2) + 9 * step + word
-  const file = Buffer.alloc(head + pages.reduce((sum, page) => sum + page.data.length + directory, 0))
-  const view = new DataView(file.buffer, file.byteOffset)
-  const put = (at: number, value: number) =>
-    big ? view.setBigUint64(at, BigInt(value), little) : view.setUint32(at, value, little)
-  file.write(little ? 'II' : 'MM')
-  view.setUint16(2, big ? 43 : 42, little)
-  if (big) view.setUint16(4, 8, little)
-  let link = big ? 8 : 4
-  let at = head
-  for (const { data, width, height } of pages) {
-    file.set(data, at)
-    const start = at + data.length
-    put(link, start)
-    if (big) put(start, 9)
-    else view.setUint16(start, 9, little)
-    const tags = [
-      256,
-      width,
-      257,
-      height,
-      258,
-      8,
-      259,
-      1,
-      262,
-      1,
-      273,
-      at,
-      277,
-      1,
-      278,
-      height,
-      279,
-      data.length,
-    ]
-    for (let i = 0; i < 9; i++) {
-      const entry = start + (big ? 8 : 2) + i * step
-      view.setUint16(entry, tags[2 * i]!, little)
-      view.setUint16(entry + 2, big ? 16 : 4, little)
-      put(entry + 4, 1)
-      put(entry + 4 + word, tags[2 * i + 1]!)
-    }
-    link = start + directory - word
-    at = start + directory
-  }
-  return file
+/** One picture after the other in one GIF; what `picture` draws beyond the first `n` is transparent. */
+function animated(pictures: readonly Uint8Array[], disposals: readonly number[]): Uint8Array {
+  const head = (gif: Uint8Array) => 13 + (gif[10]! & 0x80 ? 3 * 2 ** ((gif[10]! & 7) + 1) : 0)
+  const frames = pictures.flatMap((gif, i) => {
+    const image = gif.indexOf(0x2c, head(gif))
+    const table = gif.subarray(13, head(gif))
+    const descriptor = Buffer.from(gif.subarray(image, image + 10))
+    const data = gif.subarray(
+      image + 10 + (descriptor[9]! & 0x80 ? 3 * 2 ** ((descriptor[9]! & 7) + 1) : 0),
+      -1,
+    )
+    const own = descriptor[9]! & 0x80 ? gif.subarray(image + 10, gif.length - 1 - data.length) : table
+    descriptor[9] = 0x80 | (Math.log2(own.length / 3) - 1)
+    const control = Buffer.from([0x21, 0xf9, 4, disposals[i]! << 2, 0, 0, 0, 0])
+    return [control, descriptor, own, data]
+  })
+  const screen = Buffer.from(pictures[0]!.subarray(0, 13))
+  screen[10] = 0
+  return Buffer.concat([screen, ...frames, Buffer.from([0x3b])])
 }
 
-test('every page of a TIFF, in both byte orders, classic and BigTIFF', async () => {
-  const words = ['First of the pages', 'Second of the pages']
-  const pages = words.map((text) => toGrey(sign(text)))
-  for (const [little, big] of [
-    [true, false],
-    [false, false],
-    [true, true],
-  ]) {
-    const read = await readAll(tiff(pages, little, big), 'image/tiff')
-    assert.deepEqual(
-      read.map((page) => page.text),
-      words,
-    )
-    assert.deepEqual([read[1]!.image!.width, read[1]!.image!.height], [900, 200])
+test('every frame of a GIF is a page, as it is shown', async () => {
+  const words = ['First of the frames', 'Second of the frames', 'Third of the frames']
+  const gifs = words.map((text) => sign(text).toBuffer('image/gif'))
+  const gif = animated(gifs, [1, 2, 1])
+  const read = await readAll(gif, 'image/gif')
+  assert.deepEqual(
+    read.map((page) => page.text),
+    words,
+  )
+  assert.deepEqual([read[2]!.image!.width, read[2]!.image!.height], [900, 200])
+  const cut = await readAll(gif.subarray(0, gif.length - 100), 'image/gif', 'none')
+  assert.equal(cut.length, 2)
+})
+
+test('a frame of a GIF covers its place only, and goes as it says', async () => {
+  const [large, small] = [sign('', 200, 100), sign('', 50, 40)]
+  small.getContext('2d').fillRect(0, 0, 50, 40)
+  const pictures = [large, small, small].map((canvas) => canvas.toBuffer('image/gif'))
+  const left = async (disposal: number) => {
+    const reader = await openPages(animated(pictures, [1, disposal, 1]), 'image/gif', { vision: 'none' })
+    const dark = []
+    for (const n of [1, 2, 3]) {
+      const { png } = (await reader.read(n)).image!
+      const grey = toGrey(await scaled(await decodeImage(png!), 1))
+      dark.push([grey.width, grey.data.filter((level) => level < 128).length])
+    }
+    return dark
   }
-})
-
-test('a TIFF page without a vision provider has its image; a chain that leaves the file ends there', async () => {
-  const bytes = tiff([toGrey(sign('one')), toGrey(sign('two'))])
-  const [first, second] = await readAll(bytes.slice(0, bytes.length - 50), 'image/tiff', 'none')
-  assert.deepEqual([first!.status, first!.image!.width, second], ['unread', 900, undefined])
-})
-
-test('a TIFF that bites its tail, or is too large, is cut off', async () => {
-  const circular = Buffer.from(tiff([toGrey(sign('round'))]))
-  circular.writeUInt32LE(circular.readUInt32LE(4), circular.length - 4)
-  assert.equal((await readAll(circular, 'image/tiff')).length, 1)
-  const bomb = Buffer.from(tiff([toGrey(sign('bomb'))]))
-  const directory = bomb.readUInt32LE(4)
-  bomb.writeUInt32LE(60_000, directory + 2 + 8)
-  bomb.writeUInt32LE(60_000, directory + 2 + 12 + 8)
-  const [page] = await readAll(bomb, 'image/tiff')
-  assert.equal(page!.detail, 'The image is too large to be decoded (60000 x 60000 pixels)')
-})
-
-test('a TIFF in a coding that nobody here knows says which', async () => {
-  const bytes = Buffer.from(tiff([toGrey(sign('coded'))]))
-  bytes.writeUInt32LE(8, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
-  const [page] = await readAll(bytes, 'image/tiff')
-  assert.equal(page!.detail, 'TIFF images with Deflate compression cannot be decoded')
+  for (const disposal of [1, 2, 3])
+    assert.deepEqual(await left(disposal), [
+      [200, 0],
+      [200, 2000],
+      [200, 2000],
+    ])
 })
 
 test('a scan at 300 dpi is stored below its size', async () => {

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { PageReader, PageResult } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PageImage } from './images.ts'
-import { type PageThread, returnThread, ThreadLost, takeThread } from './page-threads.ts'
+import { isRoomy, type PageThread, returnThread, ThreadLost, takeThread } from './page-threads.ts'
 
 export interface CrewOptions {
   readonly vision: Settings['visionProvider']
@@ -102,7 +102,9 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   // it takes to read a page.
   const cores = typeof vision === 'string' ? availableParallelism() : Number.POSITIVE_INFINITY
   const places = (): number =>
-    Math.max(1, Math.min(share(), cores, Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
+    !isRoomy()
+      ? 1
+      : Math.max(1, Math.min(share(), cores, Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
 
   const openOn = async (thread: PageThread, careful: boolean): Promise<number> => {
     const hand = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)

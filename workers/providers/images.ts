@@ -96,7 +96,7 @@ export async function canvasFactory() {
 }
 
 /**
- * Decodes PNG, JPEG (turned upright by its EXIF tag), WebP and GIF (first frame).
+ * Decodes PNG, JPEG (turned upright by its EXIF tag), WebP and GIF (the first frame).
  * The size is read from the header first, so a bomb costs nothing. Throws `Unreadable`.
  */
 export async function decodeImage(bytes: Uint8Array): Promise<Image> {
@@ -200,87 +200,4 @@ function jpegSize(view: DataView): Size | null {
     at += marker === 0xff ? 1 : bare ? 2 : 2 + view.getUint16(at + 2)
   }
   return null
-}
-
-/** One page of a TIFF file: the file with its first directory pointing at that page, for a one-page decoder. */
-export interface TiffPage {
-  readonly bytes: Uint8Array
-}
-
-// What the libtiff inside the vision engine was built with: no coding, fax (three kinds), LZW, PackBits.
-const TIFF_CODINGS = new Set([1, 2, 3, 4, 5, 32_773])
-
-/**
- * The pages of a TIFF (classic or BigTIFF), found by walking its directories, at most 10,000.
- * A page that is too large or in a foreign coding is an `Unreadable` in its place. Throws `Unreadable` if there
- * is none.
- */
-export function tiffPages(bytes: Uint8Array): (TiffPage | Unreadable)[] {
-  const pages: (TiffPage | Unreadable)[] = []
-  try {
-    for (const directory of directories(bytes)) {
-      if (pages.length >= 10_000) break
-      pages.push(tiffPage(bytes, directory))
-    }
-  } catch (error) {
-    // A chain that leads outside the file: the pages before it are good.
-    if (!(error instanceof RangeError)) throw error
-  }
-  if (pages.length === 0) throw new Unreadable('The image is damaged')
-  return pages
-}
-
-function tiffPage(bytes: Uint8Array, { offset, width, height, coding }: Directory): TiffPage | Unreadable {
-  if (width * height > SOURCE_PIXELS) {
-    return new Unreadable(`The image is too large to be decoded (${width} x ${height} pixels)`)
-  }
-  if (!TIFF_CODINGS.has(coding)) {
-    const name =
-      coding === 6 || coding === 7 ? 'JPEG' : coding === 8 || coding === 32_946 ? 'Deflate' : coding
-    return new Unreadable(`TIFF images with ${name} compression cannot be decoded`)
-  }
-  return {
-    get bytes() {
-      return startingAt(bytes, offset)
-    },
-  }
-}
-
-interface Directory extends Size {
-  readonly offset: number
-  readonly coding: number
-}
-
-function* directories(bytes: Uint8Array): Generator<Directory> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const little = view.getUint16(0) === 0x4949
-  const big = view.getUint16(2, little) === 43
-  const word = (at: number) => (big ? Number(view.getBigUint64(at, little)) : view.getUint32(at, little))
-  const seen = new Set<number>()
-  let offset = word(big ? 8 : 4)
-  while (offset > 0 && !seen.has(offset)) {
-    seen.add(offset)
-    const entries = big ? word(offset) : view.getUint16(offset, little)
-    const tags = new Map<number, number>()
-    let at = offset + (big ? 8 : 2)
-    for (let i = 0; i < entries; i++, at += big ? 20 : 12) {
-      const value = at + (big ? 12 : 8)
-      const kind = view.getUint16(at + 2, little)
-      // SHORT, LONG, or the 64-bit kind of BigTIFF
-      const read =
-        kind === 3 ? view.getUint16(value, little) : kind === 4 ? view.getUint32(value, little) : word(value)
-      tags.set(view.getUint16(at, little), read)
-    }
-    yield { offset, width: tags.get(256) ?? 0, height: tags.get(257) ?? 0, coding: tags.get(259) ?? 1 }
-    offset = word(at)
-  }
-}
-
-function startingAt(bytes: Uint8Array, offset: number): Uint8Array {
-  const copy = bytes.slice()
-  const view = new DataView(copy.buffer)
-  const little = view.getUint16(0) === 0x4949
-  if (view.getUint16(2, little) === 43) view.setBigUint64(8, BigInt(offset), little)
-  else view.setUint32(4, offset, little)
-  return copy
 }

@@ -1,5 +1,4 @@
 /** Threads of this task thread that read pages: what hangs or crashes over a page costs that page, and never the job. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Answer, Request } from './page-thread.ts'
 
@@ -28,26 +27,44 @@ export class ThreadLost extends Error {
 // Bounds what a bad document can take of the JavaScript heap; PDFium and the vision engine have limits of their own.
 const HEAP_MB = 384
 const IDLE_MS = 20_000
+// Of the whole process. Beyond it no thread waits for work, and a document has one: every task thread has its own here.
+const ROOMY_BYTES = 2 ** 30
 
-const idle: PageThread[] = []
-let lastUse = 0
+const idle = new Map<PageThread, NodeJS.Timeout>()
+
+/** Whether this process holds so little memory that threads may be kept, or started to read faster. */
+export function isRoomy(): boolean {
+  return process.memoryUsage.rss() < ROOMY_BYTES
+}
 
 /** A thread without a document: one that waits for work, or a new one (100 ms). */
 export function takeThread(): PageThread {
-  return idle.pop() ?? startThread()
+  const last = [...idle].at(-1)
+  if (last === undefined) return startThread()
+  clearTimeout(last[1])
+  idle.delete(last[0])
+  return last[0]
 }
 
-/** Gives a thread back that has closed its document; after 20 s without work all that wait end. */
+/** Gives a thread back that has closed its document; it ends after 20 s without work, or at once when memory is short. */
 export function returnThread(thread: PageThread): void {
-  idle.push(thread)
-  const use = ++lastUse
-  void delay(IDLE_MS, undefined, { ref: false }).then(() => {
-    if (use === lastUse) return endIdleThreads()
-  })
+  const end = (): void => {
+    idle.delete(thread)
+    void thread.end()
+  }
+  if (isRoomy()) idle.set(thread, setTimeout(end, IDLE_MS).unref())
+  else end()
 }
 
 export async function endIdleThreads(): Promise<void> {
-  await Promise.all(idle.splice(0).map((thread) => thread.end()))
+  const ending = [...idle]
+  idle.clear()
+  await Promise.all(
+    ending.map(([thread, timer]) => {
+      clearTimeout(timer)
+      return thread.end()
+    }),
+  )
 }
 
 function startThread(): PageThread {

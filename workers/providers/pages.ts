@@ -1,21 +1,12 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling thread. */
 import type { PageReader, PageResult } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import {
-  decodeImage,
-  type PageImage,
-  type Picture,
-  release,
-  scaled,
-  tiffPages,
-  toPng,
-  Unreadable,
-} from './images.ts'
+import { type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
 import { readPixels, unread } from './looking.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer } from './pdfium.ts'
+import { PICTURES } from './pictures.ts'
 import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
-import { decodeTiff } from './vision.ts'
 
 export { closeVision } from './vision.ts'
 
@@ -42,11 +33,6 @@ type ReadPage = (pageNumber: number) => Promise<PageResult>
 const IMAGE_DPI = 150
 // Seven-point scans: 99.7 % of the words at 150 and 200 dpi, all at 250; 300 dpi costs a tenth more for nothing.
 const VISION_DPI = 250
-// An image file has no size in inches. What is stored of it holds as much as an A3 page at 150 dpi; what the model
-// sees is brought near an A4 page at 300 dpi, at most doubled (ten-pixel type: 81 % of the words, doubled 100 %).
-const STORED_PIXELS = 4_350_000
-const VISION_PIXELS = 8_700_000
-
 /**
  * Opens a document of the given (sniffed) media type. Takes the bytes over: they may be transferred or read later.
  * Never throws for bad bytes: a document that cannot be opened is a reader with one unread page that says why.
@@ -73,9 +59,10 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     case 'image/jpeg':
     case 'image/webp':
     case 'image/gif':
-      return pageReader(1, options, async () => readImage(await decodeImage(bytes), options))
-    case 'image/tiff':
-      return openTiffPages(bytes, options)
+    case 'image/tiff': {
+      const { pageCount, readPage, close } = PICTURES[mediaType](bytes, options)
+      return pageReader(pageCount, options, readPage, close)
+    }
     case 'text/plain':
     case 'text/markdown':
       return pageReader(1, options, async () => layer(decodeText(bytes), null))
@@ -211,21 +198,4 @@ async function drawPage(page: PdfPage): Promise<PageImage | null> {
   if (!dpi) return null
   const canvas = await page.draw(dpi)
   return toPng(canvas).finally(() => release(canvas))
-}
-
-async function openTiffPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
-  const pages = tiffPages(bytes)
-  return pageReader(pages.length, options, async (pageNumber) => {
-    const page = pages[pageNumber - 1]!
-    if (page instanceof Unreadable) throw page
-    return readImage(await decodeImage(await decodeTiff(page.bytes, options)), options)
-  })
-}
-
-async function readImage(picture: Picture, options: OpenOptions): Promise<PageResult> {
-  const pixels = picture.width * picture.height
-  const small = await scaled(picture, Math.min(1, Math.sqrt(STORED_PIXELS / pixels)))
-  const large =
-    options.vision === 'none' ? small : await scaled(picture, Math.min(2, Math.sqrt(VISION_PIXELS / pixels)))
-  return readPixels(large, small, options)
 }
