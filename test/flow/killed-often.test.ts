@@ -5,10 +5,10 @@ import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
 
 const KILLS = 3
-const PAGES = 30
+const PAGES = 200
 
 const { url, query } = await testDatabase()
-await crash.witness(query, 50)
+await crash.witness(query, 5)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')

@@ -105,3 +105,36 @@ test('what is filled into a form is text of the page', async () => {
   assert.match((await reader.read(1)).text, /^Name:\s+Ada of the harbour$/)
   await reader.close()
 })
+
+/** A page in a font whose codes stand for the given letters. */
+function mappedPdf(letters: string, content: string): Uint8Array {
+  const hex = (code: number, digits: number) => code.toString(16).padStart(digits, '0')
+  const map = [...letters].map((letter, i) => `<${hex(0x41 + i, 2)}> <${hex(letter.codePointAt(0)!, 4)}>`)
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    stream(content),
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>',
+    stream(
+      '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /M def /CMapType 2 def' +
+        ` 1 begincodespacerange <00> <ff> endcodespacerange ${map.length} beginbfchar\n${map.join('\n')}\n` +
+        'endbfchar endcmap end end',
+    ),
+  ])
+}
+
+test('right-to-left text, which a page shows from left to right, comes in the order of reading', async () => {
+  for (const lines of [
+    ['שלום עולם טוב', 'ספר הים הגדול'],
+    ['السلام عليكم', 'كتاب البحر'],
+  ]) {
+    const letters = [...new Set(lines.join('').replaceAll(' ', ''))].join('')
+    const code = (letter: string) => (letter === ' ' ? '20' : (letters.indexOf(letter) + 0x41).toString(16))
+    const shown = lines.map((line) => `<${[...line].reverse().map(code).join('')}> Tj 0 -30 Td`)
+    const pdf = mappedPdf(letters, `BT /F1 20 Tf 20 150 Td ${shown.join(' ')} ET`)
+    const reader = await openPages(pdf, 'application/pdf', { vision: 'none' })
+    assert.equal((await reader.read(1)).text, lines.join('\n'))
+    await reader.close()
+  }
+})
