@@ -31,6 +31,9 @@ test('a PDF goes in, and its pages come out live', async () => {
     'frames come in order',
   )
   assert.equal(new Set(ids).size, ids.length, 'no frame comes twice')
+  const labels = frames.flatMap(({ data }) => data.label ?? [])
+  for (let page = 2; page <= 7; page++)
+    assert.ok(labels.includes(`Page ${page} of 7: text layer`), `${labels}`)
 
   const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as {
     status: string
@@ -40,6 +43,14 @@ test('a PDF goes in, and its pages come out live', async () => {
   assert.ok(pages.every((page) => page.status === 'read' && page.has_image))
   const page = (await (await client.fetch(`/api/v1/documents/${id}/pages/3`)).json()) as { text: string }
   assert.match(page.text, /Page 3 of 7/)
+  for (const [search, total] of [
+    ['"page 3 of 7"', 1],
+    ['harb', 1],
+    ['"page 8 of 7"', 0],
+  ] as const) {
+    const found = await client.fetch(`/api/v1/documents?search=${encodeURIComponent(search)}`)
+    assert.equal(((await found.json()) as { total: number }).total, total, search)
+  }
   const image = await client.fetch(`/api/v1/documents/${id}/pages/3/image`)
   assert.equal(image.headers.get('content-type'), 'image/png')
   assert.deepEqual([...new Uint8Array(await image.arrayBuffer()).subarray(1, 4)], [...Buffer.from('PNG')])
