@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { deflateSync } from 'node:zlib'
+import { createCanvas } from '@napi-rs/canvas'
+import { toGrey } from '../../workers/providers/images.ts'
+import { closeVision, openPages, type PageResult } from '../../workers/providers/pages.ts'
+
+after(closeVision)
+
+async function readAll(bytes: Uint8Array, mediaType: string, vision: 'tesseract' | 'none' = 'tesseract') {
+  const reader = await openPages(bytes, mediaType, { vision })
+  const pages: PageResult[] = []
+  for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
+  await reader.close()
+  return pages
+}
+
+function sign(text: string, colour = '#123') {
+  const canvas = createCanvas(900, 200)
+  const context = canvas.getContext('2d')
+  context.fillStyle = '#fff'
+  context.fillRect(0, 0, 900, 200)
+  context.fillStyle = colour
+  context.font = '48px sans-serif'
+  context.fillText(text, 40, 120)
+  return canvas
+}
+
+/** A TIFF of uncompressed grey pages, in either byte order, classic or BigTIFF. */
+function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = false): Uint8Array {
+  const word = big ? 8 : 4
+  const step = big ? 20 : 12
+  const head = big ? 16 : 8
+  const directory = (big ? 8 : 2) + 9 * step + word
+  const file = Buffer.alloc(head + pages.reduce((sum, page) => sum + page.data.length + directory, 0))
+  const view = new DataView(file.buffer, file.byteOffset)
+  const put = (at: number, value: number) =>
+    big ? view.setBigUint64(at, BigInt(value), little) : view.setUint32(at, value, little)
+  file.write(little ? 'II' : 'MM')
+  view.setUint16(2, big ? 43 : 42, little)
+  if (big) view.setUint16(4, 8, little)
+  let link = big ? 8 : 4
+  let at = head
+  for (const { data, width, height } of pages) {
+    file.set(data, at)
+    const start = at + data.length
+    put(link, start)
+    if (big) put(start, 9)
+    else view.setUint16(start, 9, little)
+    const tags = [
+      256,
+      width,
+      257,
+      height,
+      258,
+      8,
+      259,
+      1,
+      262,
+      1,
+      273,
+      at,
+      277,
+      1,
+      278,
+      height,
+      279,
+      data.length,
+    ]
+    for (let i = 0; i < 9; i++) {
+      const entry = start + (big ? 8 : 2) + i * step
+      view.setUint16(entry, tags[2 * i]!, little)
+      view.setUint16(entry + 2, big ? 16 : 4, little)
+      put(entry + 4, 1)
+      put(entry + 4 + word, tags[2 * i + 1]!)
+    }
+    link = start + directory - word
+    at = start + directory
+  }
+  return file
+}
+
+test('every page of a TIFF, in both byte orders, classic and BigTIFF', async () => {
+  const words = ['First of the pages', 'Second of the pages']
+  const pages = words.map((text) => toGrey(sign(text)))
+  for (const [little, big] of [
+    [true, false],
+    [false, false],
+    [true, true],
+  ]) {
+    const read = await readAll(tiff(pages, little, big), 'image/tiff')
+    assert.deepEqual(
+      read.map((page) => page.text),
+      words,
+    )
+    assert.deepEqual([read[1]!.image!.width, read[1]!.image!.height], [900, 200])
+  }
+})
+
+test('a TIFF page without a vision provider has its image; a chain that leaves the file ends there', async () => {
+  const bytes = tiff([toGrey(sign('one')), toGrey(sign('two'))])
+  const [first, second] = await readAll(bytes.slice(0, bytes.length - 50), 'image/tiff', 'none')
+  assert.deepEqual([first!.status, first!.image!.width, second], ['unread', 900, undefined])
+})
+
+test('a TIFF that bites its tail, or is too large, is cut off', async () => {
+  const circular = Buffer.from(tiff([toGrey(sign('round'))]))
+  circular.writeUInt32LE(circular.readUInt32LE(4), circular.length - 4)
+  assert.equal((await readAll(circular, 'image/tiff')).length, 1)
+  const bomb = Buffer.from(tiff([toGrey(sign('bomb'))]))
+  const directory = bomb.readUInt32LE(4)
+  bomb.writeUInt32LE(60_000, directory + 2 + 8)
+  bomb.writeUInt32LE(60_000, directory + 2 + 12 + 8)
+  const [page] = await readAll(bomb, 'image/tiff')
+  assert.equal(page!.detail, 'The image is too large to be decoded (60000 x 60000 pixels)')
+})
+
+test('a TIFF in a coding that nobody here knows says which', async () => {
+  const bytes = Buffer.from(tiff([toGrey(sign('coded'))]))
+  for (const [coding, name] of [
+    [6, 'old JPEG'],
+    [50_000, '50000'],
+  ] as const) {
+    bytes.writeUInt32LE(coding, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
+    const [page] = await readAll(bytes, 'image/tiff')
+    assert.equal(page!.detail, `TIFF images with ${name} compression cannot be decoded`)
+  }
+})
+
+/** A TIFF of one page, 900 x 200, from the tags that matter and its strips or tiles. */
+function coded(tags: Readonly<Record<number, readonly number[]>>, chunks: readonly Uint8Array[]): Buffer {
+  const [offsets, counts] = 322 in tags ? [324, 325] : [273, 279]
+  const start = 8 + chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+  const all: [number, readonly number[]][] = Object.entries({
+    256: [900],
+    257: [200],
+    ...tags,
+    [offsets!]: chunks.map((_, i) => 8 + chunks.slice(0, i).reduce((sum, { length }) => sum + length, 0)),
+    [counts!]: chunks.map((chunk) => chunk.length),
+  }).map(([tag, values]) => [Number(tag), values])
+  const head = Buffer.from('II*\0....', 'latin1')
+  head.writeUInt32LE(start, 4)
+  const directory = Buffer.alloc(2 + 12 * all.length + 4)
+  const large: Buffer[] = []
+  let free = start + directory.length
+  directory.writeUInt16LE(all.length)
+  for (const [i, [tag, values]] of all.entries()) {
+    // Tables are bytes, everything else is long.
+    const data = Buffer.from(
+      tag === 347 ? Uint8Array.from(values) : new Uint8Array(Uint32Array.from(values).buffer),
+    )
+    const entry = 2 + 12 * i
+    directory.writeUInt16LE(tag, entry)
+    directory.writeUInt16LE(tag === 347 ? 7 : 4, entry + 2)
+    directory.writeUInt32LE(values.length, entry + 4)
+    if (data.length <= 4) directory.set(data, entry + 8)
+    else {
+      directory.writeUInt32LE(free, entry + 8)
+      large.push(data)
+      free += data.length
+    }
+  }
+  return Buffer.concat([head, ...chunks, directory, ...large])
+}
+
+test('a TIFF with Deflate compression: strips with differences, tiles, and what unfolds to too much', async () => {
+  const { data } = toGrey(sign('Deflated strips of grey'))
+  const rows = (top: number, count: number) => Buffer.from(data.subarray(900 * top, 900 * (top + count)))
+  const differences = (strip: Buffer): Buffer => {
+    for (let at = strip.length - 1; at >= 0; at--) if (at % 900 !== 0) strip[at] = strip[at]! - strip[at - 1]!
+    return strip
+  }
+  const grey = { 258: [8], 262: [1], 277: [1] }
+  const strips = [0, 60, 120, 180].map((top) => deflateSync(differences(rows(top, Math.min(60, 200 - top)))))
+  const bytes = coded({ ...grey, 259: [8], 278: [60], 317: [2] }, strips)
+  assert.equal((await readAll(bytes, 'image/tiff'))[0]!.text, 'Deflated strips of grey')
+
+  const tiles = [0, 1].flatMap((down) =>
+    [0, 1].map((across) => {
+      const tile = Buffer.alloc(464 * 112, 255)
+      for (let y = 0; y < 112 && 112 * down + y < 200; y++)
+        tile.set(
+          data.subarray(900 * (112 * down + y) + 464 * across, 900 * (112 * down + y) + (across ? 900 : 464)),
+          464 * y,
+        )
+      return deflateSync(tile)
+    }),
+  )
+  const tiled = coded({ ...grey, 259: [32_946], 322: [464], 323: [112] }, tiles)
+  assert.equal((await readAll(tiled, 'image/tiff'))[0]!.text, 'Deflated strips of grey')
+
+  const lzw = coded({ ...grey, 259: [5], 322: [464], 323: [112] }, tiles)
+  const [unknown] = await readAll(lzw, 'image/tiff', 'none')
+  assert.equal(unknown!.detail, 'TIFF images of tiles in this compression cannot be decoded')
+
+  const bomb = coded({ ...grey, 259: [8], 278: [60] }, [deflateSync(Buffer.alloc(10_000_000))])
+  assert.equal((await readAll(bomb, 'image/tiff', 'none'))[0]!.detail, 'The image is damaged')
+  const floats = coded({ ...grey, 258: [32], 259: [8], 278: [200], 317: [3] }, strips)
+  const [page] = await readAll(floats, 'image/tiff', 'none')
+  assert.equal(page!.detail, 'TIFF images with this kind of prediction or tiles cannot be decoded')
+})
+
+test('a TIFF with JPEG compression: whole JPEGs, and with their tables apart', async () => {
+  const jpeg = sign('Strips of JPEG').toBuffer('image/jpeg', 95)
+  const colours = { 258: [8, 8, 8], 259: [7], 262: [6], 277: [3], 278: [200] }
+  assert.equal((await readAll(coded(colours, [jpeg]), 'image/tiff'))[0]!.text, 'Strips of JPEG')
+  const tables: Uint8Array[] = []
+  const rest: Uint8Array[] = []
+  let at = 2
+  for (; jpeg[at + 1] !== 0xda; at += 2 + jpeg.readUInt16BE(at + 2))
+    (jpeg[at + 1] === 0xc4 || jpeg[at + 1] === 0xdb ? tables : rest).push(
+      jpeg.subarray(at, at + 2 + jpeg.readUInt16BE(at + 2)),
+    )
+  const ends = [Buffer.from('ffd8', 'hex'), Buffer.from('ffd9', 'hex')] as const
+  const apart = coded({ ...colours, 347: [...Buffer.concat([ends[0], ...tables, ends[1]])] }, [
+    Buffer.concat([ends[0], ...rest, jpeg.subarray(at)]),
+  ])
+  assert.equal((await readAll(apart, 'image/tiff'))[0]!.text, 'Strips of JPEG')
+  const [damaged] = await readAll(coded(colours, [jpeg.subarray(0, 40)]), 'image/tiff')
+  assert.deepEqual([damaged!.status, damaged!.detail], ['unread', 'The image is damaged'])
+})
