@@ -138,11 +138,7 @@ const table = {
   'task.unknown_queue': { status: 400, detail: 'No queue is named {name}; there are {names}' },
   'task.missing': { status: 404, detail: 'No such task, or its result has expired' },
   'task.chosen_failure': { status: 500, detail: 'The task failed, as it was asked to' },
-  'task.chosen_passing_failure': {
-    status: 500,
-    detail: 'The task failed, as it was asked to; another try may succeed',
-    retry: 'later',
-  },
+  'task.chosen_passing_failure': { status: 500, detail: 'The task failed for now, as asked', retry: 'later' },
   'document.missing': { status: 404, detail: 'Document not found' },
   'document.empty': { status: 400, detail: 'The file is empty' },
   'document.file_required': { status: 422, detail: 'The form needs a field "file" that holds a file' },
