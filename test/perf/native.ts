@@ -17,10 +17,11 @@ export function installed(program: string): boolean {
   return spawnSync('bash', ['-c', 'command -v "$1"', 'bash', program]).status === 0
 }
 
-// A minute, and another second for those that do not listen. Killed by `timeout`: a shell that is killed leaves its child.
-const LIMIT = ['timeout', '-k', '1', '60']
+// In seconds, and another one for those that do not listen; whoever asks does nothing else meanwhile. Killed by `timeout`:
+// a shell that is killed leaves its child behind.
+const LIMIT = ['timeout', '-k', '1', '20']
 
-/** Runs a program to its end, at most a minute; null when it fails. */
+/** Runs a program to its end, at most 20 s; null when it fails. */
 export function run(program: string, args: readonly string[]): Ran | null {
   const env = { ...process.env, OMP_THREAD_LIMIT: '1' }
   // The second line of `times` is about the children that the shell has waited for.

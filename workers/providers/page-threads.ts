@@ -28,7 +28,7 @@ export class ThreadLost extends Error {
 const HEAP_MB = 384
 const IDLE_MS = 20_000
 // Of the whole process. Beyond it no thread waits for work, and a document has one: every task thread has its own here.
-const ROOMY_BYTES = 2 ** 30
+const ROOMY_BYTES = 700 * 2 ** 20
 
 const idle = new Map<PageThread, NodeJS.Timeout>()
 
