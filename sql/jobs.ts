@@ -120,6 +120,19 @@ export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
     select id from job where id = ${id}::uuid and attempt = ${attempt} and status = 'running' for share`
 
+const JobEnd = z.object({
+  status: z.enum(['done', 'failed', 'cancelled']),
+  result: z.unknown(),
+  error: z.object({ code: z.string(), detail: z.string() }).nullable(),
+})
+
+/** How a job has ended; no row while it has not, or once it is forgotten. */
+export const endOfJob = (id: string): Query<z.output<typeof JobEnd>> =>
+  sql.type(JobEnd)`
+    select status, result, case when error_code is not null
+      then json_build_object('code', error_code, 'detail', error_detail) end as error
+    from job where id = ${id}::uuid and finished_at is not null`
+
 // Leases.
 
 export interface LeaseRow {

@@ -67,13 +67,19 @@ export const readRagCounts: ReadStatement = {
 
 // What a thread loads to search in.
 
-const LiveFile = z.object({ id: z.number(), version: z.number(), chunk_count: z.number() })
+const LiveFile = z.object({
+  id: z.number(),
+  version: z.number(),
+  chunk_count: z.number(),
+  embedded: z.boolean(),
+})
 
-/** The files of a collection and its version, as one moment had them; no row when there are none. */
-export const liveFiles = (collection: number): Query<z.output<typeof LiveFile>> =>
+/** The files of a collection and its version, as one moment had them, and whether a model's vectors are there; no row when there are none. */
+export const liveFiles = (collection: number, model: string | null): Query<z.output<typeof LiveFile>> =>
   sql.type(LiveFile)`
-    select f.id, c.version, f.chunk_count from rag_collection c
+    select f.id, c.version, f.chunk_count, v.file_id is not null as embedded from rag_collection c
     join rag_file f on f.collection_id = c.id and f.build_id is null
+    left join rag_vector v on v.file_id = f.id and v.model = ${model}
     where c.id = ${collection} and c.deleted_at is null order by f.source`
 
 const LoadedFile = z.object({
@@ -86,23 +92,22 @@ const LoadedFile = z.object({
   end_lines: z.array(z.number()),
   pages: z.array(z.number().nullable()),
   headings: z.array(z.string().nullable()),
-  vectors: z.instanceof(Uint8Array).nullable(),
-  vector_lengths: z.array(z.number()),
+  dimensions: z.number().nullable(),
+  floats: z.instanceof(Uint8Array).nullable(),
 })
 export type LoadedFile = z.output<typeof LoadedFile>
 
-/** Files with what a search needs of their chunks; those without chunks, or gone meanwhile, have no row. */
-export const loadFiles = (ids: readonly number[], withVectors: boolean): Query<LoadedFile> =>
+/** Files with what a search needs of their chunks, and a model's vectors; those without chunks, or gone meanwhile, have no row. */
+export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
   sql.type(LoadedFile)`
-    select f.id, f.source, f.format, c.* from unnest(${sql.array(ids, 'int8')}) as wanted(id)
+    select f.id, f.source, f.format, c.*, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
     join rag_file f on f.id = wanted.id cross join lateral (
       select string_agg(terms, ''::bytea order by ordinal) as terms,
         array_agg(octet_length(terms) / 4 order by ordinal) as lengths,
         array_agg(start_line order by ordinal) as start_lines, array_agg(end_line order by ordinal) as end_lines,
-        array_agg(page order by ordinal) as pages, array_agg(heading order by ordinal) as headings,
-        string_agg(vector, ''::bytea order by ordinal) filter (where ${withVectors}) as vectors,
-        array_agg(coalesce(octet_length(vector), 0) / 4 order by ordinal) as vector_lengths
+        array_agg(page order by ordinal) as pages, array_agg(heading order by ordinal) as headings
       from rag_chunk where file_id = f.id) c
+    left join rag_vector v on v.file_id = f.id and v.model = ${model}
     where f.chunk_count > 0`
 
 // Indexing.
@@ -125,14 +130,13 @@ const KnownFile = z.object({
   source: z.string(),
   sha256: z.string(),
   analysis: z.number(),
-  embedding_model: z.string().nullable(),
 })
 export type KnownFile = z.output<typeof KnownFile>
 
 /** The files that are part of a collection, or those that a build has made so far. */
 export const knownFiles = (collection: number, build: string | null): Query<KnownFile> =>
   sql.type(KnownFile)`
-    select id, source, encode(sha256, 'hex') as sha256, analysis, embedding_model from rag_file
+    select id, source, encode(sha256, 'hex') as sha256, analysis from rag_file
     where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
 
 /** Removes what other builds of the collection have left: they were killed, or had failed. */
@@ -146,7 +150,6 @@ export interface NewFile {
   readonly byteSize: number
   readonly format: string
   readonly analysis: number
-  readonly embeddingModel: string | null
   readonly chunks: readonly NewChunk[]
 }
 
@@ -159,7 +162,6 @@ export interface NewChunk {
   readonly page: number | null
   readonly heading: string | null
   readonly terms: Uint8Array
-  readonly vector: Uint8Array | null
 }
 
 /** Adds files with their chunks to a build; one that it has already is made again. */
@@ -176,7 +178,7 @@ export async function addFiles(
   await tx.run(sql.type(nothing)`
     delete from rag_file where collection_id = ${collection} and build_id = ${build}::uuid and source = any(${sources})`)
   const rows = await tx.any(sql.type(z.object({ id: z.number(), source: z.string() }))`
-    insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, embedding_model,
+    insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis,
       chunk_count, term_count)
     select ${collection}, ${build}::uuid, * from ${sql.unnest(
       files.map((file) => [
@@ -185,12 +187,11 @@ export async function addFiles(
         file.byteSize,
         file.format,
         file.analysis,
-        file.embeddingModel,
         file.chunks.length,
         file.chunks.reduce((sum, { terms }) => sum + terms.byteLength / 4, 0),
       ]),
-      ['text', 'bytea', 'int8', 'text', 'int4', 'text', 'int4', 'int4'],
-    )} as f(source, sha256, byte_size, format, analysis, embedding_model, chunk_count, term_count)
+      ['text', 'bytea', 'int8', 'text', 'int4', 'int4', 'int4'],
+    )} as f(source, sha256, byte_size, format, analysis, chunk_count, term_count)
     returning id, source`)
   const ids = new Map(rows.map(({ id, source }) => [source, id]))
   const chunks = files.flatMap((file) =>
@@ -213,14 +214,13 @@ function chunkRow(file: number, ordinal: number, chunk: NewChunk) {
     chunk.page,
     chunk.heading,
     Buffer.from(chunk.terms),
-    chunk.vector === null ? null : Buffer.from(chunk.vector),
   ]
 }
 
 const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
   sql.type(nothing)`
     insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, page, heading,
-      terms, vector)
+      terms)
     select * from ${sql.unnest(rows, [
       'int8',
       'int4',
@@ -232,7 +232,6 @@ const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
       'int4',
       'text',
       'bytea',
-      'bytea',
     ])}`
 
 export interface Swap {
@@ -241,7 +240,8 @@ export interface Swap {
   /** Files of the collection that are no more. */
   readonly gone: readonly number[]
   readonly request: object
-  readonly model: { readonly name: string; readonly dimensions: number } | null
+  /** What the vectors are of; null leaves those that are there. */
+  readonly model: string | null
 }
 
 const Swapped = z.object({ document_count: z.number(), chunk_count: z.number() })
@@ -256,7 +256,49 @@ export const swapBuild = ({
 }: Swap): Query<z.output<typeof Swapped>> =>
   sql.type(Swapped)`
     select document_count, chunk_count from rag_swap(${collection}, ${build}::uuid, ${sql.array(gone, 'int8')},
-      ${JSON.stringify(request)}::jsonb, ${model?.name ?? null}::text, ${model?.dimensions ?? null}::int)`
+      ${JSON.stringify(request)}::jsonb, ${model}::text)`
+
+// Vectors.
+
+const Unembedded = z.object({ id: z.number(), chunk_count: z.number() })
+
+/** The files that a swap would leave in a collection, as far as they have no vectors of a model yet. */
+export const unembeddedFiles = (
+  { collection, build, gone }: Pick<Swap, 'collection' | 'build' | 'gone'>,
+  model: string,
+): Query<z.output<typeof Unembedded>> =>
+  sql.type(Unembedded)`
+    select f.id, f.chunk_count from rag_file f
+    where f.collection_id = ${collection} and f.chunk_count > 0 and (f.build_id = ${build}::uuid or (f.build_id is null
+        and f.id <> all(${sql.array(gone, 'int8')}) and not exists (select from rag_file n
+          where n.collection_id = f.collection_id and n.build_id = ${build}::uuid and n.source = f.source)))
+      and not exists (select from rag_vector v where v.file_id = f.id and v.model = ${model})
+    order by f.id`
+
+const ChunkText = z.object({ file_id: z.number(), text: z.string() })
+
+/** The texts of files' chunks with what is above them, in order. */
+export const chunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
+  sql.type(ChunkText)`
+    select file_id, concat_ws(E'\n', heading, content) as text from rag_chunk
+    where file_id = any(${sql.array(files, 'int8')}) order by file_id, ordinal`
+
+export interface NewVectors {
+  readonly file: number
+  readonly dimensions: number
+  readonly floats: Uint8Array
+}
+
+/** Adds the vectors of files that are still there. */
+export const addVectors = (model: string, rows: readonly NewVectors[]): Query<unknown> =>
+  sql.type(nothing)`
+    insert into rag_vector (file_id, model, dimensions, floats)
+    select n.file_id, ${model}, n.dimensions, n.floats from ${sql.unnest(
+      rows.map(({ file, dimensions, floats }) => [file, dimensions, Buffer.from(floats)]),
+      ['int8', 'int4', 'bytea'],
+    )} as n(file_id, dimensions, floats)
+    where exists (select from rag_file f where f.id = n.file_id for key share)
+    on conflict (file_id, model) do update set dimensions = excluded.dimensions, floats = excluded.floats`
 
 // Deleting.
 
@@ -293,4 +335,5 @@ export const deleteEmptyCollections = (): Query<unknown> =>
 export const VACUUMS: readonly Query<unknown>[] = [
   sql.type(nothing)`vacuum (analyze) rag_file`,
   sql.type(nothing)`vacuum (analyze) rag_chunk`,
+  sql.type(nothing)`vacuum (analyze) rag_vector`,
 ]

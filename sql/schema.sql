@@ -697,11 +697,9 @@ create table rag_chunk (
   page integer,
   heading text,
   terms bytea not null storage external,
-  vector bytea storage external,
   constraint rag_chunk_pkey PRIMARY KEY (file_id, ordinal),
   constraint rag_chunk_file_id_fkey FOREIGN KEY (file_id) REFERENCES rag_file(id) ON DELETE CASCADE,
-  constraint rag_chunk_terms_check CHECK (((octet_length(terms) % 4) = 0)),
-  constraint rag_chunk_vector_check CHECK (((octet_length(vector) % 4) = 0))
+  constraint rag_chunk_terms_check CHECK (((octet_length(terms) % 4) = 0))
 ) with (autovacuum_vacuum_scale_factor=0.05);
 
 create table rag_collection (
@@ -732,13 +730,22 @@ create table rag_file (
   byte_size bigint not null,
   format text not null,
   analysis integer not null,
-  embedding_model text,
   chunk_count integer not null,
   term_count integer not null,
   created_at timestamp with time zone not null default now(),
   constraint rag_file_pkey PRIMARY KEY (id),
   constraint rag_file_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES rag_collection(id) ON DELETE CASCADE,
   constraint rag_file_sha256_check CHECK ((octet_length(sha256) = 32))
+) with (autovacuum_vacuum_scale_factor=0.05);
+
+create table rag_vector (
+  file_id bigint not null,
+  model text not null,
+  dimensions integer not null,
+  floats bytea not null storage external,
+  constraint rag_vector_pkey PRIMARY KEY (file_id, model),
+  constraint rag_vector_file_id_fkey FOREIGN KEY (file_id) REFERENCES rag_file(id) ON DELETE CASCADE,
+  constraint rag_vector_floats_check CHECK ((((dimensions >= 1) AND (dimensions <= 16000)) AND ((octet_length(floats) % (4 * dimensions)) = 0)))
 ) with (autovacuum_vacuum_scale_factor=0.05);
 
 create table refresh_token (
@@ -2152,7 +2159,7 @@ CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  IMMUTABLE PARALLEL SAFE
 RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
 
-CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, model text, size integer)
+CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)
  LANGUAGE plpgsql
 AS $function$
@@ -2162,14 +2169,17 @@ begin
   delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(gone)
     or exists (select from rag_file n where n.collection_id = collection and n.build_id = build and n.source = f.source));
   update rag_file f set build_id = null where f.collection_id = collection and f.build_id = build;
+  if new_model is not null then
+    delete from rag_vector v using rag_file f where f.collection_id = collection and f.build_id is null
+      and v.file_id = f.id and v.model <> new_model;
+  end if;
   return query
     update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
-      document_count = s.files, chunk_count = s.chunks, term_count = s.terms,
-      embedding_model = case when s.embedded then coalesce(model, c.embedding_model) end,
-      dimensions = case when s.embedded then coalesce(size, c.dimensions) end
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size
     from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
-        coalesce(sum(f.term_count), 0)::bigint as terms, count(f.embedding_model) > 0 as embedded
-      from rag_file f where f.collection_id = collection and f.build_id is null) s
+        coalesce(sum(f.term_count), 0)::bigint as terms, max(v.model) as model, max(v.dimensions) as size
+      from rag_file f left join rag_vector v on v.file_id = f.id
+      where f.collection_id = collection and f.build_id is null) s
     where c.id = collection
     returning c.document_count, c.chunk_count;
 end $function$;

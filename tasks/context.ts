@@ -63,9 +63,16 @@ export interface Providers {
   readonly payments: PaymentProvider
   readonly chat: ChatModels
   readonly speech: Speaker
+  /** What texts mean, by the model of the settings; where it can't be had, why. @throws fail('rag.embedding_failed'). */
+  embed(texts: readonly string[], signal: AbortSignal): Promise<Embedded>
   /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
   readModelList(url: string, signal: AbortSignal): Promise<string>
 }
+
+/** Vectors of length 1, one per text, or why there are none. */
+export type Embedded =
+  | { readonly model: string; readonly dimensions: number; readonly vectors: readonly Float32Array[] }
+  | { readonly model: null; readonly reason: string }
 
 /** A mail on its way out. */
 export interface EmailMessage {

@@ -21,6 +21,7 @@ import { applyEvent } from './payments/event.ts'
 import { lookUp } from './payments/look-up.ts'
 import { reconcile } from './payments/reconcile.ts'
 import { refund } from './payments/refund.ts'
+import { embedLocally, embedRemotely } from './rag/embed.ts'
 import { indexFiles } from './rag/index-files.ts'
 import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
@@ -41,6 +42,8 @@ export const tasks: readonly AnyTask[] = [
   collect,
   draw,
   email,
+  embedLocally,
+  embedRemotely,
   extract,
   housekeeping,
   importPosts,

@@ -52,6 +52,8 @@ interface Running {
 interface Waiting {
   readonly pool: Piscina
   readonly perTrip: number
+  /** Its thread is never killed: the model's runtime can't be loaded in one process again. */
+  readonly lasting: boolean
   readonly jobs: ThreadJob[]
   /** How many of its jobs run, for its threads to see. */
   readonly load: Int32Array
@@ -88,6 +90,7 @@ export function createPools(options: PoolsOptions): Pools {
       pool: makePool(options, name, channelName, load),
       load,
       perTrip: name === 'io' ? 64 : 1,
+      lasting: name === 'model',
       jobs: [],
       kills: 0,
       lost: 0,
@@ -215,7 +218,7 @@ export function createPools(options: PoolsOptions): Pools {
       if (found === undefined || found.abort !== null) return
       channel.postMessage({ id, attempt, reason } satisfies AbortCommand)
       const kill = setTimeout(() => {
-        if (found.threadId === null) return
+        if (found.threadId === null || found.home.lasting) return
         killed.add(found.threadId)
         found.home.kills++
         killThread(found, options.log)

@@ -40,8 +40,6 @@ create table rag_file (
   format text not null,
   -- The version of the code that has cut it into chunks and terms.
   analysis integer not null,
-  -- What made the vectors of its chunks; null: they have none.
-  embedding_model text,
   chunk_count integer not null,
   term_count integer not null,
   created_at timestamptz not null default now(),
@@ -69,22 +67,35 @@ create table rag_chunk (
   heading text,
   -- The hashes of its terms in order, 4 bytes each, least first.
   terms bytea not null,
-  -- Floats of 4 bytes, least first, of length 1 together.
-  vector bytea,
   constraint rag_chunk_pkey primary key (file_id, ordinal),
   constraint rag_chunk_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
-  constraint rag_chunk_terms_check check (octet_length(terms) % 4 = 0),
-  constraint rag_chunk_vector_check check (octet_length(vector) % 4 = 0)
+  constraint rag_chunk_terms_check check (octet_length(terms) % 4 = 0)
 );
 -- Hashes and floats do not get shorter, so the try is saved; what goes out of line is the content.
-alter table rag_chunk alter column terms set storage external, alter column vector set storage external;
+alter table rag_chunk alter column terms set storage external;
+
+-- The vectors of a file's chunks, in their order, by the model that made them; written once, beside the rows of the
+-- chunks. While a collection moves to another model, a file may have those of two.
+create table rag_vector (
+  file_id bigint not null,
+  model text not null,
+  dimensions integer not null,
+  -- Floats of 4 bytes, least first; those of a chunk are of length 1 together.
+  floats bytea not null,
+  constraint rag_vector_pkey primary key (file_id, model),
+  constraint rag_vector_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
+  constraint rag_vector_floats_check check (dimensions between 1 and 16000 and octet_length(floats) % (4 * dimensions) = 0)
+);
+alter table rag_vector alter column floats set storage external;
 -- Rows leave with their files: little is dead at a time, and it is soon taken back.
 alter table rag_file set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_chunk set (autovacuum_vacuum_scale_factor = 0.05);
+alter table rag_vector set (autovacuum_vacuum_scale_factor = 0.05);
 
--- Makes a build part of its collection: what it replaces and what is gone leave, and the version grows. Answers the new
--- counts, and no row when the collection was deleted meanwhile.
-create function rag_swap(collection integer, build uuid, gone bigint[], request jsonb, model text, size integer)
+-- Makes a build part of its collection: what it replaces and what is gone leave, and the version grows. With a model, only its
+-- vectors stay; without one, those that are there do. Answers the new counts, and no row when the collection was deleted
+-- meanwhile.
+create function rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
 returns table (document_count integer, chunk_count integer) language plpgsql as $$
 begin
   perform from rag_collection c where c.id = collection and c.deleted_at is null for update;
@@ -92,14 +103,17 @@ begin
   delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(gone)
     or exists (select from rag_file n where n.collection_id = collection and n.build_id = build and n.source = f.source));
   update rag_file f set build_id = null where f.collection_id = collection and f.build_id = build;
+  if new_model is not null then
+    delete from rag_vector v using rag_file f where f.collection_id = collection and f.build_id is null
+      and v.file_id = f.id and v.model <> new_model;
+  end if;
   return query
     update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
-      document_count = s.files, chunk_count = s.chunks, term_count = s.terms,
-      embedding_model = case when s.embedded then coalesce(model, c.embedding_model) end,
-      dimensions = case when s.embedded then coalesce(size, c.dimensions) end
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size
     from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
-        coalesce(sum(f.term_count), 0)::bigint as terms, count(f.embedding_model) > 0 as embedded
-      from rag_file f where f.collection_id = collection and f.build_id is null) s
+        coalesce(sum(f.term_count), 0)::bigint as terms, max(v.model) as model, max(v.dimensions) as size
+      from rag_file f left join rag_vector v on v.file_id = f.id
+      where f.collection_id = collection and f.build_id is null) s
     where c.id = collection
     returning c.document_count, c.chunk_count;
 end $$;

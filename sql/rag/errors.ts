@@ -14,5 +14,10 @@ export const ragErrors = {
     status: 400,
     detail: 'The collection would have more than {most} chunks; index less, or into several collections',
   },
+  'rag.embedding_failed': {
+    status: 502,
+    detail: 'The provider of embeddings could not be reached or failed: {reason}',
+    retry: 'later',
+  },
   'rag.busy': { status: 503, detail: 'The collection keeps changing; try again shortly', retry: 'later' },
 } as const

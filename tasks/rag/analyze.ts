@@ -13,7 +13,7 @@ export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly rea
 /** Reads a PDF's pages. */
 export type OpenPdf = (bytes: Uint8Array) => Promise<PageReader>
 
-/** Cuts a file's bytes into chunks with their terms; chunks have no vectors yet. */
+/** Cuts a file's bytes into chunks with their terms. */
 export async function analyze(
   bytes: Buffer,
   format: Format,
@@ -34,7 +34,7 @@ function rowOf(chunk: Chunk, fileName: string): NewChunk {
   // A chunk is also about what it is part of.
   const about = `${fileName.replace(/\.[^.]*$/, '')} ${chunk.heading ?? ''}\n`
   const terms = Uint32Array.from(termsOf(about + chunk.content), hashOf)
-  return { ...chunk, terms: new Uint8Array(terms.buffer), vector: null }
+  return { ...chunk, terms: new Uint8Array(terms.buffer) }
 }
 
 type PdfText = { readonly text: string; readonly pageStarts: readonly number[] } | { readonly reason: string }

@@ -15,6 +15,7 @@ import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
 import { defineTask } from '../task.ts'
 import { ANALYSIS, analyze } from './analyze.ts'
+import { embedBuild } from './embed-build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import { type Place, placeOf } from './place.ts'
 import { readFound } from './read.ts'
@@ -36,6 +37,8 @@ export const IndexResult = z.strictObject({
   documents_unchanged: z.int().min(0),
   documents_removed: z.int().min(0),
   total_chunks: z.int().min(0),
+  /** What has made the vectors; null: this run made none. */
+  embedding_model: z.string().nullable(),
   skipped: z.array(z.strictObject({ source: z.string(), reason: z.string() })),
   skipped_total: z.int().min(0),
 })
@@ -72,20 +75,24 @@ export const indexFiles = defineTask({
     await ctx.db.run(dropOtherBuilds(collection, ctx.job.id))
     const known = bySource(await ctx.db.any(knownFiles(collection, null)))
     const built = await build(ctx, collection, walked, known)
-    const gone = goneFrom(place, known, built.present)
+    const swap = { collection, build: ctx.job.id, gone: goneFrom(place, known, built.present) }
+    const model = await embedBuild(ctx, swap)
+    ctx.progress('Swapping the index', walked.files.length, walked.files.length)
+    ctx.signal.throwIfAborted()
     const [swapped] = await ctx.fenced((tx) =>
-      tx.any(swapBuild({ collection, build: ctx.job.id, gone, request: requestOf(payload), model: null })),
+      tx.any(swapBuild({ ...swap, request: requestOf(payload), model })),
     )
     if (swapped === undefined) throw fail('rag.deleted')
-    await giveBack(ctx, built.added + gone.length)
+    await giveBack(ctx, built.added + swap.gone.length)
     return {
       collection_name: payload.collection,
       documents_added: built.added,
       total_documents: swapped.document_count,
       duration_ms: Math.round(performance.now() - startedAt),
       documents_unchanged: built.unchanged,
-      documents_removed: gone.length,
+      documents_removed: swap.gone.length,
       total_chunks: swapped.chunk_count,
+      embedding_model: model,
       skipped: built.skipped.slice(0, MOST_TOLD),
       skipped_total: built.skipped.length,
     }
@@ -155,8 +162,6 @@ async function build(
     if (chunks >= CHUNKS_AT_ONCE) await store()
   }
   await store()
-  ctx.progress('Swapping the index', files.length, files.length)
-  ctx.signal.throwIfAborted()
   return { present, added, unchanged, skipped: told }
 }
 
@@ -192,7 +197,6 @@ async function readOne(
       byteSize: read.bytes.byteLength,
       format,
       analysis: ANALYSIS,
-      embeddingModel: null,
       chunks: analyzed.chunks,
     },
   }

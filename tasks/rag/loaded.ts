@@ -6,6 +6,8 @@ import { type Row, Vectors } from './vectors.ts'
 /** A collection in memory, as one version of it is. */
 export interface Loaded {
   readonly version: number
+  /** What the vectors are of. */
+  readonly model: string | null
   readonly files: ReadonlyMap<number, LoadedFile>
   readonly postings: Postings
   /** Null where no chunk has one. */
@@ -23,6 +25,7 @@ export interface Place {
 /** Makes a collection of its files; those that an older version had may be the same objects. */
 export function collectionOf(
   version: number,
+  model: string | null,
   files: readonly LoadedFile[],
   dimensions: number | null,
 ): Loaded {
@@ -40,16 +43,23 @@ export function collectionOf(
   const postings = new Postings(chunks)
   const vectors = dimensions === null ? null : vectorsOf(files, dimensions)
   const bytes = postings.terms.length * 16 + places.length * 200 + (vectors?.bytes ?? 0) * 2
-  return { version, files: new Map(files.map((file) => [file.id, file])), postings, vectors, places, bytes }
+  return {
+    version,
+    model,
+    files: new Map(files.map((file) => [file.id, file])),
+    postings,
+    vectors,
+    places,
+    bytes,
+  }
 }
 
 function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | null {
   const rows: Row[] = []
   let first = 0
   for (const file of files) {
-    // Those of another model have another length, and say nothing here.
-    if (file.vectors !== null && file.vector_lengths.every((length) => length === dimensions)) {
-      const floats = floatsOf(file.vectors)
+    if (file.floats !== null && file.dimensions === dimensions) {
+      const floats = floatsOf(file.floats)
       for (let i = 0; i < file.lengths.length; i++)
         rows.push({ chunk: first + i, floats: floats.subarray(i * dimensions, (i + 1) * dimensions) })
     }

@@ -106,18 +106,18 @@ function evict(kept: Map<number, Loaded>, mostBytes: number): void {
 }
 
 async function load(db: Database, state: CollectionState, known: Loaded | undefined): Promise<Loaded> {
-  const live = await db.any(liveFiles(state.id))
+  const live = await db.any(liveFiles(state.id, state.model))
   const files = new Map<number, LoadedFile>()
   const missing: { id: number; chunk_count: number }[] = []
-  for (const { id, chunk_count } of live) {
-    const same = known?.files.get(id)
-    if (same !== undefined) files.set(id, same)
+  for (const { id, chunk_count, embedded } of live) {
+    const same = known?.model === state.model ? known.files.get(id) : undefined
+    if (same !== undefined && (same.floats !== null) === embedded) files.set(id, same)
     else if (chunk_count > 0) missing.push({ id, chunk_count })
   }
   for (const ids of batchesOf(missing))
-    for (const file of await db.any(loadFiles(ids, state.dimensions !== null))) files.set(file.id, file)
+    for (const file of await db.any(loadFiles(ids, state.model))) files.set(file.id, file)
   const order = live.flatMap(({ id }) => files.get(id) ?? [])
-  return collectionOf(live[0]?.version ?? state.version, order, state.dimensions)
+  return collectionOf(live[0]?.version ?? state.version, state.model, order, state.dimensions)
 }
 
 function* batchesOf(files: readonly { id: number; chunk_count: number }[]): Generator<number[]> {

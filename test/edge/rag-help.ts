@@ -53,7 +53,12 @@ const silent = await createLog('silent', 'worker')
 
 /** Starts a worker for indexing on a database; stopped after the file. */
 export async function startIndexer(url: string, env: Readonly<Record<string, string>>): Promise<void> {
-  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'rag,system', ...env })
+  const settings = parse({
+    NODE_ENV: 'test',
+    SECRET_KEY: SECRET,
+    WORKER_QUEUES: 'rag,rag_model,system',
+    ...env,
+  })
   const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
   after(() => worker.stop())
 }

@@ -52,6 +52,7 @@ describe('indexing and searching', () => {
       documents_unchanged: 0,
       documents_removed: 0,
       total_chunks: 4,
+      embedding_model: null,
       skipped: [{ source: 'zeros.txt', reason: 'not a text' }],
       skipped_total: 1,
     })

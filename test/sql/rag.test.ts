@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import {
+  addVectors,
+  chunkTexts,
   deleteDeadBuilds,
   deleteHiddenFiles,
   dropOtherBuilds,
@@ -14,6 +16,7 @@ import {
   readCollection,
   readFiles,
   readState,
+  unembeddedFiles,
 } from '../../sql/rag.ts'
 import { testDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
@@ -28,6 +31,9 @@ await query(`insert into rag_chunk (file_id, ordinal, content, start_offset, end
   select id, 0, 'text', 0, 4, 1, 1, '\\x01020304' from rag_file`)
 await query(`insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
   select id, gen_random_uuid(), 'built', sha256(''), 1, 'text', 1, 0, 0 from rag_collection where id % 50 = 0`)
+await query(
+  `insert into rag_vector (file_id, model, dimensions, floats) select id, 'm', 2, '\\x0102030405060708' from rag_file`,
+)
 await query(`update rag_collection set deleted_at = now() where id % 100 = 1`)
 await query('vacuum analyze')
 const client = await connect({ url, applicationName: 'plans' })
@@ -52,10 +58,13 @@ describe('reads by index', () => {
 
 describe('statements by index', () => {
   for (const [what, make] of [
-    ['files that are live', () => liveFiles(id)],
-    ['files to load', () => loadFiles(files, true)],
+    ['files that are live', () => liveFiles(id, 'm')],
+    ['files to load', () => loadFiles(files, 'm')],
     ['files that are known', () => knownFiles(id, null)],
     ['files that a build has made', () => knownFiles(id, randomUUID())],
+    ['files without vectors', () => unembeddedFiles({ collection: id, build: randomUUID(), gone: [1] }, 'm')],
+    ['texts of chunks', () => chunkTexts(files)],
+    ['vectors to add', () => addVectors('m', [{ file: files[0]!, dimensions: 2, floats: Buffer.alloc(8) }])],
     ['other builds', () => dropOtherBuilds(id, randomUUID())],
     ['a collection to hide', () => hideCollection('c78')],
     ['files of hidden collections', () => deleteHiddenFiles(5)],
@@ -88,6 +97,13 @@ describe('constraints', () => {
     terms: Buffer.alloc(4),
     ...fields,
   })
+  const vector = (fields: object = {}) => ({
+    file_id: files[0],
+    model: 'm',
+    dimensions: 2,
+    floats: Buffer.alloc(8),
+    ...fields,
+  })
   const build = { build_id: randomUUID(), source: 's1' }
   for (const [constraint, table, ...rows] of [
     ['rag_collection_name_check', 'rag_collection', { name: '' }, { name: 'n'.repeat(101) }],
@@ -106,7 +122,15 @@ describe('constraints', () => {
     ['rag_chunk_file_id_fkey', 'rag_chunk', chunk({ file_id: 999_999_999 })],
     ['rag_chunk_pkey', 'rag_chunk', chunk({ ordinal: 0 })],
     ['rag_chunk_terms_check', 'rag_chunk', chunk({ terms: Buffer.alloc(5) })],
-    ['rag_chunk_vector_check', 'rag_chunk', chunk({ vector: Buffer.alloc(5) })],
+    ['rag_vector_file_id_fkey', 'rag_vector', vector({ file_id: 999_999_999 })],
+    ['rag_vector_pkey', 'rag_vector', vector({ file_id: files[1] })],
+    [
+      'rag_vector_floats_check',
+      'rag_vector',
+      vector({ floats: Buffer.alloc(9) }),
+      vector({ dimensions: 3 }),
+      vector({ dimensions: 16_001 }),
+    ],
   ] as [string, string, ...object[]][]) {
     test(constraint, async () => {
       for (const row of rows) await assert.rejects(insert(table, row), { constraint })
@@ -138,7 +162,7 @@ describe('constraints', () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
-      [['rag_collection', 'rag_file', 'rag_chunk']],
+      [['rag_collection', 'rag_file', 'rag_chunk', 'rag_vector']],
     )
     assert.deepEqual(
       names.map((row) => String(row.name)).filter((name) => !tried.has(name)),

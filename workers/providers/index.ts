@@ -4,6 +4,7 @@ import { createChat } from './chat.ts'
 import { createComms } from './comms.ts'
 import { drawOnThread, openOnThreads } from './crew.ts'
 import { createMailer } from './email.ts'
+import { createEmbedder } from './embeddings.ts'
 import { readModelList } from './model-list.ts'
 import { createPayments } from './payments.ts'
 import { createSpeaker } from './speech.ts'
@@ -20,6 +21,7 @@ export function createProviders(settings: Settings, share: () => number = () => 
     openPages: (bytes, mediaType, signal) =>
       openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share }),
     drawPage: drawOnThread,
+    embed: createEmbedder(settings),
     readModelList,
   }
 }

@@ -1,4 +1,5 @@
 import { route } from '../../route.ts'
+import { vectorOf } from './question.ts'
 import { SearchRequest, SearchResult } from './shapes.ts'
 
 export const searchRoute = route({
@@ -12,13 +13,14 @@ heading. A result's \`metadata.signals\` says what has found it.`,
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
-  handle: async ({ body, edge }) => {
+  handle: async ({ body, edge, caller, requestId }) => {
+    const asking = { ownerId: caller.ownerId, requestId }
     const results = await edge.retrieval.search({
       collection: body.collection_name,
       query: body.query,
       topK: body.top_k,
       filter: body.filter_metadata ?? null,
-      vector: null,
+      vector: await vectorOf(edge, body.collection_name, body.query, asking),
     })
     return {
       query: body.query,

@@ -1,0 +1,54 @@
+import { EmbedResult, embedTaskOf } from '../../../tasks/rag/embed.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import type { Edge } from '../../context.ts'
+
+/** Who asks, for the job that it takes. */
+export interface Asking {
+  readonly ownerId: number | null
+  readonly requestId: string
+}
+
+/**
+ * Has a job embed a question, or, without one, only load the model; null when that has not ended in time. A search then goes
+ * on by words alone.
+ */
+export async function embeddedBy(
+  edge: Edge,
+  text: string | undefined,
+  { ownerId, requestId }: Asking,
+  waitMs: number,
+): Promise<EmbedResult | null> {
+  const { jobId } = await edge.db.transaction((tx) =>
+    enqueue(tx, embedTaskOf(edge.settings.rag), text === undefined ? {} : { text }, {
+      ownerId,
+      requestId,
+      maxTries: 1,
+    }),
+  )
+  edge.publisher.mark(jobId)
+  const end = await edge.hub.terminal(jobId, waitMs)
+  if (end === null || end.status !== 'done') {
+    edge.log.warn({ jobId, requestId, status: end?.status }, 'A question was not embedded')
+    return null
+  }
+  return EmbedResult.parse((JSON.parse(end.frame) as { result: unknown }).result)
+}
+
+// Embedding takes milliseconds; a queue that is full or unserved must not hold a search up for longer.
+const QUESTION_MS = 5000
+
+/** A question as the vectors of a collection have it; null where it has none, or the model can't be had. */
+export async function vectorOf(
+  edge: Edge,
+  collection: string,
+  text: string,
+  asking: Asking,
+): Promise<Float32Array | null> {
+  const { model, embeddings } = edge.settings.rag
+  const of = await edge.retrieval.modelOf(collection)
+  if (embeddings === 'lexical' || of === null || of !== model) return null
+  const result = await embeddedBy(edge, text, asking, QUESTION_MS)
+  if (result === null || result.vector === null) return null
+  const bytes = Uint8Array.from(Buffer.from(result.vector, 'base64'))
+  return new Float32Array(bytes.buffer)
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { MODEL, writeModel } from '../model.ts'
+import { startEdge } from './harness.ts'
+import { folder, ragWorld } from './rag-help.ts'
+
+/** Collections with vectors, made by a real model on the thread that is for it. */
+
+const models = folder()
+writeModel(models)
+const LOCAL = { RAG_EMBEDDINGS: 'local', RAG_MODEL_DIR: models, RAG_MODEL: MODEL }
+const { api, write, index, search, query, url, root } = await ragWorld(LOCAL)
+write({
+  'v/car.txt': 'A car stands in the street.',
+  'v/cat.txt': 'A cat sleeps on the roof.',
+  'v/bread.md': '# Bread\n\nThe loaf is warm.',
+  'v/other.txt': 'Nothing that the model knows.',
+})
+
+const found = async (words: string, more: object = {}) => {
+  const answer = await search(words, { collection_name: 'v', ...more })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json.results as {
+    score: number
+    metadata: {
+      file_name: string
+      signals: string[]
+      lexical_rank: number | null
+      vector_rank: number | null
+    }
+  }[]
+}
+
+describe('a collection with vectors', () => {
+  test('is made by the model of the settings', async () => {
+    const answer = await index({ path: 'v', collection_name: 'v' })
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal(answer.json.embedding_model, MODEL)
+    assert.equal((await api.get('/rag/collections/v')).json.embedding_model, MODEL)
+    const rows = await query(
+      `select count(*)::int as n, min(dimensions) as least, max(dimensions) as most from rag_vector`,
+    )
+    assert.deepEqual(rows, [{ n: 4, least: 16, most: 16 }])
+  })
+
+  test('is found in by what words mean, and says so', async () => {
+    const [first, second] = await found('automobile')
+    assert.equal(first!.metadata.file_name, 'car.txt')
+    assert.deepEqual(first!.metadata.signals, ['vector'])
+    assert.deepEqual([first!.metadata.lexical_rank, first!.metadata.vector_rank], [null, 1])
+    assert.ok(first!.score > second!.score && first!.score <= 0.5)
+  })
+
+  test('has first what both words and meaning find', async () => {
+    const [first] = await found('a car or vehicle')
+    assert.equal(first!.metadata.file_name, 'car.txt')
+    assert.deepEqual(first!.metadata.signals, ['lexical', 'vector'])
+    assert.equal(first!.score, 1)
+  })
+
+  test('is filtered before it is ranked', async () => {
+    const hits = await found('automobile', { top_k: 1, filter_metadata: { extension: 'md' } })
+    assert.deepEqual(
+      hits.map(({ metadata }) => metadata.file_name),
+      ['bread.md'],
+    )
+  })
+
+  test('keeps the vectors of what has not changed', async () => {
+    const vectors = () => query('select file_id::int, floats from rag_vector order by 1')
+    const before = await vectors()
+    write({ 'v/cat.txt': 'A boat sails.' })
+    assert.equal((await index({ path: 'v', collection_name: 'v' })).json.documents_added, 1)
+    const after = await vectors()
+    assert.equal(after.length, 4)
+    assert.equal(after.filter((row) => before.some((old) => old.file_id === row.file_id)).length, 3)
+    assert.equal((await found('vessel'))[0]!.metadata.file_name, 'cat.txt')
+  })
+
+  test('that had none gets them with the next run', async () => {
+    await query(`delete from rag_vector`)
+    await query(`update rag_collection set embedding_model = null, dimensions = null, version = version + 1`)
+    assert.deepEqual(await found('feline'), [])
+    assert.equal((await index({ path: 'v', collection_name: 'v' })).json.documents_unchanged, 4)
+    assert.equal((await found('loaf'))[0]!.metadata.file_name, 'bread.md')
+    assert.equal((await found('bakery'))[0]!.metadata.signals[0], 'vector')
+  })
+
+  test('of another model than that of the settings is searched by words alone', async () => {
+    const other = await startEdge(url, { env: { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical' } })
+    const json = { collection_name: 'v', query: 'car' }
+    const answer = await other.post('/rag/search', { json })
+    assert.deepEqual(answer.json.results[0].metadata.signals, ['lexical'])
+  })
+
+  test('is well, says health', async () => {
+    const { status, embeddings, active_embeddings, model, validation_errors } = (await api.get('/rag/health'))
+      .json
+    assert.deepEqual(
+      { status, embeddings, active_embeddings, model, validation_errors },
+      {
+        status: 'healthy',
+        embeddings: 'local',
+        active_embeddings: 'local',
+        model: MODEL,
+        validation_errors: [],
+      },
+    )
+  })
+})
+
+describe('a provider without its key', () => {
+  test('is told by health', async () => {
+    const keyless = await startEdge(url, { env: { RAG_EMBEDDINGS: 'openai' } })
+    const { status, active_embeddings, configuration_valid, validation_errors } = (
+      await keyless.get('/rag/health')
+    ).json
+    assert.deepEqual(
+      { status, active_embeddings, configuration_valid, validation_errors },
+      {
+        status: 'degraded',
+        active_embeddings: 'lexical',
+        configuration_valid: false,
+        validation_errors: ['OPENAI_API_KEY is not set'],
+      },
+    )
+  })
+})

@@ -1,0 +1,146 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * A model of embeddings that is small enough to be made for each test: a table with a row of floats for each word, in
+ * ONNX's own form (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), with the files of its tokenizer. Words of one group
+ * mean the same to it.
+ */
+export const MODEL = 'tests/tiny'
+export const DIMENSIONS = 16
+
+const GROUPS = [
+  ['car', 'automobile', 'vehicle'],
+  ['cat', 'feline', 'kitten'],
+  ['bread', 'loaf', 'bakery'],
+  ['ship', 'vessel', 'boat'],
+]
+const SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+
+/** Writes the model into a folder for `RAG_MODEL_DIR`. */
+export function writeModel(folder: string): void {
+  const at = join(folder, MODEL)
+  mkdirSync(join(at, 'onnx'), { recursive: true })
+  const words = [...SPECIAL, ...GROUPS.flat()]
+  const vocabulary = Object.fromEntries(words.map((word, id) => [word, id]))
+  const json = (name: string, value: object): void => writeFileSync(join(at, name), JSON.stringify(value))
+  json('config.json', { model_type: 'bert', hidden_size: DIMENSIONS, vocab_size: words.length })
+  json('tokenizer_config.json', {
+    tokenizer_class: 'BertTokenizer',
+    model_max_length: 128,
+    pad_token: '[PAD]',
+    unk_token: '[UNK]',
+    cls_token: '[CLS]',
+    sep_token: '[SEP]',
+    mask_token: '[MASK]',
+    do_lower_case: true,
+  })
+  json('tokenizer.json', tokenizer(vocabulary))
+  writeFileSync(join(at, 'onnx', 'model.onnx'), graph(words.map(rowOf)))
+}
+
+/** Words of a group point one way; those that are special, or that it does not know, hardly anywhere. */
+function rowOf(word: string): Float32Array {
+  const group = GROUPS.findIndex((words) => words.includes(word))
+  const row = new Float32Array(DIMENSIONS).fill(0.01)
+  if (group !== -1) {
+    row[group] = 1
+    row[GROUPS.length + GROUPS[group]!.indexOf(word)] = 0.1
+  }
+  return row
+}
+
+function tokenizer(vocabulary: Readonly<Record<string, number>>): object {
+  return {
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    added_tokens: SPECIAL.map((content, id) => ({
+      id,
+      content,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+      special: true,
+    })),
+    normalizer: {
+      type: 'BertNormalizer',
+      clean_text: true,
+      handle_chinese_chars: true,
+      strip_accents: null,
+      lowercase: true,
+    },
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: {
+      type: 'TemplateProcessing',
+      single: [
+        { SpecialToken: { id: '[CLS]', type_id: 0 } },
+        { Sequence: { id: 'A', type_id: 0 } },
+        { SpecialToken: { id: '[SEP]', type_id: 0 } },
+      ],
+      pair: [
+        { SpecialToken: { id: '[CLS]', type_id: 0 } },
+        { Sequence: { id: 'A', type_id: 0 } },
+        { SpecialToken: { id: '[SEP]', type_id: 0 } },
+        { Sequence: { id: 'B', type_id: 1 } },
+        { SpecialToken: { id: '[SEP]', type_id: 1 } },
+      ],
+      special_tokens: {
+        '[CLS]': { id: '[CLS]', ids: [2], tokens: ['[CLS]'] },
+        '[SEP]': { id: '[SEP]', ids: [3], tokens: ['[SEP]'] },
+      },
+    },
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
+    model: {
+      type: 'WordPiece',
+      unk_token: '[UNK]',
+      continuing_subword_prefix: '##',
+      max_input_chars_per_word: 100,
+      vocab: vocabulary,
+    },
+  }
+}
+
+// Protocol buffers: a field's number and kind, then its value.
+const varint = (value: number): number[] =>
+  value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
+const whole = (field: number, value: number): number[] => [...varint(field << 3), ...varint(value)]
+const bytes = (field: number, value: Iterable<number>): number[] => {
+  const all = [...value]
+  return [...varint((field << 3) | 2), ...varint(all.length), ...all]
+}
+const text = (field: number, value: string): number[] => bytes(field, Buffer.from(value))
+
+const [FLOAT, INT64] = [1, 7]
+
+/** `last_hidden_state = Gather(table, input_ids)`. */
+function graph(rows: readonly Float32Array[]): Uint8Array {
+  const raw = Buffer.concat(rows.map((row) => Buffer.from(row.buffer)))
+  const table = [
+    ...whole(1, rows.length),
+    ...whole(1, DIMENSIONS),
+    ...whole(2, FLOAT),
+    ...text(8, 'table'),
+    ...bytes(9, raw),
+  ]
+  const gather = [
+    ...text(1, 'table'),
+    ...text(1, 'input_ids'),
+    ...text(2, 'last_hidden_state'),
+    ...text(4, 'Gather'),
+  ]
+  const value = (name: string, kind: number, axes: readonly string[]): number[] => {
+    const shape = axes.flatMap((axis) => bytes(1, text(2, axis)))
+    return [...text(1, name), ...bytes(2, bytes(1, [...whole(1, kind), ...bytes(2, shape)]))]
+  }
+  const body = [
+    ...bytes(1, gather),
+    ...text(2, 'tiny'),
+    ...bytes(5, table),
+    ...bytes(11, value('input_ids', INT64, ['batch', 'length'])),
+    ...bytes(11, value('attention_mask', INT64, ['batch', 'length'])),
+    ...bytes(12, value('last_hidden_state', FLOAT, ['batch', 'length', 'width'])),
+  ]
+  return Uint8Array.from([...whole(1, 8), ...bytes(7, body), ...bytes(8, [...text(1, ''), ...whole(2, 13)])])
+}

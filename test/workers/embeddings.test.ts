@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { parse } from '../../tasks/settings.ts'
+import { createEmbedder } from '../../workers/providers/embeddings.ts'
+import { folder } from '../edge/rag-help.ts'
+import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
+
+/** Embeddings by a model in this process, whose real runtime is loaded, and by a provider. */
+
+const models = folder()
+writeModel(models)
+const { signal } = new AbortController()
+const embedder = (env: Readonly<Record<string, string>>) => createEmbedder(parse(env))
+const local = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: MODEL })
+const cosine = (a: Float32Array, b: Float32Array): number =>
+  a.reduce((sum, value, i) => sum + value * b[i]!, 0)
+
+describe('a local model', () => {
+  test('knows what is alike', async () => {
+    const embedded = await local(['a fast car', 'the automobile', 'some bread'], signal)
+    assert.ok(embedded.model !== null)
+    assert.deepEqual([embedded.model, embedded.dimensions], [MODEL, DIMENSIONS])
+    const [car, automobile, bread] = embedded.vectors
+    for (const vector of embedded.vectors) assert.ok(Math.abs(cosine(vector, vector) - 1) < 1e-5)
+    assert.ok(cosine(car!, automobile!) > 0.9)
+    assert.ok(cosine(car!, bread!) < 0.5)
+  })
+
+  test('takes any number of texts, and any length', async () => {
+    const texts = Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? 'car' : `bread ${'word '.repeat(500)}`))
+    const embedded = await local(texts, signal)
+    assert.ok(embedded.model !== null)
+    assert.equal(embedded.vectors.length, 40)
+    assert.ok(cosine(embedded.vectors[0]!, embedded.vectors[38]!) > 0.999)
+    const none = await local([], signal)
+    assert.ok(none.model !== null && none.vectors.length === 0 && none.dimensions === DIMENSIONS)
+  })
+
+  test('follows its signal', async () => {
+    await assert.rejects(local(['car'], AbortSignal.abort()))
+  })
+
+  test('that is not there is told, and not looked for each time', async () => {
+    const missing = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: 'tests/missing' })
+    for (let i = 0; i < 2; i++)
+      assert.deepEqual(await missing(['car'], signal), {
+        model: null,
+        reason: 'The model tests/missing could not be loaded',
+      })
+  })
+})
+
+describe('a provider', () => {
+  const asked: unknown[] = []
+  let answer: (input: readonly string[]) => [status: number, body: object] = () => [500, {}]
+  const server = http.createServer((request, response) => {
+    let body = ''
+    request.on('data', (data) => {
+      body += data
+    })
+    request.on('end', () => {
+      const json = JSON.parse(body)
+      asked.push([request.url, request.headers.authorization, json.model, json.input.length])
+      const [status, value] = answer(json.input)
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  after(() => server.close())
+  const env = () => ({
+    RAG_EMBEDDINGS: 'openai',
+    OPENAI_API_KEY: 'sk-test',
+    OPENAI_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+  })
+
+  test('is asked in batches, and its order does not matter', async () => {
+    answer = (input) => [
+      200,
+      { data: input.map((text, index) => ({ index, embedding: [Number(text), 1] })).reverse() },
+    ]
+    const embedded = await embedder(env())(
+      Array.from({ length: 70 }, (_, i) => String(i)),
+      signal,
+    )
+    assert.ok(embedded.model !== null)
+    assert.deepEqual([embedded.model, embedded.dimensions], ['text-embedding-3-small', 2])
+    assert.deepEqual(asked, [
+      ['/v1/embeddings', 'Bearer sk-test', 'text-embedding-3-small', 64],
+      ['/v1/embeddings', 'Bearer sk-test', 'text-embedding-3-small', 6],
+    ])
+    assert.ok(Math.abs(embedded.vectors[3]![0]! / embedded.vectors[3]![1]! - 3) < 1e-5)
+    assert.ok(Math.abs(cosine(embedded.vectors[69]!, embedded.vectors[69]!) - 1) < 1e-5)
+  })
+
+  test('that refuses or answers wrongly is a failure without its words', async () => {
+    for (const [status, body, reason] of [
+      [401, { error: { message: 'bad key sk-test' } }, 'status 401'],
+      [200, { data: [] }, 'an answer that does not fit'],
+    ] as const) {
+      answer = () => [status, body]
+      await assert.rejects(embedder(env())(['a'], signal), {
+        code: 'rag.embedding_failed',
+        detail: `The provider of embeddings could not be reached or failed: ${reason}`,
+      })
+    }
+  })
+
+  test('without a key is not asked', async () => {
+    const { OPENAI_API_KEY: _, ...keyless } = env()
+    assert.deepEqual(await embedder(keyless)(['a'], signal), {
+      model: null,
+      reason: 'OPENAI_API_KEY is not set',
+    })
+    assert.equal((await embedder({ RAG_EMBEDDINGS: 'lexical' })(['a'], signal)).model, null)
+  })
+})
