@@ -21,6 +21,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   sends: async () => (await import('./sends.ts')).sends,
   blog: async () => (await import('./blog.ts')).blog,
   retrieval: async () => (await import('./retrieval.ts')).retrieval,
+  reindex: async () => (await import('./reindex.ts')).reindex,
   import: async () => (await import('./import.ts')).importReal,
 }
 

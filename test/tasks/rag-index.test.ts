@@ -217,6 +217,7 @@ describe('a run with a model', () => {
 describe('what is left behind', () => {
   test('by runs that are no more goes, by those that run stays', async () => {
     await changed('left')
+    await purge.run(contextOf(), {})
     const [dead, live] = [uuidv7(), uuidv7()]
     await query(
       `insert into job (id, name, queue, payload, status, attempt, max_tries, lease_id)

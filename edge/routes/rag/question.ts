@@ -1,4 +1,5 @@
 import { EmbedResult, embedTaskOf } from '../../../tasks/rag/embed.ts'
+import type { Search, SearchHit } from '../../../tasks/rag/searcher.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../context.ts'
 
@@ -37,8 +38,21 @@ export async function embeddedBy(
 // Embedding takes milliseconds; a queue that is full or unserved must not hold a search up for longer.
 const QUESTION_MS = 5000
 
+/**
+ * The chunks of a collection that answer a question best: by its words, and by its meaning where the collection has vectors.
+ * @throws fail('rag.missing'), fail('rag.busy').
+ */
+export async function ask(
+  edge: Edge,
+  question: Omit<Search, 'vector'>,
+  asking: Asking,
+): Promise<readonly SearchHit[]> {
+  const vector = await vectorOf(edge, question.collection, question.query, asking)
+  return edge.retrieval.search({ ...question, vector })
+}
+
 /** A question as the vectors of a collection have it; null where it has none, or the model can't be had. */
-export async function vectorOf(
+async function vectorOf(
   edge: Edge,
   collection: string,
   text: string,

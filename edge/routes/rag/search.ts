@@ -1,5 +1,5 @@
 import { route } from '../../route.ts'
-import { vectorOf } from './question.ts'
+import { ask } from './question.ts'
 import { SearchRequest, SearchResult } from './shapes.ts'
 
 export const searchRoute = route({
@@ -14,14 +14,13 @@ heading. A result's \`metadata.signals\` says what has found it.`,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
   handle: async ({ body, edge, caller, requestId }) => {
-    const asking = { ownerId: caller.ownerId, requestId }
-    const results = await edge.retrieval.search({
+    const question = {
       collection: body.collection_name,
       query: body.query,
       topK: body.top_k,
       filter: body.filter_metadata ?? null,
-      vector: await vectorOf(edge, body.collection_name, body.query, asking),
-    })
+    }
+    const results = await ask(edge, question, { ownerId: caller.ownerId, requestId })
     return {
       query: body.query,
       collection_name: body.collection_name,
