@@ -3,6 +3,7 @@ import type { ChatModels } from './ai/outside.ts'
 import type { Comms } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
+import type { Retrieval } from './rag/retrieval.ts'
 import type { Settings } from './settings.ts'
 import type { Speaker } from './voice/outside.ts'
 
@@ -63,6 +64,8 @@ export interface Providers {
   readonly payments: PaymentProvider
   readonly chat: ChatModels
   readonly speech: Speaker
+  /** Collections of chunks, see `rag`. */
+  readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
   /** What texts mean, by the model of the settings; where it can't be had, why. @throws fail('rag.embedding_failed'). */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Embedded>
   /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */

@@ -22,6 +22,8 @@ const ChatPayload = z.strictObject({
   provider: z.string(),
   model: z.string(),
   stream: z.boolean(),
+  /** The collection that the answer is to draw on. */
+  rag: z.strictObject({ collection: z.string(), top_k: z.int() }).optional(),
 })
 
 export const ChatResult = z.strictObject({
@@ -33,6 +35,8 @@ export const ChatResult = z.strictObject({
   model: z.string(),
   /** When it was whole. */
   timestamp: z.iso.datetime(),
+  /** What was put before the model of a collection; absent where none was asked for. */
+  rag_sources: z.array(z.unknown()).optional(),
 })
 export type ChatResult = z.output<typeof ChatResult>
 
@@ -54,7 +58,7 @@ export const chat = defineTask({
       turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
     )
     if (turn === null) throw fail('conversation.gone')
-    const grounding = await contextFor(ctx, turn.history.at(-1)?.content ?? '')
+    const grounding = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
     const question = await questionOf(ctx, turn, grounding)
     if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
@@ -76,6 +80,7 @@ export const chat = defineTask({
       provider: question.provider,
       model: question.model,
       timestamp: new Date().toISOString(),
+      ...(grounding === null ? {} : { rag_sources: [...grounding.sources] }),
     }
   },
 })

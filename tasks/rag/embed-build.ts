@@ -32,7 +32,7 @@ export async function embedBuild(
       batch.push(files[done]!.id)
       chunks += files[done]!.chunk_count
     }
-    const result = await embedded(ctx, batch)
+    const result = await embedByJob(ctx, { files: batch }, MOST_WAIT_MS)
     if (result.model !== null) continue
     ctx.log.warn({ reason: result.reason }, 'The collection is indexed by its words alone')
     return null
@@ -40,14 +40,16 @@ export async function embedBuild(
   return model
 }
 
-/** Has a job embed files, on the thread that has the model, and waits for it. */
-async function embedded(ctx: TaskContext, files: readonly number[]): Promise<EmbedResult> {
+/** Has a job embed files or a question, on the thread that has the model, and waits for it. */
+export async function embedByJob(
+  ctx: TaskContext,
+  what: { readonly files: number[] } | { readonly text: string },
+  waitMs: number,
+): Promise<EmbedResult> {
   const { ownerId, requestId } = ctx.job
   const options = { ownerId, requestId, maxTries: ctx.settings.workerMaxTries }
-  const { jobId } = await ctx.fenced((tx) =>
-    enqueue(tx, embedTaskOf(ctx.settings.rag), { files: [...files] }, options),
-  )
-  const end = performance.now() + MOST_WAIT_MS
+  const { jobId } = await ctx.fenced((tx) => enqueue(tx, embedTaskOf(ctx.settings.rag), what, options))
+  const end = performance.now() + waitMs
   while (performance.now() < end) {
     await delay(POLL_MS, undefined, { signal: ctx.signal })
     const job = await ctx.db.maybeOne(endOfJob(jobId))

@@ -117,6 +117,7 @@ export function extractions({ db, query }: TestDatabase) {
           how.open?.()
           return reader
         },
+        retrieval: {} as never,
         embed: () => Promise.reject(new Error('Extraction embeds nothing')),
         drawPage: () => Promise.reject(new Error('Extraction draws no pages')),
         sendEmail: () => Promise.reject(new Error('Extraction sends no mail')),

@@ -1,4 +1,5 @@
 import type { Providers } from '../../tasks/context.ts'
+import { createRetrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { createChat } from './chat.ts'
 import { createComms } from './comms.ts'
@@ -10,7 +11,11 @@ import { createPayments } from './payments.ts'
 import { createSpeaker } from './speech.ts'
 
 /** The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present. */
-export function createProviders(settings: Settings, share: () => number = () => 1): Providers {
+export function createProviders(
+  settings: Settings,
+  share: () => number = () => 1,
+  databaseUrl = settings.databaseUrl ?? '',
+): Providers {
   const mailer = createMailer(settings)
   return {
     payments: createPayments(settings),
@@ -22,6 +27,11 @@ export function createProviders(settings: Settings, share: () => number = () => 
       openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share }),
     drawPage: drawOnThread,
     embed: createEmbedder(settings),
+    retrieval: createRetrieval({
+      url: databaseUrl,
+      applicationName: `${settings.projectName}-task-search`,
+      validateRows: settings.checked,
+    }),
     readModelList,
   }
 }

@@ -21,11 +21,14 @@ const ERRORS = [
   'agent.none',
   'conversation.unknown',
   'conversation.denied',
+  'rag.missing',
+  'rag.busy',
 ] as const
 
 const TURNS = `Without a conversation_id a conversation begins, titled with the first 50 characters. A signed-in caller is their own \
 user_id, and only admins may name another; without a credential it is whoever is named, \`api-user\` by default. The question is \
-stored before the model is asked. Turns of one conversation come one after the other.`
+stored before the model is asked. With \`rag_collection\` the best chunks of that collection (\`rag_top_k\`, 5 by default) are put \
+before the model, and \`rag_sources\` of the answer lists them. Turns of one conversation come one after the other.`
 
 const STREAM = `Server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for each piece; \`final\` with \
 the whole answer; \`complete\`; or \`error\` with detail. After a \`restart\` what came before it is void: the turn was begun anew. Every \
@@ -45,8 +48,14 @@ export const chatRoutes = [
     sideEffect: true,
     job: ({ body, ...input }) => beginTurn(input, body, false),
     answer: (result) => {
-      const { message_id, content, conversation_id, response_time_ms } = result as ChatResult
-      return { message_id, content, conversation_id, response_time_ms }
+      const { message_id, content, conversation_id, response_time_ms, rag_sources } = result as ChatResult
+      return {
+        message_id,
+        content,
+        conversation_id,
+        response_time_ms,
+        ...(rag_sources === undefined ? {} : { rag_sources }),
+      }
     },
   }),
 

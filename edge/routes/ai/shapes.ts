@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isUuid } from '../../../sql/ids.ts'
-import { Timestamp } from '../../schemas.ts'
+import { count, Timestamp } from '../../schemas.ts'
+import { CollectionName } from '../rag/shapes.ts'
 import { UserId } from './callers.ts'
 
 /** What the routes of conversations and agents take and answer. */
@@ -16,19 +17,27 @@ export const Slug = z
   .max(63)
   .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be a slug such as assistant')
 
+export const DEFAULT_CHUNKS = 5
 const chatFields = {
   message: MessageText,
   user_id: UserId.optional(),
   agent_slug: Slug.optional(),
+  rag_collection: CollectionName.optional(),
 }
+const MOST_CHUNKS = 50
 export const ChatRequest = z
-  .strictObject({ ...chatFields, conversation_id: Id.nullish() })
+  .strictObject({
+    ...chatFields,
+    rag_top_k: z.int().min(1).max(MOST_CHUNKS).optional(),
+    conversation_id: Id.nullish(),
+  })
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.output<typeof ChatRequest>
 
 /** The same in a query, where an empty id is none. */
 export const ChatQuery = z.object({
   ...chatFields,
+  rag_top_k: count({ min: 1, max: MOST_CHUNKS, fallback: DEFAULT_CHUNKS }),
   conversation_id: z
     .literal('')
     .transform(() => undefined)
@@ -42,6 +51,7 @@ export const ChatResponse = z
     content: z.string(),
     conversation_id: z.uuid(),
     response_time_ms: z.number(),
+    rag_sources: z.array(z.unknown()).optional(),
   })
   .meta({ id: 'ChatResponse' })
 

@@ -126,6 +126,7 @@ function finalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame 
     response_time_ms,
     provider,
     model,
+    ...(result.rag_sources === undefined ? {} : { rag_sources: result.rag_sources }),
   })
 }
 

@@ -11,6 +11,7 @@ import {
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
+import { readState } from '../../../sql/rag.ts'
 import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
 import { keyName } from '../../../tasks/ai/providers.ts'
@@ -18,7 +19,7 @@ import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../auth.ts'
 import type { Edge } from '../../context.ts'
 import { isTheirs, type Who, whoOf } from './callers.ts'
-import type { ChatRequest } from './shapes.ts'
+import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
 /** How turns begin, and how they are found again. */
 
@@ -60,6 +61,7 @@ export async function beginTurn(
     agent_slug: request.agent_slug ?? DEFAULT_AGENT,
     ...model,
     stream,
+    ...drawingOf(request),
   }
   // The actor's lock comes before those of the rows, as where turns end.
   const { ownerId } = caller
@@ -76,6 +78,11 @@ export async function beginTurn(
   return ref
 }
 
+/** The collection that an answer is to draw on, for the job. */
+function drawingOf({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest) {
+  return rag_collection === undefined ? {} : { rag: { collection: rag_collection, top_k: rag_top_k } }
+}
+
 /** The same for an answer that is read from its stream: the job's result is not what is answered. */
 export async function beginStream(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
   const { jobId, joined } = await beginTurn(input, request, true)
@@ -86,7 +93,7 @@ export async function beginStream(input: TurnInput, request: ChatRequest): Promi
 async function admitted(
   { settings: { ai }, reader }: Edge,
   who: Who,
-  { agent_slug, conversation_id = null }: ChatRequest,
+  { agent_slug, conversation_id = null, rag_collection }: ChatRequest,
 ): Promise<{ model: ModelRef; conversation: Whose | null }> {
   if (!ai.enabled) throw fail('ai.disabled')
   const slug = agent_slug ?? DEFAULT_AGENT
@@ -98,6 +105,8 @@ async function admitted(
     if (conversation === null) throw fail('conversation.unknown')
     if (!isTheirs(who, conversation)) throw fail('conversation.denied')
   }
+  if (rag_collection !== undefined && (await reader.text(readState, [rag_collection])) === null)
+    throw fail('rag.missing')
   const model = modelOf(ai, chosen, agent.model_id)
   const { provider } = model
   if (ai.endpoints[provider].apiKey === null)

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { CHAT, getStream, postStream, startTalk } from './ai-help.ts'
+import { folder, startIndexer, writeInto } from './rag-help.ts'
+
+/** Answers that draw on a collection. */
+
+const root = folder()
+const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'ai,jobs,rag' }
+const { models, api, url } = await startTalk(env)
+await startIndexer(url, env)
+writeInto(root, {
+  'facts/tides.md': '# Tides\n\nThe harbour closes two hours before low tide.\n',
+  'facts/bread.txt': 'The bakery opens at five.\n',
+})
+const indexed = await api.post('/rag/index', { json: { path: 'facts', collection_name: 'facts' } })
+assert.equal(indexed.status, 200, indexed.text)
+models.script = () => ({ pieces: ['Two hours before.'] })
+const asking = { message: 'When does the harbour close?', rag_collection: 'facts' }
+const told = (): string => JSON.stringify(models.asked.at(-1))
+
+describe('a chat with a collection', () => {
+  test('puts what was found before the model, and lists it', async () => {
+    const answer = await api.post(CHAT, { json: asking })
+    assert.equal(answer.status, 200, answer.text)
+    const [source, ...others] = answer.json.rag_sources
+    assert.deepEqual(others, [])
+    assert.equal(source.rank, 1)
+    assert.match(source.content, /two hours before low tide/)
+    assert.equal(source.metadata.source, 'facts/tides.md')
+    assert.match(told(), /\[1\] facts\/tides\.md, lines 1 to 3/)
+    assert.match(told(), /harbour closes two hours before low tide/)
+  })
+
+  test('lists it in the final frame, of both kinds of stream', async () => {
+    const query = new URLSearchParams({ ...asking, rag_top_k: '1' })
+    for (const stream of [
+      await postStream(api, { ...asking, rag_top_k: 1 }),
+      await getStream(api, `${CHAT}/stream?${query}`),
+    ]) {
+      const frames = await stream.finished()
+      const final = frames.find(({ event }) => event === 'final')!
+      const sources = final.data.rag_sources as { metadata: { file_name: string } }[]
+      assert.deepEqual(
+        sources.map(({ metadata }) => metadata.file_name),
+        ['tides.md'],
+      )
+    }
+  })
+
+  test('says when nothing was found, and nothing where nothing was asked for', async () => {
+    const none = await api.post(CHAT, { json: { ...asking, message: 'Zebras?' } })
+    assert.deepEqual(none.json.rag_sources, [])
+    assert.match(told(), /Nothing was found on this in the collection facts/)
+    const plain = await api.post(CHAT, { json: { message: 'Hello?' } })
+    assert.equal('rag_sources' in plain.json, false)
+    assert.doesNotMatch(told(), /excerpts/)
+  })
+
+  test('refuses a collection that is not there, and numbers out of range', async () => {
+    for (const path of [CHAT, `${CHAT}/stream`]) {
+      const missing = await api.post(path, { json: { ...asking, rag_collection: 'none' } })
+      assert.equal(missing.status, 404)
+      assert.deepEqual(missing.json, { detail: 'Collection not found' })
+      for (const rag_top_k of [0, 51, 1.5])
+        assert.equal((await api.post(path, { json: { ...asking, rag_top_k } })).status, 400)
+      assert.equal((await api.post(path, { json: { ...asking, rag_collection: 'a/b' } })).status, 400)
+    }
+  })
+})
