@@ -35,7 +35,7 @@ export const readFiles: ReadStatement = {
 /** What a search must know first: $1 name. */
 export const readState: ReadStatement = {
   name: 'rag_state',
-  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model, 'dimensions', c.dimensions)::text
+  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model, 'dimensions', c.dimensions, 'has_neighbours', c.has_neighbours)::text
     from rag_collection c where c.name = $1 and ${SEEN}`,
 }
 
@@ -44,6 +44,7 @@ export const CollectionState = z.object({
   version: z.int(),
   model: z.string().nullable(),
   dimensions: z.int().nullable(),
+  has_neighbours: z.boolean(),
 })
 export type CollectionState = z.output<typeof CollectionState>
 
@@ -63,6 +64,16 @@ export const readRagCounts: ReadStatement = {
       'chunks', coalesce(sum(c.chunk_count), 0),
       'pgvector', (select count(*) > 0 from pg_extension where extname = 'vector'))::text
     from rag_collection c where ${SEEN}`,
+}
+
+/**
+ * The chunks nearest to a vector by the index of pgvector, one JSON text each: $1 collection, $2 model, $3 dimensions, $4 the vector
+ * as text, $5 how many, $6 and $7 files and ordinals of the only ones that may be answered, or null.
+ */
+export const readNeighbours: ReadStatement = {
+  name: 'rag_neighbours',
+  text: `select json_build_object('file', file_id, 'ordinal', ordinal, 'score', score)::text
+    from rag_neighbours($1::int, $2::text, $3::int, $4::text, $5::int, $6::bigint[], $7::int[])`,
 }
 
 // What a thread loads to search in.
@@ -299,6 +310,37 @@ export const addVectors = (model: string, rows: readonly NewVectors[]): Query<un
     )} as n(file_id, dimensions, floats)
     where exists (select from rag_file f where f.id = n.file_id for key share)
     on conflict (file_id, model) do update set dimensions = excluded.dimensions, floats = excluded.floats`
+
+/** Makes sure of the table for pgvector's index; false where that is not installed. */
+export const prepareNeighbours = (dimensions: number): Query<{ ready: boolean }> =>
+  sql.type(z.object({ ready: z.boolean() }))`select rag_neighbours_prepare(${dimensions}) as ready`
+
+export interface Neighbour {
+  readonly file: number
+  readonly ordinal: number
+  readonly vector: Float32Array
+}
+
+/** Adds vectors to that table, after those of {@link addVectors}. */
+export const addNeighbours = (
+  model: string,
+  dimensions: number,
+  rows: readonly Neighbour[],
+): Query<unknown> =>
+  sql.type(nothing)`
+    select rag_neighbours_add(${dimensions}::int, ${model}::text, ${sql.array(
+      rows.map(({ file }) => file),
+      'int8',
+    )}, ${sql.array(
+      rows.map(({ ordinal }) => ordinal),
+      'int4',
+    )}, ${sql.array(
+      rows.map(({ vector }) => textOfVector(vector)),
+      'text',
+    )})`
+
+/** A vector as pgvector reads it. */
+export const textOfVector = (vector: Float32Array): string => `[${vector.join(',')}]`
 
 // Deleting.
 

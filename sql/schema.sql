@@ -708,6 +708,7 @@ create table rag_collection (
   version bigint not null default 0,
   embedding_model text,
   dimensions integer,
+  has_neighbours boolean not null default false,
   document_count integer not null default 0,
   chunk_count integer not null default 0,
   term_count bigint not null default 0,
@@ -2159,6 +2160,78 @@ CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  IMMUTABLE PARALLEL SAFE
 RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
 
+CREATE OR REPLACE FUNCTION public.rag_has_neighbours(collection integer, of_model text, size integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  complete boolean;
+begin
+  if size is null or to_regclass(rag_neighbour_table(size)) is null then return false; end if;
+  execute format('select not exists (select from rag_file f join rag_vector v on v.file_id = f.id and v.model = $2
+    where f.collection_id = $1 and f.build_id is null
+      and (v.dimensions <> $3 or f.chunk_count <> (select count(*) from %I n where n.file_id = f.id and n.model = $2)))',
+    rag_neighbour_table(size)) into complete using collection, of_model, size;
+  return complete;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.rag_neighbour_table(size integer)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select 'rag_neighbour_' || size
+$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer, files bigint[] DEFAULT NULL::bigint[], ordinals integer[] DEFAULT NULL::integer[])
+ RETURNS TABLE(file_id bigint, ordinal integer, score double precision)
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- Without these the index would stop at its first candidates, whatever is left of them.
+  perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, most * 2)::text, true);
+  return query execute case when files is null then
+    format('select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from %I n join rag_file f on f.id = n.file_id
+      where n.collection_id = $1 and n.model = $2 and f.build_id is null
+      order by n.embedding <#> $3::vector limit $4', rag_neighbour_table(size))
+  else
+    format('with chosen as materialized (select n.* from unnest($5, $6) as w(file_id, ordinal)
+        join %I n on n.file_id = w.file_id and n.model = $2 and n.ordinal = w.ordinal)
+      select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from chosen n
+      order by n.embedding <#> $3::vector, 1, 2 limit $4', rag_neighbour_table(size))
+  end using collection, of_model, wanted, most, files, ordinals;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  execute format('insert into %I (file_id, model, ordinal, collection_id, embedding)
+    select n.file_id, $1, n.ordinal, f.collection_id, n.embedding::vector
+    from unnest($2, $3, $4) as n(file_id, ordinal, embedding) join rag_file f on f.id = n.file_id
+    join rag_vector v on v.file_id = n.file_id and v.model = $1
+    on conflict (file_id, model, ordinal) do update set embedding = excluded.embedding', rag_neighbour_table(size))
+  using of_model, files, ordinals, vectors;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.rag_neighbours_prepare(size integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  name text := rag_neighbour_table(size);
+begin
+  if size > 2000 or not exists (select from pg_extension where extname = 'vector') then return false; end if;
+  if to_regclass(name) is not null then return true; end if;
+  perform pg_advisory_xact_lock(hashtext(name));
+  execute format('create table if not exists %I (file_id bigint not null, model text not null, ordinal integer not null,
+    collection_id integer not null, embedding vector(%s) not null, primary key (file_id, model, ordinal),
+    foreign key (file_id, model) references rag_vector (file_id, model) on delete cascade)', name, size);
+  execute format('create index if not exists %I on %I using hnsw (embedding vector_ip_ops)', name || '_embedding_idx', name);
+  return true;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)
  LANGUAGE plpgsql
@@ -2175,7 +2248,8 @@ begin
   end if;
   return query
     update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
-      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size,
+      has_neighbours = rag_has_neighbours(collection, s.model, s.size)
     from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
         coalesce(sum(f.term_count), 0)::bigint as terms, max(v.model) as model, max(v.dimensions) as size
       from rag_file f left join rag_vector v on v.file_id = f.id

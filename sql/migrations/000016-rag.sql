@@ -10,6 +10,8 @@ create table rag_collection (
   -- What made the vectors, and how long they are; null: it has none.
   embedding_model text,
   dimensions integer,
+  -- Whether all of its vectors are in a table of pgvector's, see below; else they are searched in memory.
+  has_neighbours boolean not null default false,
   -- Statistics of what is swapped in: files, chunks, and all terms of all chunks.
   document_count integer not null default 0,
   chunk_count integer not null default 0,
@@ -92,6 +94,76 @@ alter table rag_file set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_chunk set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_vector set (autovacuum_vacuum_scale_factor = 0.05);
 
+-- Where pgvector is installed, vectors are also in a table for each length, with an index that finds neighbours without
+-- looking at all of them. It is made when the first vectors of a length come.
+do $$ begin
+  if exists (select from pg_available_extensions where name = 'vector') then create extension if not exists vector; end if;
+exception when insufficient_privilege then null;
+end $$;
+
+create function rag_neighbour_table(size integer) returns text language sql immutable as $$
+  select 'rag_neighbour_' || size
+$$;
+
+-- Answers whether there is such a table now. An index takes no longer vectors than these.
+create function rag_neighbours_prepare(size integer) returns boolean language plpgsql as $$
+declare
+  name text := rag_neighbour_table(size);
+begin
+  if size > 2000 or not exists (select from pg_extension where extname = 'vector') then return false; end if;
+  if to_regclass(name) is not null then return true; end if;
+  perform pg_advisory_xact_lock(hashtext(name));
+  execute format('create table if not exists %I (file_id bigint not null, model text not null, ordinal integer not null,
+    collection_id integer not null, embedding vector(%s) not null, primary key (file_id, model, ordinal),
+    foreign key (file_id, model) references rag_vector (file_id, model) on delete cascade)', name, size);
+  execute format('create index if not exists %I on %I using hnsw (embedding vector_ip_ops)', name || '_embedding_idx', name);
+  return true;
+end $$;
+
+-- Adds vectors as text, of files whose rows of rag_vector are there.
+create function rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
+returns void language plpgsql as $$
+begin
+  execute format('insert into %I (file_id, model, ordinal, collection_id, embedding)
+    select n.file_id, $1, n.ordinal, f.collection_id, n.embedding::vector
+    from unnest($2, $3, $4) as n(file_id, ordinal, embedding) join rag_file f on f.id = n.file_id
+    join rag_vector v on v.file_id = n.file_id and v.model = $1
+    on conflict (file_id, model, ordinal) do update set embedding = excluded.embedding', rag_neighbour_table(size))
+  using of_model, files, ordinals, vectors;
+end $$;
+
+-- The chunks of a collection nearest to a vector, best first. Of some chunks alone all are looked at.
+create function rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer,
+  files bigint[] default null, ordinals integer[] default null)
+returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$
+begin
+  -- Without these the index would stop at its first candidates, whatever is left of them.
+  perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, most * 2)::text, true);
+  return query execute case when files is null then
+    format('select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from %I n join rag_file f on f.id = n.file_id
+      where n.collection_id = $1 and n.model = $2 and f.build_id is null
+      order by n.embedding <#> $3::vector limit $4', rag_neighbour_table(size))
+  else
+    format('with chosen as materialized (select n.* from unnest($5, $6) as w(file_id, ordinal)
+        join %I n on n.file_id = w.file_id and n.model = $2 and n.ordinal = w.ordinal)
+      select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from chosen n
+      order by n.embedding <#> $3::vector, 1, 2 limit $4', rag_neighbour_table(size))
+  end using collection, of_model, wanted, most, files, ordinals;
+end $$;
+
+-- Whether every vector of a collection is in the table of its length.
+create function rag_has_neighbours(collection integer, of_model text, size integer) returns boolean language plpgsql as $$
+declare
+  complete boolean;
+begin
+  if size is null or to_regclass(rag_neighbour_table(size)) is null then return false; end if;
+  execute format('select not exists (select from rag_file f join rag_vector v on v.file_id = f.id and v.model = $2
+    where f.collection_id = $1 and f.build_id is null
+      and (v.dimensions <> $3 or f.chunk_count <> (select count(*) from %I n where n.file_id = f.id and n.model = $2)))',
+    rag_neighbour_table(size)) into complete using collection, of_model, size;
+  return complete;
+end $$;
+
 -- Makes a build part of its collection: what it replaces and what is gone leave, and the version grows. With a model, only its
 -- vectors stay; without one, those that are there do. Answers the new counts, and no row when the collection was deleted
 -- meanwhile.
@@ -109,7 +181,8 @@ begin
   end if;
   return query
     update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
-      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size,
+      has_neighbours = rag_has_neighbours(collection, s.model, s.size)
     from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
         coalesce(sum(f.term_count), 0)::bigint as terms, max(v.model) as model, max(v.dimensions) as size
       from rag_file f left join rag_vector v on v.file_id = f.id

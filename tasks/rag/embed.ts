@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { addVectors, chunkTexts, type NewVectors } from '../../sql/rag.ts'
+import {
+  addNeighbours,
+  addVectors,
+  chunkTexts,
+  type Neighbour,
+  type NewVectors,
+  prepareNeighbours,
+} from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { defineTask, type PoolName } from '../task.ts'
 import type { RagSettings } from './settings.ts'
@@ -42,13 +49,29 @@ async function run(ctx: TaskContext, { files = [], text }: z.output<typeof Paylo
   const { model, dimensions, vectors } = embedded
   if (text !== undefined)
     return { model, vector: Buffer.from(bytesOf(vectors)).toString('base64'), reason: null }
+  if (rows.length > 0) await store(ctx, model, dimensions, rows, vectors)
+  return { model, vector: null, reason: null }
+}
+
+async function store(
+  ctx: TaskContext,
+  model: string,
+  dimensions: number,
+  rows: readonly { readonly file_id: number }[],
+  vectors: readonly Float32Array[],
+): Promise<void> {
   const found: NewVectors[] = []
+  const neighbours: Neighbour[] = []
   for (const file of new Set(rows.map((row) => row.file_id))) {
     const own = vectors.filter((_, i) => rows[i]!.file_id === file)
     found.push({ file, dimensions, floats: bytesOf(own) })
+    neighbours.push(...own.map((vector, ordinal) => ({ file, ordinal, vector })))
   }
-  if (found.length > 0) await ctx.fenced((tx) => tx.run(addVectors(model, found)))
-  return { model, vector: null, reason: null }
+  await ctx.fenced(async (tx) => {
+    await tx.run(addVectors(model, found))
+    const { ready } = await tx.one(prepareNeighbours(dimensions))
+    if (ready) await tx.run(addNeighbours(model, dimensions, neighbours))
+  })
 }
 
 function bytesOf(vectors: readonly Float32Array[]): Uint8Array {

@@ -14,6 +14,8 @@ export interface Loaded {
   readonly vectors: Vectors | null
   /** Of each chunk its file, and its place in it. */
   readonly places: readonly Place[]
+  /** Of each file its first chunk. */
+  readonly firsts: ReadonlyMap<number, number>
   readonly bytes: number
 }
 
@@ -31,7 +33,9 @@ export function collectionOf(
 ): Loaded {
   const places: Place[] = []
   const chunks: Uint32Array[] = []
+  const firsts = new Map<number, number>()
   for (const file of files) {
+    firsts.set(file.id, places.length)
     const terms = wordsOf(file.terms)
     let at = 0
     for (const [ordinal, length] of file.lengths.entries()) {
@@ -50,6 +54,7 @@ export function collectionOf(
     postings,
     vectors,
     places,
+    firsts,
     bytes,
   }
 }

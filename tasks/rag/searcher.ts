@@ -6,12 +6,15 @@ import {
   liveFiles,
   loadFiles,
   readChunks,
+  readNeighbours,
   readState,
+  textOfVector,
 } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { queryOf, searchTerms } from './bm25.ts'
 import { type Fused, fused } from './fuse.ts'
 import { allowedBy, collectionOf, type Loaded, metadataOf } from './loaded.ts'
+import type { Hit } from './top.ts'
 
 /** Searches in collections that it keeps in memory; whose version has grown is read again, as far as it has changed. */
 
@@ -85,8 +88,9 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
     modelOf: async (collection) => (await stateOf(collection)).model,
     search: async (search) => {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const loaded = await current(await stateOf(search.collection))
-        const hits = await withContents(reader, loaded, ranked(loaded, search))
+        const state = await stateOf(search.collection)
+        const loaded = await current(state)
+        const hits = await withContents(reader, loaded, await ranked(reader, state, loaded, search))
         // A swap between the two leaves nothing to show of the old version: then the new one is asked.
         if (hits !== null) return hits
       }
@@ -106,18 +110,25 @@ function evict(kept: Map<number, Loaded>, mostBytes: number): void {
 }
 
 async function load(db: Database, state: CollectionState, known: Loaded | undefined): Promise<Loaded> {
-  const live = await db.any(liveFiles(state.id, state.model))
+  // Vectors that pgvector has an index of are not needed here.
+  const model = state.has_neighbours ? null : state.model
+  const live = await db.any(liveFiles(state.id, model))
   const files = new Map<number, LoadedFile>()
   const missing: { id: number; chunk_count: number }[] = []
   for (const { id, chunk_count, embedded } of live) {
-    const same = known?.model === state.model ? known.files.get(id) : undefined
+    const same = known?.model === model ? known.files.get(id) : undefined
     if (same !== undefined && (same.floats !== null) === embedded) files.set(id, same)
     else if (chunk_count > 0) missing.push({ id, chunk_count })
   }
   for (const ids of batchesOf(missing))
-    for (const file of await db.any(loadFiles(ids, state.model))) files.set(file.id, file)
+    for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
   const order = live.flatMap(({ id }) => files.get(id) ?? [])
-  return collectionOf(live[0]?.version ?? state.version, state.model, order, state.dimensions)
+  return collectionOf(
+    live[0]?.version ?? state.version,
+    model,
+    order,
+    model === null ? null : state.dimensions,
+  )
 }
 
 function* batchesOf(files: readonly { id: number; chunk_count: number }[]): Generator<number[]> {
@@ -132,14 +143,47 @@ function* batchesOf(files: readonly { id: number; chunk_count: number }[]): Gene
   if (batch.length > 0) yield batch
 }
 
-/** The exact best chunks: what the filter leaves out was never a candidate. */
-function ranked(loaded: Loaded, { query, topK, filter, vector }: Search): readonly Fused[] {
+/** The best chunks: what the filter leaves out was never a candidate. */
+async function ranked(
+  reader: Reader,
+  state: CollectionState,
+  loaded: Loaded,
+  { query, topK, filter, vector }: Search,
+): Promise<readonly Fused[]> {
   const allowed = allowedBy(loaded, filter)
-  const { vectors, postings } = loaded
-  const asked = vector !== null && vectors?.dimensions === vector.length ? vector : null
-  const lexical = searchTerms(postings, queryOf(query), asked === null ? topK : CANDIDATES, allowed)
-  if (asked === null || vectors === null) return fused(lexical, null, topK)
-  return fused(lexical, vectors.nearest(asked, CANDIDATES, allowed), topK)
+  const asked = vector !== null && vector.length === state.dimensions ? vector : null
+  const lexical = searchTerms(loaded.postings, queryOf(query), asked === null ? topK : CANDIDATES, allowed)
+  if (asked === null) return fused(lexical, null, topK)
+  const near = state.has_neighbours
+    ? await neighbours(reader, state, loaded, asked, allowed)
+    : loaded.vectors?.nearest(asked, CANDIDATES, allowed)
+  return fused(lexical, near ?? null, topK)
+}
+
+/** The nearest chunks by the index of pgvector; of those that a filter allows, exactly. */
+async function neighbours(
+  reader: Reader,
+  { id, model, dimensions }: CollectionState,
+  { places, firsts }: Loaded,
+  vector: Float32Array,
+  allowed: Uint8Array | null,
+): Promise<readonly Hit[]> {
+  const only = allowed === null ? null : places.filter((_, chunk) => allowed[chunk] === 1)
+  const texts = await reader.texts(readNeighbours, [
+    id,
+    model,
+    dimensions,
+    textOfVector(vector),
+    CANDIDATES,
+    only === null ? null : only.map(({ file }) => file.id),
+    only === null ? null : only.map(({ ordinal }) => ordinal),
+  ])
+  return texts.flatMap((text) => {
+    const { file, ordinal, score } = JSON.parse(text) as { file: number; ordinal: number; score: number }
+    const first = firsts.get(file)
+    // Of a newer version than the one in memory: the next search has it.
+    return first === undefined ? [] : [{ chunk: first + ordinal, score }]
+  })
 }
 
 /** The results with their texts; null when one of them is no more. */

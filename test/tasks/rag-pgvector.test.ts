@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, describe, test } from 'node:test'
+import { PGlite } from '@electric-sql/pglite'
+import { vector } from '@electric-sql/pglite-pgvector'
+import type { Database, Query } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import {
+  addFiles,
+  addNeighbours,
+  addVectors,
+  knownFiles,
+  openCollection,
+  prepareNeighbours,
+  swapBuild,
+} from '../../sql/rag.ts'
+import type { Reader } from '../../sql/reader.ts'
+import { createSearcher } from '../../tasks/rag/searcher.ts'
+import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+
+/** Collections in a PostgreSQL that has pgvector: PGlite's, since the embedded one has none. */
+
+const pg = await PGlite.create({ extensions: { vector } })
+after(() => pg.close())
+await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
+await pg.exec(readFileSync(new URL('../../sql/migrations/000016-rag.sql', import.meta.url), 'utf8'))
+
+// slonik numbers its values when it sends them.
+const run = async ({ sql: text, values }: Query<unknown>) =>
+  pg.query<Record<string, unknown>>(text.replace(/\$slonik_(\d+)/g, '$$$1'), [...values])
+const db = {
+  any: async (query: Query<unknown>) => (await run(query)).rows,
+  one: async (query: Query<unknown>) => (await run(query)).rows[0],
+  maybeOne: async (query: Query<unknown>) => (await run(query)).rows[0] ?? null,
+  run: async (query: Query<unknown>) => (await run(query)).affectedRows ?? 0,
+} as unknown as Database
+const texts: Reader['texts'] = async ({ text }, values) =>
+  (await pg.query(text, [...values])).rows.map((row) => String(Object.values(row as object)[0]))
+const reader = { texts, text: async (...given) => (await texts(...given))[0] ?? null } as Reader
+const searcher = createSearcher(db, reader)
+
+const DIMENSIONS = 8
+const unit = (n: number): Float32Array => {
+  const values = Array.from({ length: DIMENSIONS }, (_, i) => Math.sin(n * 12.9898 + i * 78.233))
+  const length = Math.hypot(...values)
+  return Float32Array.from(values, (value) => value / length)
+}
+const bytesOf = (floats: Float32Array | Uint32Array): Uint8Array =>
+  new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength)
+
+/** A collection of files of one chunk; file `n` has the word `w<n>` and the vector `unit(n)`. */
+async function store(name: string, from: number, count: number, withNeighbours = true): Promise<number> {
+  const collection = await openCollection(db, name)
+  const build = uuidv7()
+  const numbers = Array.from({ length: count }, (_, i) => from + i)
+  await addFiles(
+    db,
+    collection,
+    build,
+    numbers.map((n) => ({
+      source: `${n}.${n % 2 === 0 ? 'md' : 'txt'}`,
+      sha256: new Uint8Array(32),
+      byteSize: 1,
+      format: n % 2 === 0 ? 'markdown' : 'text',
+      analysis: 1,
+      chunks: [
+        {
+          content: `w${n}`,
+          startOffset: 0,
+          endOffset: 2,
+          startLine: 1,
+          endLine: 1,
+          page: null,
+          heading: null,
+          terms: bytesOf(Uint32Array.from(termsOf(`w${n}`), hashOf)),
+        },
+      ],
+    })),
+  )
+  const files = (await db.any(knownFiles(collection, build))).map(({ id, source }) => ({
+    id,
+    n: Number.parseInt(source, 10),
+  }))
+  await db.run(
+    addVectors(
+      'm',
+      files.map(({ id, n }) => ({ file: id, dimensions: DIMENSIONS, floats: bytesOf(unit(n)) })),
+    ),
+  )
+  if (withNeighbours) {
+    assert.equal((await db.one(prepareNeighbours(DIMENSIONS))).ready, true)
+    const rows = files.map(({ id, n }) => ({ file: id, ordinal: 0, vector: unit(n) }))
+    await db.run(addNeighbours('m', DIMENSIONS, rows))
+  }
+  await db.one(swapBuild({ collection, build, gone: [], request: {}, model: 'm' }))
+  return collection
+}
+
+const found = async (collection: string, n: number, more: object = {}): Promise<number[]> => {
+  const search = { collection, query: 'nothing', topK: 10, filter: null, vector: unit(n), ...more }
+  return (await searcher.search(search)).map(({ metadata }) => Number.parseInt(String(metadata.source), 10))
+}
+/** What looking at every vector says. */
+const nearest = (wanted: number, numbers: readonly number[]): number[] => {
+  const near = (n: number): number => unit(n).reduce((sum, value, i) => sum + value * unit(wanted)[i]!, 0)
+  return [...numbers].sort((a, b) => near(b) - near(a)).slice(0, 10)
+}
+const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i)
+
+describe('a collection with pgvector', () => {
+  test('is searched by its index, among its own vectors alone', async () => {
+    const id = await store('one', 0, 200)
+    await store('two', 200, 200)
+    const rows = await pg.query('select has_neighbours from rag_collection')
+    assert.deepEqual(rows.rows, [{ has_neighbours: true }, { has_neighbours: true }])
+    for (const wanted of [3, 150, 399]) {
+      const expected = nearest(wanted, range(0, 200))
+      const got = await found('one', wanted)
+      assert.equal(got[0], expected[0])
+      // The index may miss some; of this many it hardly does.
+      assert.ok(got.filter((n) => expected.includes(n)).length >= 9, `${got} against ${expected}`)
+      assert.ok((await found('two', wanted)).every((n) => n >= 200))
+    }
+    await pg.exec('set enable_seqscan = off')
+    const plan = await pg.query(`explain select file_id from rag_neighbour_8 where collection_id = ${id}
+      order by embedding <#> '[1,0,0,0,0,0,0,0]' limit 5`)
+    await pg.exec('reset enable_seqscan')
+    assert.match(JSON.stringify(plan.rows), /rag_neighbour_8_embedding_idx/)
+  })
+
+  test('is filtered exactly', async () => {
+    const even = range(0, 200).filter((n) => n % 2 === 0)
+    assert.deepEqual(await found('one', 7, { filter: { extension: 'md' } }), nearest(7, even))
+    assert.deepEqual(await found('one', 7, { filter: { source: '12.md' } }), [12])
+    assert.deepEqual(await found('one', 7, { filter: { source: 'none' } }), [])
+  })
+
+  test('is found in by words too', async () => {
+    const [first] = await searcher.search({
+      collection: 'one',
+      query: 'w5',
+      topK: 1,
+      filter: null,
+      vector: unit(5),
+    })
+    assert.deepEqual(first!.metadata.signals, ['lexical', 'vector'])
+    assert.equal(first!.score, 1)
+  })
+
+  test('loses its neighbours with its files', async () => {
+    const count = async () =>
+      (await pg.query<{ n: number }>('select count(*)::int as n from rag_neighbour_8')).rows[0]!.n
+    const before = await count()
+    await pg.exec(`delete from rag_file where source = '11.txt'`)
+    assert.equal(await count(), before - 1)
+  })
+
+  test('whose vectors are older than pgvector is searched in memory', async () => {
+    await store('old', 1000, 50, false)
+    const { rows } = await pg.query(`select has_neighbours from rag_collection where name = 'old'`)
+    assert.deepEqual(rows, [{ has_neighbours: false }])
+    assert.deepEqual(await found('old', 1010), nearest(1010, range(1000, 50)))
+  })
+
+  test('has no index of vectors that are too long for one', async () => {
+    assert.equal((await db.one(prepareNeighbours(2001))).ready, false)
+  })
+})
