@@ -71,8 +71,11 @@ export const indexFiles = defineTask({
     ctx.progress('Looking for files')
     const place = await placeOf(ctx.settings.rag.root, payload.path)
     const walked = await walk(place, walkOptions(ctx, payload))
-    const collection = await ctx.fenced((tx) => openCollection(tx, payload.collection))
-    await ctx.db.run(dropOtherBuilds(collection, ctx.job.id))
+    const collection = await ctx.fenced(async (tx) => {
+      const id = await openCollection(tx, payload.collection)
+      await tx.run(dropOtherBuilds(id, ctx.job.id))
+      return id
+    })
     const known = bySource(await ctx.db.any(knownFiles(collection, null)))
     const built = await build(ctx, collection, walked, known)
     const swap = { collection, build: ctx.job.id, gone: goneFrom(place, known, built.present) }

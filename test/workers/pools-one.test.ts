@@ -25,7 +25,7 @@ after(() => pools.close())
 
 function start(name: string, payload: unknown = {}, among = pools) {
   const id = uuidv7()
-  const pool = name.startsWith('cpu') ? 'cpu' : 'io'
+  const pool = name.startsWith('cpu') ? 'cpu' : name.startsWith('model') ? 'model' : 'io'
   const outcome = among.run(name.split('.')[0]!, pool, {
     id,
     attempt: 1,
@@ -93,6 +93,16 @@ describe('a pool of one thread', () => {
     assert.deepEqual(await spinning.outcome, { kind: 'done', result: null })
     assert.deepEqual(await within(waiting.outcome, 10_000), { kind: 'aborted', reason: 'cancelled' })
     assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: 3 })
+  })
+
+  test('the thread of a model outlives a job that does not follow its signal', async () => {
+    const first = await start('model.where', { ms: 0 }).outcome
+    const spinning = start('model.where', { ms: 900 })
+    await delay(100)
+    pools.abort(spinning.id, 1, 'cancelled')
+    // Twice the grace has gone by, and it ends by itself.
+    assert.deepEqual(await spinning.outcome, first)
+    assert.deepEqual(await start('model.where', { ms: 0 }).outcome, first)
   })
 
   test('an abort of what is not here is nothing', async () => {

@@ -59,8 +59,9 @@ async function vectorOf(
   asking: Asking,
 ): Promise<Float32Array | null> {
   const { model, embeddings } = edge.settings.rag
+  if (embeddings === 'lexical') return null
   const of = await edge.retrieval.modelOf(collection)
-  if (embeddings === 'lexical' || of === null || of !== model) return null
+  if (of === null || of !== model) return null
   const result = await embeddedBy(edge, text, asking, QUESTION_MS)
   if (result === null || result.vector === null) return null
   const bytes = Uint8Array.from(Buffer.from(result.vector, 'base64'))
