@@ -116,7 +116,7 @@ describe('POST /ai/chat', () => {
     ['a conversation_id that is no UUID', { conversation_id: '17' }],
     ['an empty user_id', { user_id: '' }],
     ['a slug that is none', { agent_slug: 'No Slug' }],
-    ['an unknown field', { rag_collection: 'docs' }],
+    ['an unknown field', { collection: 'docs' }],
   ] as const) {
     test(`400 for ${what}`, async () => {
       const answer = await ask(json)
