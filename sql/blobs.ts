@@ -82,6 +82,10 @@ export const lockDigest = (sha256: Buffer): Query<unknown> =>
   sql.type(nothing)`
     select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
 
+/** Notes that the bytes of a blob live in another store now, under the same key. */
+export const relocateBlob = (id: number, store: string): Query<unknown> =>
+  sql.type(nothing)`update blob set store = ${store}, upload_id = null where id = ${id}`
+
 /** Gives an uploaded blob its digest; no row when the same bytes are stored already or the blob is given up. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`

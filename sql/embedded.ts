@@ -1,11 +1,12 @@
-import { rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { connect } from './driver.ts'
 import { findBinaries } from './embedded/binaries.ts'
 import { prepareCluster } from './embedded/cluster.ts'
-import { clearLeftovers } from './embedded/leftover.ts'
+import { clearLeftovers, readPidFile } from './embedded/leftover.ts'
 import { takeLock } from './embedded/lock.ts'
 import { findPlace, prepareSockets } from './embedded/place.ts'
+import { isPostgresOf } from './embedded/processes.ts'
 import { runServer } from './embedded/server.ts'
 
 export interface EmbeddedOptions {
@@ -74,9 +75,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
       stopTimeoutMs: options.stopTimeoutMs ?? 5_000,
       log,
     })
-    // A socket folder as the URL's host, its slashes escaped: the one form that pg and slonik agree on.
-    const host = `postgres:${password}@${encodeURIComponent(sockets)}:${server.port}`
-    const urlFor = (database: string) => `postgresql://${host}/${encodeURIComponent(database)}`
+    const urlFor = (database: string) => urlOf(password, sockets, server.port, database)
     const stop = once(async () => {
       try {
         await server.stop()
@@ -92,6 +91,21 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
     unlock()
     throw error
   }
+}
+
+/** The database of a server that another process runs on `dataDir`; null when none does. */
+export function findRunning(dataDir: string): string | null {
+  if (!existsSync(dataDir)) return null
+  const { data } = findPlace(path.resolve(dataDir), false, () => {})
+  const found = readPidFile(data)
+  if (found === undefined || found.status !== 'ready' || !isPostgresOf(found.pid, data)) return null
+  const password = readFileSync(path.join(path.resolve(dataDir), 'postgres.password'), 'utf8').trim()
+  return urlOf(password, found.sockets, found.port, DATABASE)
+}
+
+// A socket folder as the URL's host, its slashes escaped: the one form that pg and slonik agree on.
+function urlOf(password: string, sockets: string, port: number, database: string): string {
+  return `postgresql://postgres:${password}@${encodeURIComponent(sockets)}:${port}/${encodeURIComponent(database)}`
 }
 
 async function ensureDatabase(url: string): Promise<void> {

@@ -10,9 +10,10 @@ const LOCK = 7_236_501_144
  * Brings a database to the current schema: graphile-worker's own migrations, then `migrations/` in the order of
  * their numbers, each in a transaction that records its number first. Forward only; doing it again changes nothing.
  *
+ * @param until applies no migration after this one.
  * @returns the names of the migrations that this call applied.
  */
-export async function migrate(url: string): Promise<readonly string[]> {
+export async function migrate(url: string, until?: string): Promise<readonly string[]> {
   const client = await connect({ url, applicationName: 'millrace-migrate' })
   try {
     await client.query('select pg_advisory_lock($1)', [LOCK])
@@ -22,7 +23,8 @@ export async function migrate(url: string): Promise<readonly string[]> {
     )
     const { rows } = await client.query<{ name: string }>('select name from migration')
     const applied = new Set(rows.map((row) => row.name))
-    const pending = (await migrationNames()).filter((name) => !applied.has(name))
+    const names = (await migrationNames()).filter((name) => until === undefined || name <= until)
+    const pending = names.filter((name) => !applied.has(name))
     if (pending.length > 0) await migrateQueue(url)
     for (const name of pending) await apply(client, name)
     return pending

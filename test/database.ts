@@ -29,6 +29,15 @@ export async function testDatabase(): Promise<TestDatabase> {
   return { url, db, query: async (text, values = []) => (await pool.query(text, [...values])).rows }
 }
 
+/** A database with nothing in it, not even the schema; dropped after the file. Answers its URL. */
+export async function emptyDatabase(): Promise<string> {
+  const base = process.env.TEST_DATABASE_URL!
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await administrate(base, `create database ${name} template template0`)
+  after(() => administrate(base, `drop database ${name} with (force)`))
+  return base.replace(/\/postgres($|\?)/, `/${name}$1`)
+}
+
 async function administrate(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

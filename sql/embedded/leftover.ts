@@ -5,6 +5,10 @@ import { endProcess, isPostgresOf, postgresProcessesIn } from './processes.ts'
 /** The first lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
 export interface PidFile {
   readonly pid: number
+  /** Of the TCP port, which is in the name of its socket too. */
+  readonly port: number
+  /** The folder of its socket. */
+  readonly sockets: string
   readonly status: string
 }
 
@@ -12,7 +16,8 @@ export interface PidFile {
 export function readPidFile(data: string): PidFile | undefined {
   try {
     const lines = readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')
-    return { pid: Number.parseInt(lines[0] ?? '', 10), status: lines[7]?.trim() ?? '' }
+    const number = (line: number): number => Number.parseInt(lines[line] ?? '', 10)
+    return { pid: number(0), port: number(3), sockets: lines[4] ?? '', status: lines[7]?.trim() ?? '' }
   } catch {
     return undefined
   }

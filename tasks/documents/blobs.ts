@@ -21,6 +21,8 @@ export interface UploadedBlob {
 export interface Blobs {
   /** Stores a stream in constant memory, and is done with a chunk when it asks for the next. Of what can't be finished nothing is left. */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
+  /** Stores the bytes of a row that is there, under its key, in constant memory: what a backup holds of them. */
+  put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void>
   /** Removes an upload, unless a document has been made of it meanwhile. */
   discard(at: BlobAt): Promise<void>
   /**
@@ -67,6 +69,12 @@ class StoredBlobs implements Blobs {
       await this.discard(at).catch(() => {})
       throw error
     }
+  }
+
+  async put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+    const begun = async (uploadId: string): Promise<void> =>
+      void (await this.db.run(noteUpload(at.blob_id, uploadId)))
+    await guarded(async () => (await this.storeOf(at)).write(at, chunks, begun))
   }
 
   async discard(at: BlobAt): Promise<void> {

@@ -36,6 +36,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   openai: ['workers/providers/openai.ts'],
   'pdfjs-dist': ['workers/providers/*.ts'],
   pg: ['sql/driver.ts'],
+  'pg-copy-streams': ['sql/backup/copy.ts'],
   pino: ['tasks/log.ts'],
   'pino-pretty': ['tasks/log.ts'],
   piscina: ['workers/pools.ts'],

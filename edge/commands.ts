@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { accountChanged, credentials, endSessions, setPassword, upsertAdmin } from '../sql/accounts.ts'
+import { type AuditKind, appendAudit } from '../sql/audit.ts'
+import type { Database, Query } from '../sql/db.ts'
+import { Failure } from '../sql/errors.ts'
+import { failedJobs } from '../sql/jobs/retry.ts'
+import { unlockLogin } from '../sql/limits.ts'
+import { createPublisher } from '../sql/notify.ts'
+import { digestOf } from '../tasks/accounts/tokens.ts'
+import { UsageError } from '../tasks/command.ts'
+import { retryJob } from '../tasks/retry.ts'
+import { createPasswords } from './passwords.ts'
+import { Email } from './schemas.ts'
+
+export const USAGE = `Usage: npm run admin -- COMMAND
+  create-admin EMAIL [--new-password]   makes the account an admin, and the account first if there is none
+  unlock EMAIL                          lifts the lock that failed logins have put on an address
+  revoke-sessions EMAIL                 signs the account out everywhere
+  retry-failed [QUEUE]                  does every failed job again, of one queue if given`
+
+/** Runs `npm run admin`; answers the lines that say what was done. @throws UsageError */
+export async function runAdmin(args: readonly string[], db: Database, maxTries: number): Promise<string[]> {
+  const [command, ...rest] = args
+  const flags = rest.filter((word) => word.startsWith('-'))
+  const words = rest.filter((word) => !word.startsWith('-'))
+  const [word, ...more] = words
+  const known = command === 'create-admin' ? ['--new-password'] : []
+  if (more.length > 0 || flags.some((flag) => !known.includes(flag))) throw new UsageError(USAGE)
+  if (command === 'retry-failed') return retryFailed(db, word ?? null, maxTries)
+  const email = Email.safeParse(word ?? '')
+  if (!email.success) throw new UsageError(word === undefined ? USAGE : `${word} is no email address`)
+  switch (command) {
+    case 'create-admin':
+      return createAdmin(db, email.data, flags.length > 0)
+    case 'unlock':
+      return unlock(db, email.data)
+    case 'revoke-sessions':
+      return revokeSessions(db, email.data)
+    default:
+      throw new UsageError(USAGE)
+  }
+}
+
+async function createAdmin(db: Database, email: string, newPassword: boolean): Promise<string[]> {
+  const password = randomBytes(15).toString('base64url')
+  const passwords = createPasswords()
+  const passwordHash = await passwords.hash(password).finally(() => passwords.close())
+  return db.transaction(async (tx) => {
+    const row = await tx.maybeOne(upsertAdmin(email, passwordHash))
+    const { id } = row ?? (await tx.one(credentials(email)))
+    if (row !== null)
+      await tx.run(told(row.created ? 'account.registered' : 'account.role_changed', id, 'admin'))
+    if (newPassword && row?.created !== true) {
+      await tx.run(setPassword(id, passwordHash))
+      await tx.run(endSessions(id, null))
+      await tx.run(told('account.password_reset', id))
+    }
+    await tx.run(accountChanged(id))
+    const now = row === null ? 'is an admin already' : row.created ? 'is a new admin' : 'is an admin now'
+    if (newPassword || row?.created === true) return [`${email} ${now}`, `Password: ${password}`]
+    return [`${email} ${now}; the password stays (--new-password sets another)`]
+  })
+}
+
+async function unlock(db: Database, email: string): Promise<string[]> {
+  const lifted = await db.run(unlockLogin(digestOf(email)))
+  return [lifted > 0 ? `${email} is unlocked` : `${email} had no failed logins`]
+}
+
+async function revokeSessions(db: Database, email: string): Promise<string[]> {
+  return db.transaction(async (tx) => {
+    const account = await tx.maybeOne(credentials(email))
+    if (account === null) throw new UsageError(`There is no account ${email}`)
+    const ended = await tx.run(endSessions(account.id, null))
+    if (ended > 0) await tx.run(told('session.ended', account.id))
+    await tx.run(accountChanged(account.id))
+    return [`Sessions of ${email} that were ended: ${ended}`]
+  })
+}
+
+// Small enough that a command that is broken off has lost nothing.
+const BATCH = 100
+
+async function retryFailed(db: Database, queue: string | null, maxTries: number): Promise<string[]> {
+  const publisher = createPublisher(db, () => {})
+  const left = new Set<string>()
+  let retried = 0
+  for (;;) {
+    const jobs = await db.any(failedJobs({ queue, name: null }, BATCH + left.size))
+    const due = jobs.filter(({ id }) => !left.has(id))
+    if (due.length === 0) break
+    for (const { id } of due) {
+      const who = { ownerId: null, isAdmin: true }
+      const again = await db
+        .transaction((tx) => retryJob(tx, id, who, { requestId: null, maxTries }))
+        .catch((error) => {
+          // What this version can not run stays; so does what ended meanwhile or was removed.
+          if (error instanceof Failure && error.code.startsWith('job.')) return null
+          throw error
+        })
+      // One that joined a job under way stays in the list of those that failed.
+      left.add(id)
+      if (again === null) continue
+      publisher.mark(again)
+      retried++
+    }
+  }
+  await publisher.close()
+  const skipped = left.size - retried
+  return [
+    `Failed jobs that are done again: ${retried}`,
+    ...(skipped > 0 ? [`Left as they are: ${skipped}`] : []),
+  ]
+}
+
+function told(kind: AuditKind, accountId: number, role?: string): Query<unknown> {
+  const data = { by: 'command line', ...(role === undefined ? {} : { role }) }
+  return appendAudit([{ kind, actorId: null, accountId, address: null, requestId: null, data }])
+}

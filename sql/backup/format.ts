@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { createGunzip } from 'node:zlib'
+
+/**
+ * A backup file: a line that says what it is, then a gzip stream of frames: a letter, four bytes of length, the payload.
+ * `H` opens a section with its JSON, `D` holds bytes of it, `E` ends it with their number and SHA-256, and `Z` ends the file
+ * with the number of sections: so what was cut off or changed on the way is noticed.
+ */
+export const MAGIC = 'millrace-backup 1\n'
+
+export interface Section<H> {
+  readonly header: H
+  readonly data: AsyncIterable<Uint8Array>
+}
+
+/** What a backup file is not. */
+export class BackupError extends Error {}
+
+const MOST_FRAME_BYTES = 16 * 1024 * 1024
+
+/** Sections as the bytes behind the first line, before they are compressed. */
+export async function* frames<H>(sections: AsyncIterable<Section<H>>): AsyncGenerator<Uint8Array> {
+  let count = 0
+  for await (const { header, data } of sections) {
+    count++
+    yield* frame('H', Buffer.from(JSON.stringify(header)))
+    const hash = createHash('sha256')
+    let bytes = 0
+    for await (const chunk of data) {
+      hash.update(chunk)
+      bytes += chunk.length
+      yield* frame('D', chunk)
+    }
+    yield* frame('E', Buffer.from(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
+  }
+  yield* frame('Z', Buffer.from(JSON.stringify({ sections: count })))
+}
+
+function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {
+  const head = Buffer.alloc(5)
+  head.write(letter, 0, 'latin1')
+  head.writeUInt32BE(payload.length, 1)
+  yield head
+  yield payload
+}
+
+/**
+ * The sections of a file, in order; of each, all data is read before the next. `H` is the writer's own promise.
+ * @throws BackupError for what is no backup, or not a whole one.
+ */
+export async function* readSections<H>(file: string): AsyncGenerator<Section<H>> {
+  const reader = new FrameReader(await openStream(file))
+  let count = 0
+  for (;;) {
+    const { letter, payload } = await reader.next()
+    if (letter === 'Z') {
+      if ((JSON.parse(payload.toString()) as { sections: number }).sections !== count) throw damaged()
+      return
+    }
+    if (letter !== 'H') throw damaged()
+    count++
+    yield { header: JSON.parse(payload.toString()) as H, data: dataOf(reader) }
+  }
+}
+
+async function* dataOf(reader: FrameReader): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256')
+  let bytes = 0
+  for (;;) {
+    const { letter, payload } = await reader.next()
+    if (letter === 'D') {
+      hash.update(payload)
+      bytes += payload.length
+      yield payload
+      continue
+    }
+    const end = JSON.parse(payload.toString()) as { bytes: number; sha256: string }
+    if (letter !== 'E' || end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw damaged()
+    return
+  }
+}
+
+async function openStream(file: string): Promise<AsyncIterator<Buffer>> {
+  const handle = await open(file, 'r')
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
+    if (bytesRead < MAGIC.length || buffer.toString('latin1') !== MAGIC)
+      throw new BackupError('This is no backup of this service')
+  } finally {
+    await handle.close()
+  }
+  const input = createReadStream(file, { start: MAGIC.length })
+  const output = createGunzip()
+  input.on('error', (error) => output.destroy(error))
+  return input.pipe(output)[Symbol.asyncIterator]()
+}
+
+class FrameReader {
+  private readonly chunks: AsyncIterator<Buffer>
+  private buffered: Buffer = Buffer.alloc(0)
+
+  constructor(chunks: AsyncIterator<Buffer>) {
+    this.chunks = chunks
+  }
+
+  async next(): Promise<{ letter: string; payload: Buffer }> {
+    const head = await this.take(5)
+    const length = head.readUInt32BE(1)
+    if (length > MOST_FRAME_BYTES) throw damaged()
+    return { letter: head.toString('latin1', 0, 1), payload: await this.take(length) }
+  }
+
+  private async take(length: number): Promise<Buffer> {
+    const parts: Buffer[] = []
+    let missing = length
+    while (missing > 0) {
+      if (this.buffered.length === 0) this.buffered = await this.more()
+      const part = this.buffered.subarray(0, missing)
+      this.buffered = this.buffered.subarray(part.length)
+      missing -= part.length
+      parts.push(part)
+    }
+    return parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+  }
+
+  private async more(): Promise<Buffer> {
+    const { value, done } = await this.chunks.next().catch(() => {
+      throw damaged()
+    })
+    if (done) throw damaged()
+    return value
+  }
+}
+
+function damaged(): BackupError {
+  return new BackupError('The backup is damaged, or not whole')
+}

@@ -1,0 +1,86 @@
+import type { Client } from '../driver.ts'
+import { copyIn } from './copy.ts'
+import type { Header } from './dump.ts'
+import { BackupError, type Section } from './format.ts'
+import { copyInStatement, quoted, tablesOf } from './tables.ts'
+
+/** Whether a database holds nothing of ours: then it may be filled. */
+export async function isEmpty(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ empty: boolean }>(
+    `select not exists (select from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+       and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e'))
+     and to_regnamespace('graphile_worker') is null as empty`,
+  )
+  return rows[0]!.empty
+}
+
+/** Makes a database empty again that was so before it was filled in vain. */
+export async function clear(client: Client): Promise<void> {
+  await client.query('drop schema if exists graphile_worker cascade')
+  await client.query('drop schema public cascade')
+  await client.query('create schema public')
+}
+
+/** Fills the tables of a migrated database, inside one transaction of {@link beginLoad} and {@link endLoad}. */
+export async function loadSection(client: Client, { header, data }: Section<Header>): Promise<number> {
+  if (header.kind === 'sequences') {
+    for (const [name, value] of Object.entries(header.values))
+      await client.query('select setval($1::regclass, $2)', [quoted([name]), value])
+    await drain(data)
+    return 0
+  }
+  if (header.kind !== 'table') throw new BackupError('The backup is damaged, or not whole')
+  const rows = await copyIn(client, copyInStatement(header), data)
+  if (rows !== header.rows)
+    throw new BackupError(`The table ${header.name} got ${rows} rows instead of ${header.rows}`)
+  return rows
+}
+
+interface Held {
+  readonly constraints: readonly {
+    readonly table: string
+    readonly name: string
+    readonly definition: string
+  }[]
+  readonly tables: readonly string[]
+}
+
+/**
+ * Begins to fill: what the migrations put into tables goes, triggers rest, since what they would do is in the backup,
+ * and foreign keys wait until both their sides are there.
+ */
+export async function beginLoad(client: Client): Promise<Held> {
+  await client.query('begin')
+  await client.query('set local statement_timeout = 0')
+  const { rows: constraints } = await client.query<Held['constraints'][number]>(
+    `select conrelid::regclass::text as table, conname as name, pg_get_constraintdef(oid) as definition
+     from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace`,
+  )
+  const tables = (await tablesOf(client)).map(({ name }) => name)
+  for (const { table, name } of constraints)
+    await client.query(`alter table ${table} drop constraint ${quoted([name])}`)
+  for (const name of tables) await client.query(`alter table ${quoted([name])} disable trigger user`)
+  await client.query(`truncate ${quoted(tables)}`)
+  return { constraints, tables }
+}
+
+/**
+ * Ends it: checks every reference, and sends what was on its way to workers. What ran then has no worker any more, and
+ * the first one that starts takes it over.
+ */
+export async function endLoad(client: Client, { constraints, tables }: Held): Promise<void> {
+  for (const { table, name, definition } of constraints)
+    await client.query(`alter table ${table} add constraint ${quoted([name])} ${definition}`)
+  for (const name of tables) await client.query(`alter table ${quoted([name])} enable trigger user`)
+  await client.query(
+    `select job_send(coalesce(array_agg(id order by ordinal), '{}'), 1) from job where status = 'sent'`,
+  )
+  await client.query('commit')
+}
+
+/** Reads a section to its end, which proves it whole; answers its number of bytes. */
+export async function drain(data: AsyncIterable<Uint8Array>): Promise<number> {
+  let bytes = 0
+  for await (const chunk of data) bytes += chunk.length
+  return bytes
+}

@@ -1,0 +1,42 @@
+import type { Client } from '../driver.ts'
+
+/** A table as a backup holds it. */
+export interface Table {
+  readonly name: string
+  /** Those that are stored as they are given; generated ones follow from them. */
+  readonly columns: readonly string[]
+  /** Its primary key: rows come in its order, so that the same rows give the same bytes. */
+  readonly key: readonly string[]
+}
+
+// Workers that live elsewhere, and what the migrations themselves write.
+const LEFT_OUT = ['worker_lease', 'migration']
+
+export async function tablesOf(client: Client): Promise<Table[]> {
+  const { rows } = await client.query<Table>(
+    `select relname as name,
+       array(select attname::text from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
+         and attgenerated = '' order by attnum) as columns,
+       array(select attname::text from pg_index join unnest(indkey) with ordinality k (num, place) on true
+         join pg_attribute on attrelid = indrelid and attnum = num
+         where indrelid = c.oid and indisprimary order by place) as key
+     from pg_class c where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> all($1)
+       and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
+     order by relname collate "C"`,
+    [LEFT_OUT],
+  )
+  return rows
+}
+
+export function copyOutStatement({ name, columns, key }: Table): string {
+  const order = key.length === 0 ? '' : ` order by ${quoted(key)}`
+  return `copy (select ${quoted(columns)} from public.${quoted([name])}${order}) to stdout`
+}
+
+export function copyInStatement({ name, columns }: Table): string {
+  return `copy public.${quoted([name])} (${quoted(columns)}) from stdin`
+}
+
+export function quoted(names: readonly string[]): string {
+  return names.map((name) => `"${name.replaceAll('"', '""')}"`).join(', ')
+}

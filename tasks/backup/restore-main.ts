@@ -1,0 +1,15 @@
+import { runCommand, say, UsageError, withDatabase } from '../command.ts'
+import { settingsOrExit } from '../process.ts'
+import { restore } from './restore.ts'
+
+// `npm run restore FILE`
+await runCommand(async () => {
+  const [file, ...more] = process.argv.slice(2)
+  if (file === undefined || more.length > 0) throw new UsageError('Usage: npm run restore FILE')
+  const settings = settingsOrExit()
+  const { createdAt, tables, rows, files, missing } = await withDatabase(settings, (database) =>
+    restore(settings, database, file),
+  )
+  say(`Restored the state of ${createdAt}: ${tables} tables with ${rows} rows, ${files} files`)
+  if (missing > 0) say(`${missing} files were lost before the backup was made`)
+})

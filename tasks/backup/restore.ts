@@ -1,0 +1,112 @@
+import type { Header } from '../../sql/backup/dump.ts'
+import { BackupError, readSections } from '../../sql/backup/format.ts'
+import { beginLoad, clear, drain, endLoad, isEmpty, loadSection } from '../../sql/backup/load.ts'
+import { relocateBlob } from '../../sql/blobs.ts'
+import { createDatabase } from '../../sql/db.ts'
+import { type Client, connect } from '../../sql/driver.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { migrationNames } from '../../sql/migrations.ts'
+import type { CommandDatabase } from '../command.ts'
+import { createBlobs } from '../documents/blobs.ts'
+import type { Settings } from '../settings.ts'
+import { atOf } from './backup.ts'
+
+export interface RestoreReport {
+  readonly createdAt: string
+  readonly tables: number
+  readonly rows: number
+  readonly files: number
+  readonly missing: number
+}
+
+/** Reads a backup from end to end. @throws BackupError unless it is whole, and of no newer version. */
+export async function verifyBackup(file: string): Promise<Header & { readonly kind: 'backup' }> {
+  let first: Header | null = null
+  for await (const { header, data } of readSections<Header>(file)) {
+    await drain(data)
+    first ??= header
+  }
+  if (first?.kind !== 'backup') throw new BackupError('The backup is damaged, or not whole')
+  const known = new Set(await migrationNames())
+  const newer = first.migrations.filter((name) => !known.has(name))
+  if (newer.length > 0) throw new BackupError(`The backup is of a newer version: it has ${newer.join(', ')}`)
+  return first
+}
+
+/**
+ * Fills an empty database from a backup, after the whole file was looked at; files of folders go where `BLOB_STORE` says.
+ * When it fails, the database is empty again.
+ *
+ * @throws BackupError
+ */
+export async function restore(
+  settings: Settings,
+  database: CommandDatabase,
+  file: string,
+): Promise<RestoreReport> {
+  const { createdAt, migrations } = await verifyBackup(file)
+  const client = await connect({
+    url: database.directUrl,
+    applicationName: `${settings.projectName}-restore`,
+  })
+  try {
+    if (!(await isEmpty(client)))
+      throw new BackupError('The database is not empty: a backup is restored into a new one')
+    try {
+      await migrate(database.directUrl, migrations.at(-1))
+      const report = await fill(settings, database, client, file)
+      await migrate(database.directUrl)
+      return { createdAt, ...report }
+    } catch (error) {
+      await client.query('rollback')
+      await clear(client)
+      throw error
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+async function fill(
+  settings: Settings,
+  database: CommandDatabase,
+  client: Client,
+  file: string,
+): Promise<Omit<RestoreReport, 'createdAt'>> {
+  const report = { tables: 0, rows: 0, files: 0, missing: 0 }
+  const applicationName = `${settings.projectName}-restore`
+  const db = createDatabase({ url: database.url, applicationName, size: 2, validateRows: false })
+  const blobs = createBlobs(db, settings)
+  const { store } = settings.blobs
+  const held = await beginLoad(client)
+  let loading = true
+  const finish = async (): Promise<void> => {
+    if (loading) await endLoad(client, held)
+    loading = false
+  }
+  try {
+    for await (const section of readSections<Header>(file)) {
+      const { header, data } = section
+      if (header.kind === 'table' || header.kind === 'sequences') {
+        report.rows += await loadSection(client, section)
+        if (header.kind === 'table') report.tables++
+        continue
+      }
+      if (header.kind === 'bytes') {
+        // Every table came before, so the row of these bytes is there.
+        await finish()
+        await blobs.put({ ...atOf(header.blob), store }, data)
+        await db.run(relocateBlob(header.blob.blob_id, store))
+        report.files++
+        continue
+      }
+      if (header.kind === 'missing') report.missing++
+      await drain(data)
+    }
+    await finish()
+    return report
+  } finally {
+    await blobs.close()
+    await db.close()
+  }
+}

@@ -1,0 +1,50 @@
+import { resolve } from 'node:path'
+import type { Settings } from './settings.ts'
+
+/** What the commands for operators do alike. */
+
+/** Where a command finds the database. */
+export interface CommandDatabase {
+  readonly url: string
+  /** A direct connection, when the other one goes through a pooler. */
+  readonly directUrl: string
+}
+
+/**
+ * Works with the database of the settings. The embedded one is that of the service while it runs, and is started for the
+ * length of the work while it does not.
+ */
+export async function withDatabase<T>(
+  settings: Settings,
+  work: (database: CommandDatabase) => Promise<T>,
+): Promise<T> {
+  const { databaseUrl, databaseUrlUnpooled, dataDir } = settings
+  if (databaseUrl !== undefined)
+    return work({ url: databaseUrl, directUrl: databaseUrlUnpooled ?? databaseUrl })
+  const { findRunning, startEmbedded } = await import('../sql/embedded.ts')
+  const running = findRunning(dataDir)
+  if (running !== null) return work({ url: running, directUrl: running })
+  const started = await startEmbedded({ dataDir: resolve(dataDir) })
+  try {
+    return await work({ url: started.url, directUrl: started.url })
+  } finally {
+    await started.stop()
+  }
+}
+
+/** What is wrong with how a command was called; the text is its usage. */
+export class UsageError extends Error {}
+
+/** Runs a command to its end: status 2 for a wrong call, 1 for any other failure, with a line that says why. */
+export async function runCommand(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    process.exitCode = error instanceof UsageError ? 2 : 1
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  }
+}
+
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runAdmin } from '../../edge/commands.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, PASSWORD } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** `npm run admin`. */
+
+const { api, ...database } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
+const ledger = ledgerOf(database)
+const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, 3)
+const signIn = (username: string, password: string) =>
+  api.post('/api/v1/auth/token', { form: { username, password } })
+/** Edges are told by a notification. */
+const answers = async (path: string, token: string, status: number): Promise<boolean> =>
+  (await api.get(path, { token })).status === status
+const passwordIn = (lines: readonly string[]): string => /^Password: (\S+)$/.exec(lines[1]!)![1]!
+const audited = async (kind: string): Promise<unknown> =>
+  (await database.query('select data from audit_event where kind = $1 order by id desc limit 1', [kind]))[0]
+    ?.data
+
+test('create-admin makes an account with a password of its own, shown once', async () => {
+  const lines = await run('create-admin', ' New@Example.com')
+  assert.equal(lines[0], 'new@example.com is a new admin')
+  const answer = await signIn('new@example.com', passwordIn(lines))
+  assert.equal(answer.status, 200)
+  const { role } = (await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json
+  assert.equal(role, 'admin')
+  assert.deepEqual(await audited('account.registered'), { by: 'command line', role: 'admin' })
+})
+
+test('create-admin promotes who is there, at once, and leaves the password unless told', async () => {
+  const ann = await api.register('ann@example.com')
+  assert.equal((await api.get('/api/v1/auth/users', { token: ann.token })).status, 403)
+  const kept = 'ann@example.com is an admin now; the password stays (--new-password sets another)'
+  assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept])
+  await until('the edge hears of it', () => answers('/api/v1/auth/users', ann.token, 200))
+  assert.equal((await signIn('ann@example.com', PASSWORD)).status, 200)
+  const lines = await run('create-admin', 'ann@example.com', '--new-password')
+  assert.equal(lines[0], 'ann@example.com is an admin already')
+  await until('old sessions are ended', () => answers('/api/v1/auth/me', ann.token, 401))
+  assert.equal((await signIn('ann@example.com', PASSWORD)).status, 401)
+  assert.equal((await signIn('ann@example.com', passwordIn(lines))).status, 200)
+})
+
+test('unlock lifts the lock of an address', async () => {
+  await api.register('bob@example.com')
+  for (let n = 0; n < 3; n++) await signIn('bob@example.com', 'wrong horse')
+  assert.equal((await signIn('bob@example.com', PASSWORD)).status, 403)
+  assert.deepEqual(await run('unlock', 'bob@example.com'), ['bob@example.com is unlocked'])
+  assert.equal((await signIn('bob@example.com', PASSWORD)).status, 200)
+  assert.deepEqual(await run('unlock', 'bob@example.com'), ['bob@example.com had no failed logins'])
+})
+
+test('revoke-sessions ends all sessions, their access tokens too', async () => {
+  const cyd = await api.register('cyd@example.com')
+  const second = (await signIn('cyd@example.com', PASSWORD)).json.access_token
+  assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
+    'Sessions of cyd@example.com that were ended: 2',
+  ])
+  for (const token of [cyd.token, second])
+    await until('it is ended', () => answers('/api/v1/auth/me', token, 401))
+  assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
+    'Sessions of cyd@example.com that were ended: 0',
+  ])
+})
+
+test('retry-failed does again what failed, once, and leaves what it can not run', async () => {
+  const fail = async (queue: string, more = {}): Promise<string> => {
+    const payload = { documentId: 1, force: true }
+    const id = await ledger.add(null, { queue, payload, ...more })
+    await ledger.claim(id)
+    await ledger.finish(id, 'failed', { code: 'internal', detail: 'x' })
+    return id
+  }
+  const [one, two] = [await fail('documents'), await fail('other')]
+  await fail('documents', { name: 'gone.task' })
+  const again = async (id: string) =>
+    (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
+  assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs that are done again: 1'])
+  // The second has a live job of its actor to join: that one does both.
+  assert.deepEqual([await again(one), await again(two)], [[], ['sent']])
+  assert.deepEqual(await run('retry-failed'), ['Failed jobs that are done again: 1', 'Left as they are: 1'])
+})
+
+test('a wrong call says how it is done', async () => {
+  for (const args of [
+    [],
+    ['create-admin'],
+    ['dance', 'ann@example.com'],
+    ['unlock', 'a@example.com', 'b@example.com'],
+    ['unlock', 'a@example.com', '--force'],
+  ])
+    await assert.rejects(run(...args), /^Error: Usage: npm run admin/, args.join(' '))
+  await assert.rejects(run('unlock', 'nobody'), /nobody is no email address/)
+  await assert.rejects(run('revoke-sessions', 'no@example.com'), /There is no account no@example.com/)
+})

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import type { Header } from '../../sql/backup/dump.ts'
+import { MAGIC, readSections } from '../../sql/backup/format.ts'
+import { connect } from '../../sql/driver.ts'
+import { backUp } from '../../tasks/backup/backup.ts'
+import { restore } from '../../tasks/backup/restore.ts'
+import { parse } from '../../tasks/settings.ts'
+import { emptyDatabase } from '../database.ts'
+import { edgeAndDatabase, SECRET, startEdge } from '../edge/harness.ts'
+import { ledgerOf } from '../edge/ledger.ts'
+import { textPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+
+/** Backups while the service works, and services on what was restored. */
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-backup-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const at = (name: string): string => join(folder, name)
+const store = (name: string) => ({ BLOB_STORE: `file:${at(name)}` })
+const settings = (env: Record<string, string> = {}) => parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, ...env })
+
+const { api, ...source } = await edgeAndDatabase({ env: store('files') })
+const ledger = ledgerOf(source)
+const ann = await api.register('ann@example.com')
+const from = { url: source.url, directUrl: source.url }
+
+const rowsOf = async (url: string, text: string): Promise<Record<string, unknown>[]> => {
+  const client = await connect({ url, applicationName: 'look' })
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** What is in each section of a backup: of a table, the digest of its rows. */
+async function digests(file: string): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for await (const { header, data } of readSections<Header>(file)) {
+    const hash = createHash('sha256')
+    for await (const chunk of data) hash.update(chunk)
+    if (header.kind === 'table') found.set(header.name, `${header.rows} ${hash.digest('hex')}`)
+    else if (header.kind === 'bytes') found.set(`bytes ${header.blob.blob_id}`, hash.digest('hex'))
+    else if (header.kind === 'sequences') found.set('sequences', JSON.stringify(header.values))
+  }
+  return found
+}
+
+test('a backup under load is one moment, and a service goes on from it', async () => {
+  const pdf = await textPdf(2, { line: () => 'restored' })
+  const kept = (await api.upload(ann.token, pdf, { name: 'kept.pdf' })).json.id as number
+  const extraction = await api.post(`/api/v1/documents/${kept}/extract?background=true`, { token: ann.token })
+  await api.upload(ann.token, 'some text', { name: 'text.txt' })
+  await api.call('PATCH', `/api/v1/documents/${kept}`, { token: ann.token, json: { note: 'a\tb\\\n"c" é' } })
+  const running = await ledger.add(ann.id)
+  await ledger.claim(running)
+  await ledger.ended(ann.id)
+
+  let stop = false
+  let written = 0
+  const writer = async (n: number): Promise<void> => {
+    for (let i = 0; !stop; i++) {
+      assert.equal((await api.upload(ann.token, `load ${n} ${i}`)).status, 201)
+      await ledger.ended(ann.id)
+      written++
+    }
+  }
+  const load = [writer(1), writer(2)]
+  const report = await backUp(settings(store('files')), from, at('first'))
+  const before = written
+  stop = true
+  await Promise.all(load)
+  assert.ok(before > 0, 'there was load')
+  assert.equal(report.missing, 0)
+  assert.ok(report.tables > 20 && report.files >= 2)
+
+  const url = await emptyDatabase()
+  const to = { url, directUrl: url }
+  const restored = await restore(settings(store('elsewhere')), to, at('first'))
+  assert.deepEqual(
+    [restored.rows, restored.tables, restored.files],
+    [report.rows, report.tables, report.files],
+  )
+
+  // Every file is there under its digest, and no document of that moment is without its bytes.
+  const blobs = await rowsOf(
+    url,
+    `select encode(sha256, 'hex') as sha256, key, store from blob where sha256 is not null`,
+  )
+  for (const { sha256, key, store: location } of blobs) {
+    assert.equal(location, `file:${at('elsewhere')}`)
+    const name = String(key)
+    const bytes = readFileSync(join(at('elsewhere'), name.slice(0, 2), name.slice(2, 4), name))
+    assert.equal(createHash('sha256').update(bytes).digest('hex'), sha256)
+  }
+  const [lost] = await rowsOf(
+    url,
+    'select count(*)::int as n from document d where not exists (select from blob b where b.sha256 = d.sha256)',
+  )
+  assert.equal(lost!.n, 0)
+
+  // Another backup of what was restored has the same rows; only where the files live has changed.
+  await backUp(settings(store('elsewhere')), to, at('second'))
+  const [first, second] = [await digests(at('first')), await digests(at('second'))]
+  for (const digest of [first, second]) digest.delete('blob')
+  assert.deepEqual(Object.fromEntries(second), Object.fromEntries(first))
+  const schema = `select conrelid::regclass::text || ' ' || conname || ' ' || pg_get_constraintdef(oid) as line from pg_constraint
+    where connamespace = 'public'::regnamespace union all
+    select tgrelid::regclass::text || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal order by 1`
+  assert.deepEqual(await rowsOf(url, schema), await rowsOf(source.url, schema))
+
+  // The same account signs in, and what waited and ran is worked off.
+  const service = await startEdge(url, { env: store('elsewhere') })
+  await startProcess('worker', url, store('elsewhere'))
+  const client = new Client(service.port)
+  client.token = ann.token
+  const end = await (await client.stream(`/api/v1/jobs/${extraction.json.job_id}/events`)).finished()
+  assert.equal(end.at(-1)!.data.status, 'done')
+  const page = await service.get(`/api/v1/documents/${kept}/pages/1`, { token: ann.token })
+  assert.match(page.json.text, /restored/)
+  assert.equal((await service.upload(ann.token, 'a new one')).status, 201, 'ids go on where they were')
+  const taken = await (await client.stream(`/api/v1/jobs/${running}/events`)).finished()
+  assert.notEqual(taken.at(-1)!.data.status, 'running')
+})
+
+test('files may go into the database, and what was lost before is said', async () => {
+  const id = (await api.upload(ann.token, 'soon lost')).json.id as number
+  const [row] = await source.query('select key from blob b join document d using (sha256) where d.id = $1', [
+    id,
+  ])
+  const key = String(row!.key)
+  rmSync(join(at('files'), key.slice(0, 2), key.slice(2, 4), key))
+  const report = await backUp(settings(), from, at('into-database'))
+  assert.equal(report.missing, 1)
+  const url = await emptyDatabase()
+  const restored = await restore(settings(), { url, directUrl: url }, at('into-database'))
+  assert.deepEqual([restored.files, restored.missing], [report.files, 1])
+  const stores = await rowsOf(url, `select store, count(*)::int as n from blob group by store order by store`)
+  assert.deepEqual(
+    stores.map(({ n }) => n),
+    [1, report.files],
+  )
+  const [sum] = await rowsOf(
+    url,
+    `select bool_and(b.sha256 = sha256(c.bytes)) as same from blob b join blob_chunk c on c.blob_id = b.id`,
+  )
+  assert.equal(sum!.same, true)
+})
+
+test('what is in a bucket is named, not copied', async () => {
+  await source.query(`insert into blob (sha256, byte_size, store) values (sha256('x'), 5, 's3://bucket')`)
+  const report = await backUp(settings(), from, at('bucket'))
+  assert.deepEqual(report.elsewhere, [{ store: 's3://bucket', count: 1, bytes: 5 }])
+  await source.query(`delete from blob where store = 's3://bucket'`)
+})
+
+test('a file that is there is not written over, and nothing is left of a backup that fails', async () => {
+  writeFileSync(at('mine'), 'mine')
+  await assert.rejects(backUp(settings(), from, at('mine')), /is there already/)
+  assert.equal(readFileSync(at('mine'), 'utf8'), 'mine')
+  const nowhere = { url: source.url, directUrl: `${source.url}_gone` }
+  await assert.rejects(backUp(settings(), nowhere, at('failed')))
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.startsWith('failed')),
+    [],
+  )
+})
+
+test('what is damaged, cut off, no backup or newer is refused before anything is written', async () => {
+  const whole = readFileSync(at('first'))
+  const frames = gunzipSync(whole.subarray(MAGIC.length))
+  const place = frames.indexOf('ann@example.com')
+  const changed = Buffer.from(frames)
+  changed[place] = 'b'.charCodeAt(0)
+  const newer = Buffer.from(frames.toString('latin1').replace('000001-accounts', '999999-accounts'), 'latin1')
+  const packed = (bytes: Buffer) => Buffer.concat([Buffer.from(MAGIC), gzipSync(bytes)])
+  const url = await emptyDatabase()
+  for (const [name, bytes, reason] of [
+    ['changed', packed(changed), /damaged/],
+    ['cut', whole.subarray(0, whole.length - 20), /damaged/],
+    ['without end', packed(frames.subarray(0, frames.length - 20)), /damaged/],
+    ['not one', Buffer.from('PK something else'), /no backup/],
+    ['empty', Buffer.alloc(0), /no backup/],
+    ['newer', packed(newer), /newer version: it has 999999-accounts/],
+  ] as const) {
+    writeFileSync(at(name), bytes)
+    await assert.rejects(restore(settings(), { url, directUrl: url }, at(name)), reason, name)
+  }
+  const tables = `select count(*)::int as n from pg_class where relnamespace = 'public'::regnamespace`
+  assert.deepEqual(await rowsOf(url, tables), [{ n: 0 }])
+})
+
+test('a database with anything in it is not touched, and one that could not be filled is empty again', async () => {
+  await assert.rejects(restore(settings(), from, at('first')), /not empty/)
+  const url = await emptyDatabase()
+  // A folder that nobody can write to: the tables are filled, the files are not.
+  writeFileSync(at('no-folder'), '')
+  await assert.rejects(restore(settings(store('no-folder')), { url, directUrl: url }, at('first')))
+  await restore(settings(store('third')), { url, directUrl: url }, at('first'))
+})
