@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { type ErrorCode, errorRow } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { roleFor } from './auth.ts'
+import { exampleOf } from './openapi/examples.ts'
+import { TAGS } from './openapi/tags.ts'
 import type { AnyRoute, Area, Auth } from './route.ts'
 import { Accepted, Problem } from './schemas.ts'
 
@@ -26,11 +28,15 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
     info: {
       title: 'Millrace',
       version: VERSION,
-      description: 'Accounts, a blog, documents and background jobs with live progress.',
+      description:
+        'A job platform behind a thin HTTP edge. What is slow runs as a background job: `?background=true`, or `Prefer: respond-async`, answers 202 with its id at once, and its progress is a stream of server-sent events. Refusals are `{detail}`, in words.',
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
-    tags: [...new Set(areas.map(({ name }) => name))].map((name) => ({ name })),
+    tags: [...new Set(areas.map(({ name }) => name))].map((name) => ({
+      name,
+      ...(TAGS[name] === undefined ? {} : { description: TAGS[name] }),
+    })),
     paths,
     components: {
       schemas: components,
@@ -45,6 +51,11 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
 function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {
   const auth = route.auth ?? area.auth
   const schema = (type: z.ZodType, io: 'input' | 'output'): Json => toSchema(type, io, components)
+  const media = (type: z.ZodType, io: 'input' | 'output'): Json => {
+    const made = schema(type, io)
+    const example = exampleOf(made, components)
+    return { schema: made, ...(example === undefined ? {} : { example }) }
+  }
   const parameters = [
     ...parametersOf(route.params, 'path', schema),
     ...parametersOf(route.query, 'query', schema),
@@ -62,10 +73,10 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
       : {
           requestBody: {
             required: !route.body.safeParse(undefined).success,
-            content: { [bodyMediaType(route)]: { schema: schema(route.body, 'input') } },
+            content: { [bodyMediaType(route)]: media(route.body, 'input') },
           },
         }),
-    responses: responsesOf(area, route, auth, settings, schema),
+    responses: responsesOf(area, route, auth, settings, media),
   }
 }
 
@@ -82,12 +93,17 @@ function responsesOf(
   route: AnyRoute,
   auth: Auth,
   settings: Settings,
-  schema: (type: z.ZodType, io: 'input' | 'output') => Json,
+  media: (type: z.ZodType, io: 'input' | 'output') => Json,
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
-  const json = (type: z.ZodType): Json => ({ 'application/json': { schema: schema(type, 'output') } })
+  const json = (type: z.ZodType): Json => ({ 'application/json': media(type, 'output') })
+  const refusal = (detail: string): Json => ({
+    'application/json': { ...media(Problem, 'output'), example: { detail: detail.replace(/\{\w+\}/g, '…') } },
+  })
   const content = {
-    ...(route.produces === undefined ? {} : { [route.produces]: { schema: { type: 'string' } } }),
+    ...(route.produces === undefined
+      ? {}
+      : { [route.produces]: { schema: { type: 'string' }, ...exampleText(route) } }),
     ...(route.response === undefined ? {} : json(route.response)),
   }
   const responses: Record<string, Json> = {
@@ -105,9 +121,19 @@ function responsesOf(
   if (route.stream !== undefined || route.follow !== undefined)
     responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
   for (const [status, details] of errorsOf(area, route, auth, settings)) {
-    responses[status] ??= { description: details.join('; '), content: json(Problem) }
+    responses[status] ??= { description: details.join('; '), content: refusal(details[0]!) }
+  }
+  const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
+  if (!refuses) responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
+  responses['5XX'] ??= {
+    description: 'The service failed, or can not serve now; `Retry-After` says when it may',
+    content: refusal('The service is overloaded; try again shortly'),
   }
   return responses
+}
+
+function exampleText({ example }: AnyRoute): { example?: string } {
+  return example === undefined ? {} : { example }
 }
 
 /** Texts of the refusals by status: the route's own, and those that follow from its declaration. */

@@ -129,6 +129,8 @@ interface Declaration<
   readonly alsoAnswers?: Readonly<Record<number, string>>
   /** Media type of the response when it is not JSON. */
   readonly produces?: string
+  /** What such a response looks like, for the reference. */
+  readonly example?: string
   readonly errors?: readonly ErrorCode[]
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean

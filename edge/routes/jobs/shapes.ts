@@ -16,7 +16,7 @@ export const Job = z
     progress: z.strictObject({ current: z.int().nullable(), total: z.int().nullable() }).nullable(),
     attempts: z.int(),
     retry_of: z.uuid().nullable(),
-    result: z.unknown().nullable(),
+    result: z.unknown(),
     error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
     created_at: Timestamp,
     started_at: Timestamp.nullable(),

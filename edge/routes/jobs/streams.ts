@@ -11,6 +11,28 @@ const STREAM_DESCRIPTION = `Server-sent events named \`status\`, each with an id
 progress while there is one, and on the terminal frame result or error. \`Last-Event-ID\` goes on where a stream broke off. \
 A comment every 15 s keeps the connection.`
 
+const frame = (event: string, id: number, data: object): string =>
+  `event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`
+const JOB_ID = '01a20118-fbcc-738c-80ed-00058e0e401d'
+const PAGES = { current: 3, total: 9 }
+const STREAM_EXAMPLE =
+  frame('status', 4, {
+    job_id: JOB_ID,
+    status: 'running',
+    label: 'Page 3 of 9: text layer',
+    progress: PAGES,
+  }) +
+  frame('status', 11, {
+    job_id: JOB_ID,
+    status: 'done',
+    label: '',
+    result: { read: 9, unread: 0, skipped: 0 },
+  })
+const OVERVIEW_EXAMPLE = frame('queues', 1_792_000_000_000, {
+  at: '2026-03-01T09:30:00.000Z',
+  items: [{ queue: 'documents', queued: 2, running: 1, oldest_at: '2026-03-01T09:29:58.000Z' }],
+})
+
 /** Watching jobs. */
 export const streamRoutes = [
   route({
@@ -19,6 +41,7 @@ export const streamRoutes = [
     summary: 'One stream with the frames of all jobs that the caller may see',
     description: STREAM_DESCRIPTION,
     produces: 'text/event-stream',
+    example: STREAM_EXAMPLE,
     stream: async ({ request, caller, edge }) => {
       const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1] ?? null
       return followEverything(edge.hub, {
@@ -44,6 +67,7 @@ there is of it: \`queues\` (depth and the oldest waiting job), \`workers\` (leas
 failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 1970, and p50 and p95 are milliseconds from a job's creation to its end.`,
     auth: 'admin',
     produces: 'text/event-stream',
+    example: OVERVIEW_EXAMPLE,
     stream: async ({ edge }) => followOverview(edge.overview),
   }),
 
@@ -54,6 +78,7 @@ failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 197
     description: STREAM_DESCRIPTION,
     params: JobParams,
     produces: 'text/event-stream',
+    example: STREAM_EXAMPLE,
     errors: ['job.missing'],
     stream: async ({ params, request, caller, edge }) => {
       const line = isUuid(params.job_id)
