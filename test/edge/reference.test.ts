@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import openapiTS, { astToString } from 'openapi-typescript'
+import { edgeAndDatabase } from './harness.ts'
+
+/** The reference as other people's tools read it: a linter, a generator of clients, a compiler. */
+
+const run = promisify(execFile)
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const { api } = await edgeAndDatabase({ env: { PUBLIC_BASE_URL: 'https://mill.test' } })
+const source = (await api.get('/openapi.json')).text
+const folder = mkdtempSync(join(tmpdir(), 'millrace-client-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+interface Content {
+  readonly example?: unknown
+}
+interface Operation {
+  readonly summary: string
+  readonly requestBody?: { readonly content: Record<string, Content> }
+  readonly responses: Record<string, { readonly content?: Record<string, Content> }>
+}
+const paths = (JSON.parse(source) as { paths: Record<string, Record<string, Operation>> }).paths
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
+)
+
+test('a public linter has nothing to say about it', async () => {
+  const config = await createConfig({ extends: ['recommended'] })
+  const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
+  assert.deepEqual(
+    problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`),
+    [],
+  )
+})
+
+test('bodies and answers of JSON have examples, and so do refusals', () => {
+  const without: string[] = []
+  let all = 0
+  for (const { name, requestBody, responses } of operations) {
+    const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)]
+    for (const content of contents.map((each) => each?.['application/json'])) {
+      if (content === undefined) continue
+      all++
+      if (content.example === undefined) without.push(name)
+    }
+  }
+  assert.ok(all > 300)
+  assert.deepEqual(without, [])
+})
+
+test('every operation says that it may fail, and refuses in one form', () => {
+  for (const { name, responses } of operations) {
+    assert.ok(responses['5XX'] ?? responses[500], name)
+    assert.ok(
+      Object.keys(responses).some((status) => status.startsWith('4')),
+      name,
+    )
+  }
+})
+
+const CLIENT = `
+import createClient from 'openapi-fetch'
+import type { components, paths } from './api.ts'
+
+const baseUrl = process.argv[2]!
+const anonymous = createClient<paths>({ baseUrl })
+
+const registered = await anonymous.POST('/api/v1/auth/register', {
+  body: { email: 'client@example.com', password: 'correct horse' },
+})
+if (registered.error !== undefined) throw new Error(registered.error.detail)
+const user: components['schemas']['UserResponse'] = registered.data
+
+const token = await anonymous.POST('/api/v1/auth/token', {
+  body: { username: user.email, password: 'correct horse' },
+  bodySerializer: (body) => new URLSearchParams(body),
+})
+const client = createClient<paths>({ baseUrl, headers: { authorization: 'Bearer ' + token.data!.access_token } })
+
+const organization = await client.POST('/api/v1/orgs', { body: { name: 'Mill', slug: 'mill' } })
+const members = await client.GET('/api/v1/orgs/{org_id}/members', {
+  params: { path: { org_id: organization.data!.id } },
+})
+const jobs = await client.GET('/api/v1/jobs', { params: { query: { status: 'queued', limit: '5' } } })
+const missing = await client.GET('/api/v1/documents/{id}', { params: { path: { id: 1 } } })
+const detail: string | undefined = missing.error?.detail
+
+// What the reference does not admit does not compile.
+// @ts-expect-error
+void (() => client.POST('/api/v1/orgs', { body: { slug: 'mill' } }))
+// @ts-expect-error
+void (() => client.GET('/api/v1/jobs', { params: { query: { status: 'late' } } }))
+// @ts-expect-error
+void (() => client.GET('/api/v1/nowhere'))
+
+console.log(JSON.stringify({
+  role: user.role,
+  members: members.data!.map((member) => member.role),
+  jobs: jobs.data!.map((job) => job.queue),
+  missing: [missing.response.status, detail],
+}))
+`
+
+const CONFIG = {
+  compilerOptions: {
+    target: 'es2024',
+    module: 'nodenext',
+    types: ['node'],
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    allowImportingTsExtensions: true,
+  },
+  include: ['*.ts'],
+}
+
+test('a client made from it compiles, refuses what is wrong, and runs', async () => {
+  // What has a default may be left out of a request; the generator takes it for what an answer always has.
+  const types = astToString(await openapiTS(source, { defaultNonNullable: false }))
+  symlinkSync(MODULES, join(folder, 'node_modules'))
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(CONFIG))
+  writeFileSync(join(folder, 'api.ts'), types)
+  writeFileSync(join(folder, 'client.ts'), CLIENT)
+  assert.ok(readFileSync(join(folder, 'api.ts'), 'utf8').length > 50_000)
+  const tsc = join(MODULES, 'typescript-native/bin/tsc')
+  await run(process.execPath, [tsc, '-p', folder]).catch(({ stdout }) => assert.fail(String(stdout)))
+  const options = { cwd: folder }
+  const args = ['--disable-warning=ExperimentalWarning', 'client.ts', `http://127.0.0.1:${api.port}`]
+  const { stdout } = await run(process.execPath, args, options)
+  assert.deepEqual(JSON.parse(stdout), {
+    role: 'admin',
+    members: ['owner'],
+    jobs: ['accounts'],
+    missing: [404, 'Document not found'],
+  })
+})
