@@ -81,7 +81,7 @@ const user: components['schemas']['UserResponse'] = registered.data
 
 const token = await anonymous.POST('/api/v1/auth/token', {
   body: { username: user.email, password: 'correct horse' },
-  bodySerializer: (body) => new URLSearchParams(body),
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
 })
 const client = createClient<paths>({ baseUrl, headers: { authorization: 'Bearer ' + token.data!.access_token } })
 

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import type { Area } from '../../edge/route.ts'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker } from '../../workers/worker.ts'
+import { emptyDatabase, testDatabase } from '../database.ts'
+import { SECRET, startEdge } from '../edge/harness.ts'
+import { blocksOf, readReadme, withSettings } from '../readme.ts'
+import { Client, startProcess } from '../service.ts'
+
+/** Whatever the README says to type is typed here. */
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const readme = readReadme()
+const blocks = blocksOf(readme)
+const shell = blocks
+  .filter(({ language, text }) => language === 'sh' && !text.startsWith('#'))
+  .map(({ text }) => text)
+const scripts = (
+  JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+).scripts
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-readme-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const { url } = await testDatabase()
+const env = {
+  ...process.env,
+  NODE_ENV: 'test',
+  SECRET_KEY: SECRET,
+  DATABASE_URL: url,
+  DATA_DIR: folder,
+  LOG_LEVEL: 'error',
+}
+const edge = await startProcess('edge', url, { DATA_DIR: folder })
+await startProcess('worker', url, { DATA_DIR: folder })
+const base = new Client(edge.ready.port!).base
+
+/** Runs text in a shell where `npm run` is the script itself: npm takes longer to start than most of them. */
+async function type(text: string, more: Record<string, string> = {}): Promise<string> {
+  const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
+    assert.ok(scripts[name] !== undefined, `npm run ${name}`)
+    return scripts[name].replaceAll('node ', `${process.execPath} `)
+  })
+  const options = { cwd: ROOT, env: { ...env, ...more }, maxBuffer: 2 ** 25 }
+  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', direct], options)
+  return stdout
+}
+
+// These are what the other tests and whoever runs them do: installing, starting, testing, in the order of the README.
+const ELSEWHERE = ['npm ci && npm start\n', 'npm ci && npm test\n']
+
+test('every command is known, and none is left out', () => {
+  assert.deepEqual(shell.slice(0, 2), ELSEWHERE)
+  for (const [, name] of readme.matchAll(/npm run ([a-z:-]+)/g)) assert.ok(scripts[name!] !== undefined, name)
+  for (const [, name] of readme.matchAll(/npm (start|test)\b/g)) assert.ok(scripts[name!] !== undefined, name)
+})
+
+test('the tour works as pasted', async () => {
+  const tour = shell.filter((text) => text.includes('curl'))
+  assert.ok(tour.length >= 3)
+  const pasted = tour
+    .join('')
+    .replace('http://127.0.0.1:8000', base)
+    .replace('-o page.png', `-o ${join(folder, 'page.png')}`)
+    // As pasted, but a refusal is a failure.
+    .replaceAll('curl -s', 'curl --fail-with-body -s')
+  const output = await type(pasted)
+  for (const part of [
+    /"role" ?: ?"admin"/,
+    /"status" ?: ?"done"/,
+    /"read" ?: ?4/,
+    /"page_number" ?: ?1/,
+    /"text" ?: ?"/,
+  ])
+    assert.match(output, part)
+  assert.match(output, /"message"/, 'a mail was sent')
+  assert.equal(readFileSync(join(folder, 'page.png')).subarray(1, 4).toString(), 'PNG')
+})
+
+test('the demo runs beside a service', async () => {
+  const demo = shell.find((text) => text.startsWith('npm run demo'))!
+  const output = await type(demo, { PUBLIC_BASE_URL: base })
+  assert.match(output, /Read 4, unread 0/)
+})
+
+test('the commands for operators do what they say, and a backup is restored', async () => {
+  const operate = shell.find((text) => text.includes('npm run backup'))!
+  const restore = shell.find((text) => text.includes('npm run restore'))!
+  const file = join(folder, 'mill.backup')
+  const output = await type(operate.replace('mill.backup', file))
+  assert.match(output, /Nothing to migrate/)
+  assert.match(output, /ops@example.com is a new admin\nPassword: \S+/)
+  assert.match(output, /Sessions of ops@example.com that were ended: 0/)
+  assert.match(output, /Failed jobs that are done again: 0/)
+  assert.match(output, /Wrote .*mill.backup: \d+ tables/)
+  const text = restore
+    .replace('mill.backup', file)
+    .replace('DATA_DIR=restored', `DATA_DIR=${join(folder, 'restored')}`)
+  assert.match(
+    await type(text, { DATABASE_URL: await emptyDatabase() }),
+    /Restored the state of .*: \d+ tables/,
+  )
+})
+
+test('the settings of the examples are settings', () => {
+  const examples = blocks.filter(({ language }) => language === 'ini')
+  assert.ok(examples.length >= 3)
+  for (const { text } of examples)
+    parse(
+      Object.fromEntries(
+        text
+          .trim()
+          .split('\n')
+          .map((line) => line.split(/=(.*)/)),
+      ),
+    )
+})
+
+test('every setting is listed as it is', () => {
+  assert.equal(withSettings(readme), readme, 'run `npm run readme`')
+})
+
+test('the route and the task that are added work', async () => {
+  // In a copy of the rooms, where they may lie as the README says.
+  for (const room of ['sql', 'tasks', 'edge'])
+    cpSync(join(ROOT, room), join(folder, 'copy', room), { recursive: true })
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'copy/node_modules'))
+  writeFileSync(join(folder, 'copy/package.json'), '{"type":"module"}')
+  const snippets = blocks.filter(({ language }) => language === 'ts')
+  assert.equal(snippets.length, 2)
+  for (const { text } of snippets) {
+    const file = join(folder, 'copy', /^\/\/ (\S+)$/m.exec(text)![1]!)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+  }
+  const tasks = join(folder, 'copy/tasks/mill/index.ts')
+  writeFileSync(tasks, `import { grind } from './grind.ts'\nexport const tasks = [grind]\n`)
+  const { mill } = (await import(pathToFileURL(join(folder, 'copy/edge/routes/mill.ts')).href)) as {
+    mill: Area
+  }
+  const api = await startEdge(url, { areas: [mill] })
+  const worker = await startWorker({
+    settings: parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'mill' }),
+    databaseUrl: url,
+    directUrl: url,
+    log: await createLog('silent', 'worker'),
+    taskModules: [pathToFileURL(tasks).href],
+  })
+  after(() => worker.stop())
+  const { TOKEN } = await tokenOf('miller@example.com')
+  const answer = await api.post('/api/v1/mill/grind', { token: TOKEN, json: { sacks: 3 } })
+  assert.deepEqual([answer.status, answer.json], [200, { flour: 240 }])
+  assert.equal((await api.post('/api/v1/mill/grind', { token: TOKEN, json: { sacks: 0 } })).status, 422)
+})
+
+async function tokenOf(email: string): Promise<{ TOKEN: string }> {
+  const client = new Client(edge.ready.port!)
+  await client.register(email)
+  return { TOKEN: client.token }
+}
+
+test('every link and picture is there, and no picture is large', () => {
+  for (const [, target] of readme.matchAll(/(?:\]\(|src="|srcset=")([^)"#]+)[)"]/g)) {
+    if (/^https?:/.test(target!)) continue
+    assert.ok(existsSync(join(ROOT, target!)), target)
+    if (target!.endsWith('.png')) assert.ok(statSync(join(ROOT, target!)).size < 200_000, target)
+  }
+})
