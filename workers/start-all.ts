@@ -83,6 +83,6 @@ function announce(settings: Settings, port: number): void {
   const url = settings.port === port ? settings.publicBaseUrl : `http://${settings.host}:${port}`
   const open = settings.authLevel === 'none' ? 'everything' : [...settings.openAreas].join(', ') || 'nothing'
   process.stdout.write(
-    `Millrace listens on ${url} | reference: ${url}/docs | open without a credential: ${open}\n`,
+    `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
   )
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -62,15 +63,29 @@ async function start(): Promise<Started> {
   }
 }
 
+/** Runs a command as an operator does, on a folder of data. */
+async function command(script: string, dataDir: string, ...args: string[]): Promise<string> {
+  const file = fileURLToPath(new URL(`../../${script}`, import.meta.url))
+  const env = { ...process.env, NODE_ENV: 'development', DATABASE_URL: '', DATA_DIR: dataDir }
+  const words = ['--disable-warning=ExperimentalWarning', file, ...args]
+  return (await promisify(execFile)(process.execPath, words, { env })).stdout
+}
+
 test('the whole service starts from nothing, heals, stops in order, and starts again on its data', async () => {
   const first = await start()
   const line = first.output.find((text) => text.startsWith('Millrace listens'))!
   assert.match(
     line,
-    /reference: http:\S+\/docs \| open without a credential: ai, llm, rag, voice, comms, tasks, jobs$/,
+    /monitor: http:\S+\/monitor \| reference: http:\S+\/docs \| open without a credential: ai, llm, rag, voice, comms, tasks, jobs$/,
   )
   assert.equal((await first.client.register('first@example.com')).role, 'admin')
   assert.equal((await first.client.register('second@example.com')).role, 'user')
+
+  // Commands find the database of the running service.
+  const backup = join(folder, 'backup')
+  assert.match(await command('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
+  const unlocked = await command('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
+  assert.equal(unlocked, 'first@example.com had no failed logins\n')
 
   const worker = first.pid('worker-1')
   process.kill(worker, 'SIGKILL')
@@ -86,6 +101,12 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   })
   assert.equal(signIn.status, 200)
   assert.equal(await second.stop('SIGINT'), 0)
+
+  // Where no service runs they start the database for themselves, a new one too.
+  const other = join(folder, 'restored')
+  assert.match(await command('tasks/backup/restore-main.ts', other, backup), /^Restored the state of /)
+  const sessions = await command('edge/admin-main.ts', other, 'revoke-sessions', 'second@example.com')
+  assert.match(sessions, /^Sessions of second@example.com that were ended: [1-9]/)
 })
 
 after(() => rmSync(folder, { recursive: true, force: true }))
