@@ -40,7 +40,7 @@ const TaskResult = z
     task_name: z.string(),
     queue_type: z.string(),
     status: z.enum(STATUSES),
-    result: z.unknown().nullable(),
+    result: z.unknown(),
     error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
     enqueued_at: Timestamp,
     started_at: Timestamp.nullable(),
