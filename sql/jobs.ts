@@ -55,7 +55,7 @@ export const claimJobs = (
   sql.prepared('job_claim', Claimed)`
     select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
 
-/** Takes staged jobs of one lane, about `most`, the same number for each of the owners after `afterOwner`. */
+/** Takes staged jobs of one lane, at most `most`, the same number for each of the owners after `afterOwner`. */
 export const takeJobs = (
   lease: string,
   queue: string,

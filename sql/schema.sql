@@ -1719,6 +1719,7 @@ AS $function$
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
         and coalesce(job.owner_id, 0) = share.owner
       order by job.ordinal limit share.part for update skip locked) staged
+    limit most
   ), taken as (
     update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1

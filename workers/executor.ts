@@ -13,6 +13,8 @@ export interface Executor {
   take(queue: string, lane: string, most: number, afterOwner: number): Promise<readonly Claimed[]>
   /** Runs a job that was taken; resolves when its end is stored. One of a task unknown here is left to others. */
   attempt(job: Claimed): Promise<void>
+  /** Gives back a job that was taken and not begun. */
+  release(job: Claimed): Promise<void>
   /** Compares what the database holds to be running here with what is, and passes cancellations on. */
   reconcile(running: Heartbeat['running']): void
   /** The lease is gone: everything here belongs to others now. */
@@ -93,10 +95,13 @@ export function createExecutor(options: {
       return false
     }
   }
-  // With a delivery of its own it goes to a worker of the version that knows it.
-  const release = async ({ id, attempt, name }: Claimed): Promise<void> => {
-    log.warn({ jobId: id, task: name }, 'A job of an unknown task is left to other workers')
+  const release = async ({ id, attempt }: Claimed): Promise<void> => {
     await ledger.finish({ id, attempt, outcome: 'release' })
+  }
+  // With a delivery of its own it goes to a worker of the version that knows it.
+  const leave = (job: Claimed): Promise<void> => {
+    log.warn({ jobId: job.id, task: job.name }, 'A job of an unknown task is left to other workers')
+    return release(job)
   }
 
   const supersede = (id: string, attempt: number): void => {
@@ -124,7 +129,8 @@ export function createExecutor(options: {
         taking--
       }
     },
-    attempt: (job) => (knows(job.name) ? attempt(job) : release(job)),
+    attempt: (job) => (knows(job.name) ? attempt(job) : leave(job)),
+    release,
     reconcile: (held) => {
       const still = new Map<string, number>()
       for (const { id, attempt, cancel } of held) {

@@ -21,7 +21,7 @@ import type { Log } from '../tasks/log.ts'
 export interface Ledger {
   /** Takes a job for this worker; null when the delivery is stale or the job is no longer there to run. */
   claim(id: string, delivery: number): Promise<Claimed | null>
-  /** Takes staged jobs of a lane, about `most`, owner by owner. @throws when the database does not answer. */
+  /** Takes staged jobs of a lane, at most `most`, owner by owner. @throws when the database does not answer. */
   take(queue: string, lane: string, most: number, afterOwner: number): Promise<readonly Claimed[]>
   progress(entry: ProgressEntry): void
   /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */

@@ -37,6 +37,7 @@ export interface QueueRunnerOptions {
     afterOwner: number,
   ) => Promise<readonly Claimed[]>
   readonly attempt: (job: Claimed) => Promise<void>
+  readonly release: (job: Claimed) => Promise<void>
   /** Cron entries, by the group that has them: identifier -> what to do. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
   /** Frees what an ended runner left locked. */
@@ -73,14 +74,14 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
     inHand.add(held)
     return held
   }
-  function createLane({ take, attempt }: QueueRunnerOptions, lane: PoolName) {
+  function createLane({ take, attempt, release }: QueueRunnerOptions, lane: PoolName) {
     const places = lane === 'io' ? MOST_JOBS : lane === 'model' ? 1 : threadsOf(given)
     const room = createRoom(places)
     const puller = createPuller({
       room,
       places,
       take: (most, afterOwner) => take(queue, lane, most, afterOwner),
-      run: (job) => hold(room.enter(() => attempt(job))),
+      run: (job) => hold(room.enter(() => (stopped ? release(job) : attempt(job)))),
       onError: (error) => log.warn({ err: error, queue }, 'Staged jobs could not be taken'),
     })
     return { room, puller }

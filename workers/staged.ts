@@ -12,7 +12,7 @@ export interface Puller {
 export interface PullerOptions {
   readonly room: Room
   readonly places: number
-  /** Takes about so many jobs, of owners after one; -1 begins with the first. */
+  /** Takes at most so many jobs, of owners after one; -1 begins with the first. */
   readonly take: (most: number, afterOwner: number) => Promise<readonly Claimed[]>
   /** Runs one in the room; resolves at its end. */
   readonly run: (job: Claimed) => Promise<void>
@@ -43,7 +43,8 @@ export function createPuller({ room, places, take, run, onError }: PullerOptions
     const owners = new Set(jobs.map(({ owner_id }) => owner_id ?? 0))
     // After the last of many owners it is the first one's turn again.
     const turned = jobs.length === 0 && afterOwner !== -1
-    afterOwner = owners.size < OWNERS_AT_ONCE ? -1 : Math.max(...owners)
+    const someWait = owners.size > 0 && owners.size >= Math.min(most, OWNERS_AT_ONCE)
+    afterOwner = someWait ? Math.max(...owners) : -1
     for (const job of jobs) void run(job).finally(left)
     if (jobs.length > 0) again = setTimeout(nudge, AGAIN_MS)
     return turned || jobs.length > most / 2

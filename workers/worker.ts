@@ -89,6 +89,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         deliver: executor.deliver,
         take: executor.take,
         attempt: executor.attempt,
+        release: executor.release,
         cron: cronOf(queue, db, settings),
         unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
       }),

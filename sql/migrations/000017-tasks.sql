@@ -94,7 +94,7 @@ begin
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'actor' is null;
 end $$;
 
--- Takes staged jobs of a queue and lane for a lease, about `most` of them: the same number for each of up to 100 owners
+-- Takes staged jobs of a queue and lane for a lease, at most `most`: the same number for each of up to 100 owners
 -- after `after_owner`, the oldest first. Answers what there is to run.
 create function job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer)
 returns table (id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer,
@@ -121,6 +121,7 @@ as $$
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
         and coalesce(job.owner_id, 0) = share.owner
       order by job.ordinal limit share.part for update skip locked) staged
+    limit most
   ), taken as (
     update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1

@@ -80,6 +80,13 @@ describe('staging', { concurrency: false }, () => {
     )
   })
 
+  test('a take of fewer jobs than there are owners takes no more, and the next one goes on after them', async () => {
+    await ledger.enqueue(...some(9, A), ...some(9, B), ...some(9, C))
+    assert.deepEqual(ownersOf(await take(2)), [A, B])
+    assert.deepEqual(ownersOf(await take(2, B)), [C, C])
+    assert.deepEqual(ownersOf(await take(2, C)), [])
+  })
+
   test('a taken job is claimed as if it had been delivered, and ends like any other', async () => {
     await ledger.enqueue(...some(4, A))
     const [job] = await take(10)
