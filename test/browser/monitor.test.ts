@@ -86,7 +86,9 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   test('an extraction fills in while one watches', async (t) => {
     const page = await open(t, '/monitor/documents')
     await signIn(page)
-    const bytes = Buffer.from(await textPdf(12, { line: () => 'filled in' }))
+    // Enough that the last is far from read when the first is seen.
+    const PAGES = 40
+    const bytes = Buffer.from(await textPdf(PAGES, { line: () => 'filled in' }))
     await page.getByLabel('PDF, picture or text').setInputFiles({
       name: 'Minutes.pdf',
       mimeType: 'application/pdf',
@@ -97,11 +99,11 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     // The first pages stand there with picture and text before the last have been read.
     await page
       .getByRole('region', { name: 'Text of page 1', exact: true })
-      .getByText('Page 1 of 12')
+      .getByText(`Page 1 of ${PAGES}`)
       .waitFor()
     const [row] = await query(`select status from job where name = 'documents.extract'`)
     assert.equal(row!.status, 'running')
-    await page.getByText('12 of 12 pages read').waitFor()
+    await page.getByText(`${PAGES} of ${PAGES} pages read`).waitFor()
     const pictures = page.getByRole('img', { name: /^Page \d+ as it looks$/ })
     await pictures.first().waitFor()
     assert.ok(
@@ -112,7 +114,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       ),
     )
     await page.locator('.page').last().scrollIntoViewIfNeeded()
-    await page.getByRole('region', { name: 'Text of page 12' }).getByText('filled in').waitFor()
+    await page
+      .getByRole('region', { name: `Text of page ${PAGES}` })
+      .getByText('filled in')
+      .waitFor()
   })
 
   test('a running job shows its progress and is cancelled by the keyboard', async (t) => {
@@ -188,6 +193,8 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       const page = await open(t, '/health')
       await page.emulateMedia({ colorScheme })
       await page.goto(`http://127.0.0.1:${port}/docs`)
+      // Of so many operations it draws those in view.
+      await page.getByPlaceholder('Filter by tag').fill('jobs')
       await page.getByText('/api/v1/jobs/{job_id}/retry').waitFor()
       const isDark = await page.evaluate(`document.documentElement.classList.contains('dark-mode')`)
       assert.equal(isDark, colorScheme === 'dark')
