@@ -37,19 +37,10 @@ export const previewRoutes = [
     query: z.object({ background: z.string().optional() }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job that speaks, when that was wanted or takes long: `{job_id}`' },
-    raw: async ({ body, edge, request, requestId, responder, head }) => {
-      const background = wantsBackground(request)
+    raw: async ({ body, ...asked }) => {
+      const background = wantsBackground(asked.request)
       const { voice_id, ...how } = body
-      const want: Want = {
-        edge,
-        request,
-        requestId,
-        responder,
-        head,
-        speech: await speechOf(edge, voice_id, how),
-      }
-      const digest = digestOf(want.speech)
-      const kept = await edge.db.maybeOne(findPreview(digest))
+      const { want, digest, kept } = await lookUp(asked, voice_id, how)
       return kept === null ? answerLive(want, digest, background) : answerStored(want, digest, kept, false)
     },
   }),
@@ -68,22 +59,13 @@ export const previewRoutes = [
       304: 'The client has these bytes',
       416: 'The range lies outside of them',
     },
-    raw: async ({ params, query, edge, request, requestId, responder, head }) => {
-      const want: Want = {
-        edge,
-        request,
-        requestId,
-        responder,
-        head,
-        speech: await speechOf(edge, params.voice_id, query),
-      }
-      const digest = digestOf(want.speech)
-      const kept = await edge.db.maybeOne(findPreview(digest))
+    raw: async ({ params, query, ...asked }) => {
+      const { want, digest, kept } = await lookUp(asked, params.voice_id, query)
       if (kept !== null) return answerStored(want, digest, kept, true)
-      if (request.method !== 'HEAD')
+      if (want.request.method !== 'HEAD')
         return wantsPart(want) ? answerPart(want, digest) : answerLive(want, digest, false)
       requireKey(want)
-      responder.send({ ...head(200, [['content-type', 'audio/mpeg']]), head: true })
+      want.responder.send({ ...want.head(200, [['content-type', 'audio/mpeg']]), head: true })
       return undefined
     },
   }),
@@ -93,6 +75,24 @@ interface How {
   readonly text?: string | undefined
   readonly speed?: number | undefined
   readonly model?: string | undefined
+}
+
+/** What is to be spoken, and what of it is kept. @throws as {@link speechOf} does. */
+async function lookUp(
+  { edge, request, requestId, responder, head }: Omit<Want, 'speech'>,
+  voiceId: string,
+  how: How,
+) {
+  const want: Want = {
+    edge,
+    request,
+    requestId,
+    responder,
+    head,
+    speech: await speechOf(edge, voiceId, how),
+  }
+  const digest = digestOf(want.speech)
+  return { want, digest, kept: await edge.db.maybeOne(findPreview(digest)) }
 }
 
 /** @throws fail('voice.voice_missing'), fail('voice.unknown') for a model that does not speak with the voice. */
