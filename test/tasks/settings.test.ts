@@ -5,22 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
 import { AREAS, parse, SettingsError } from '../../tasks/settings.ts'
-
-const KEY = 'a secret of thirty-two characters'
-const PRODUCTION = { NODE_ENV: 'production', SECRET_KEY: KEY, DATABASE_URL: 'postgresql://u:p4ss@db/x' }
-
-/** The problems of an environment that can't be used. */
-function problems(environment: Record<string, string | undefined>): readonly string[] {
-  try {
-    parse(environment)
-  } catch (error) {
-    assert.ok(error instanceof SettingsError)
-    return error.problems
-  }
-  return []
-}
-
-const names = (lines: readonly string[]): string[] => lines.map((line) => line.split(':')[0]!).sort()
+import { KEY, names, PRODUCTION, problems } from './settings-help.ts'
 
 test('an empty environment has the documented defaults', () => {
   const { openAreas, corsOrigins, ...settings } = parse({})
@@ -159,107 +144,6 @@ test('what is left out follows from what is given', () => {
 test('a limit is so many requests in so many seconds, or none', () => {
   assert.deepEqual(parse({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { most: 1, seconds: 1 })
   assert.deepEqual(parse({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
-})
-
-test('mail goes where the settings say, else through the provider of the key, else into files in development', () => {
-  const key = { EMAIL_PROVIDER_API_KEY: 'a/b c' }
-  const from = { EMAIL_PROVIDER_FROM_EMAIL: 'mill@example.com' }
-  const own = 'smtp://u:p@mail.example.com:2525'
-  assert.equal(parse({ ...key, EMAIL_SMTP_URL: own }).email.smtpUrl, own)
-  assert.equal(parse(key).email.smtpUrl, 'smtps://resend:a%2Fb%20c@smtp.resend.com:465')
-  const { email } = parse({ ...PRODUCTION, ...from })
-  assert.deepEqual([email.smtpUrl, email.from, email.apiKey], [null, 'mill@example.com', null])
-  assert.equal(parse({ ...PRODUCTION, EMAIL_SMTP_URL: 'outbox:' }).email.smtpUrl, 'outbox:')
-  const api = { EMAIL_PROVIDER_API_BASE_URL: 'http://localhost:9/api/', TELEPHONY_API_BASE_URL: 'http://x//' }
-  assert.equal(parse(api).email.apiBaseUrl, 'http://localhost:9/api')
-  assert.equal(parse(api).telephony.apiBaseUrl, 'http://x')
-})
-
-const S3 = { S3_ENDPOINT_URL: 'https://minio.example.com', S3_ACCESS_KEY: 'a', S3_SECRET_KEY: 'b' }
-
-test('bytes live in the database, a folder or a bucket', () => {
-  for (const store of [
-    'postgres',
-    'file:blobs',
-    'file:/var/lib/a b',
-    'file:///srv',
-    'file:../up',
-    's3://abc',
-    's3://a.b-c/p/q',
-    's3://abc/',
-  ])
-    assert.equal(parse({ ...S3, BLOB_STORE: store }).blobs.store, store)
-  for (const store of [
-    'Postgres',
-    'file:',
-    'file://host/x',
-    'blobs',
-    's3:',
-    's3://',
-    's3://ab',
-    's3://ABC',
-    's3://abc//x',
-    's3://abc/../x',
-    's3://abc/./x',
-    's3://abc/a b',
-    's3://-abc',
-    'https://abc',
-    'file:a\0b',
-  ])
-    assert.deepEqual(names(problems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
-})
-
-test('an object store is reached with what is given, all of which must fit together', () => {
-  assert.deepEqual(parse(S3).blobs.s3, {
-    endpointUrl: 'https://minio.example.com',
-    region: undefined,
-    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-  })
-  const role = { BLOB_STORE: 's3://abc', S3_REGION: 'eu-central-1' }
-  assert.deepEqual(parse(role).blobs.s3, {
-    endpointUrl: undefined,
-    region: 'eu-central-1',
-    credentials: undefined,
-  })
-  const wrong = { BLOB_STORE: 's3://abc', S3_ACCESS_KEY: 'a', PORT: 'x' }
-  assert.deepEqual(names(problems(wrong)), ['BLOB_STORE', 'PORT', 'S3_ACCESS_KEY'])
-  assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'ftp://x', S3_REGION: 'EU 1', S3_SECRET_KEY: 'b' })), [
-    'S3_ACCESS_KEY',
-    'S3_ENDPOINT_URL',
-    'S3_REGION',
-  ])
-  assert.deepEqual(names(problems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
-})
-
-test('payments have names of their own, which go before the provider’s', () => {
-  const theirs = { STRIPE_SECRET_KEY: 'sk_test_a', STRIPE_WEBHOOK_SECRET: 'whsec_a' }
-  const { secretKey, webhookSecrets } = parse(theirs).payments
-  assert.deepEqual([secretKey, webhookSecrets], ['sk_test_a', ['whsec_a']])
-  const ours = parse({
-    ...theirs,
-    PROVIDER_SECRET_KEY: 'sk_test_b',
-    PROVIDER_WEBHOOK_SECRET: 'whsec_b',
-  }).payments
-  assert.deepEqual([ours.secretKey, ours.webhookSecrets], ['sk_test_b', ['whsec_b']])
-  assert.equal(
-    parse({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:12111/' }).payments.apiBaseUrl,
-    'http://127.0.0.1:12111',
-  )
-  const pages = parse({
-    PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
-    PAYMENT_CANCEL_URL: 'https://x.example',
-  })
-  assert.deepEqual(
-    [pages.payments.successUrl, pages.payments.cancelUrl],
-    ['/thanks?s={CHECKOUT_SESSION_ID}', 'https://x.example'],
-  )
-})
-
-test('the list of models is read from its public place, from another one, or from nowhere', () => {
-  assert.equal(parse({ LLM_CATALOG_URL: 'http://127.0.0.1:1/a' }).llmCatalogUrl, 'http://127.0.0.1:1/a')
-  assert.equal(parse({ LLM_CATALOG_URL: 'none' }).llmCatalogUrl, null)
-  assert.equal(parse({ NODE_ENV: 'test' }).llmCatalogUrl, null)
-  assert.equal(parse({ NODE_ENV: 'test', LLM_CATALOG_URL: 'http://x/' }).llmCatalogUrl, 'http://x/')
 })
 
 test('flags are words, and "false" is false', () => {
@@ -471,14 +355,4 @@ test('settings that are logged lose their secrets', () => {
   assert.equal(stdout.trim().split('\n').length, 3, stderr)
   assert.match(stdout, /"port":8000/)
   assert.doesNotMatch(stdout, /hunter2/)
-})
-
-test('retrieval has a model where it has embeddings', () => {
-  const model = (env: Readonly<Record<string, string>>) => parse(env).rag.model
-  assert.equal(model({ RAG_EMBEDDINGS: 'openai' }), 'text-embedding-3-small')
-  assert.equal(model({ RAG_EMBEDDINGS: 'lexical', RAG_MODEL: 'x' }), null)
-  assert.equal(model({ RAG_MODEL: 'team/model-1.5' }), 'team/model-1.5')
-  for (const bad of ['../model', 'a/b/c', 'a b', '/model'])
-    assert.deepEqual(names(problems({ RAG_MODEL: bad })), ['RAG_MODEL'])
-  assert.deepEqual(names(problems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
 })

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { parse, SettingsError } from '../../tasks/settings.ts'
+
+export const KEY = 'a secret of thirty-two characters'
+export const PRODUCTION = {
+  NODE_ENV: 'production',
+  SECRET_KEY: KEY,
+  DATABASE_URL: 'postgresql://u:p4ss@db/x',
+}
+
+/** The problems of an environment that can't be used. */
+export function problems(environment: Record<string, string | undefined>): readonly string[] {
+  try {
+    parse(environment)
+  } catch (error) {
+    assert.ok(error instanceof SettingsError)
+    return error.problems
+  }
+  return []
+}
+
+export const names = (lines: readonly string[]): string[] => lines.map((line) => line.split(':')[0]!).sort()
