@@ -1,20 +1,14 @@
 import { after } from 'node:test'
-import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
-import { startWorker } from '../../workers/worker.ts'
 import { type Frame, Stream } from '../service.ts'
 import { type ModelStandIn, modelServer } from '../standins/models.ts'
-import { type Api, edgeAndDatabase, SECRET } from './harness.ts'
+import { type Api, edgeAndDatabase } from './harness.ts'
+import { startOwnWorker } from './own-worker.ts'
 
 /** Conversations through an edge, a worker, the real SDK and a server that speaks for the provider. */
 
-const silent = await createLog('silent', 'worker')
-
 /** Starts a worker for conversations on a database; stopped after the file. */
 export async function startTalker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
-  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'ai', ...env })
-  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
-  after(() => worker.stop())
+  await startOwnWorker(url, 'ai', env)
 }
 
 /** Settings that lead to the stand-in. */

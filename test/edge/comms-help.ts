@@ -1,11 +1,8 @@
 import { after } from 'node:test'
-import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
-import { startWorker } from '../../workers/worker.ts'
 import { KEY, type ResendStandIn, resendDomain, resendServer } from '../standins/resend.ts'
 import { type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
-import { SECRET } from './harness.ts'
+import { startOwnWorker } from './own-worker.ts'
 
 /** The three providers, and a worker in this process that sends through them. */
 export interface Outside {
@@ -31,11 +28,7 @@ export async function startOutside(): Promise<Outside> {
   return { twilio, resend, mail, env }
 }
 
-const silent = await createLog('silent', 'worker')
-
 /** Starts a worker for sends on a database; stopped after the file. */
 export async function startSender(url: string, env: Readonly<Record<string, string>>): Promise<void> {
-  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'comms', ...env })
-  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
-  after(() => worker.stop())
+  await startOwnWorker(url, 'comms', env)
 }

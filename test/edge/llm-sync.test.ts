@@ -1,27 +1,18 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, describe, test } from 'node:test'
+import { afterEach, describe, test } from 'node:test'
 import { sync } from '../../tasks/llm/sync.ts'
-import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
 import { enqueue } from '../../tasks/task.ts'
-import { startWorker } from '../../workers/worker.ts'
 import { listedModel, listedVendor, modelsDevServer, plausibleList } from '../standins/models-dev.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase, SECRET } from './harness.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { startOwnWorker } from './own-worker.ts'
 
 /** Reading the list of models: all of it, or none of it and why. */
 
 const server = await modelsDevServer()
 const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }
 const { api, db, query, url } = await edgeAndDatabase({ env })
-const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'system', ...env })
-const worker = await startWorker({
-  settings,
-  databaseUrl: url,
-  directUrl: url,
-  log: await createLog('silent', 'worker'),
-})
-after(() => worker.stop())
+await startOwnWorker(url, 'system', env)
 
 const serve = (list: unknown): void => {
   const text = typeof list === 'string' ? list : JSON.stringify(list)

@@ -2,11 +2,9 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after } from 'node:test'
-import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
-import { startWorker } from '../../workers/worker.ts'
 import type { TestDatabase } from '../database.ts'
-import { type Answered, type Api, type CallOptions, edgeAndDatabase, SECRET } from './harness.ts'
+import { type Answered, type Api, type CallOptions, edgeAndDatabase } from './harness.ts'
+import { startOwnWorker } from './own-worker.ts'
 
 /** A folder to index, an edge, and a worker in this process that indexes. */
 export interface RagWorld extends TestDatabase {
@@ -49,16 +47,7 @@ export async function ragWorld(env: Readonly<Record<string, string>> = {}): Prom
   }
 }
 
-const silent = await createLog('silent', 'worker')
-
 /** Starts a worker for indexing on a database; stopped after the file. */
 export async function startIndexer(url: string, env: Readonly<Record<string, string>>): Promise<void> {
-  const settings = parse({
-    NODE_ENV: 'test',
-    SECRET_KEY: SECRET,
-    WORKER_QUEUES: 'rag,rag_model,system',
-    ...env,
-  })
-  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
-  after(() => worker.stop())
+  await startOwnWorker(url, 'rag,rag_model,system', env)
 }

@@ -1,10 +1,7 @@
 import http from 'node:http'
-import { after } from 'node:test'
-import { createLog } from '../../tasks/log.ts'
-import { parse } from '../../tasks/settings.ts'
-import { startWorker } from '../../workers/worker.ts'
 import { type SpeechStandIn, speechServer } from '../standins/speech.ts'
-import { type Api, SECRET } from './harness.ts'
+import type { Api } from './harness.ts'
+import { startOwnWorker } from './own-worker.ts'
 
 /** A maker of speech, and a worker in this process that asks it. */
 export interface Voices {
@@ -12,31 +9,15 @@ export interface Voices {
   readonly env: Readonly<Record<string, string>>
 }
 
-const stops: (() => Promise<void>)[] = []
-// Registered before any test database is, so that workers are gone when theirs is dropped: one that can't end its jobs
-// waits for ever.
-after(() => Promise.all(stops.map((stop) => stop())))
-
 export async function startVoices(): Promise<Voices> {
   const server = await speechServer()
   return { server, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: server.url } }
 }
 
-export async function startSpeaker(
+export const startSpeaker = (
   url: string,
   env: Readonly<Record<string, string>>,
-): Promise<{ stop(): Promise<void> }> {
-  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: 'voice', ...env })
-  const log = await createLog('silent', 'worker')
-  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log })
-  let stopping: Promise<void> | null = null
-  const stop = (): Promise<void> => {
-    stopping ??= worker.stop()
-    return stopping
-  }
-  stops.push(stop)
-  return { stop }
-}
+): Promise<{ stop(): Promise<void> }> => startOwnWorker(url, 'voice', env)
 
 /** An answer while it comes. */
 export interface Listening {

@@ -1,0 +1,30 @@
+import { after } from 'node:test'
+import { createLog } from '../../tasks/log.ts'
+import { parse } from '../../tasks/settings.ts'
+import { startWorker } from '../../workers/worker.ts'
+import { SECRET } from './harness.ts'
+
+/** A worker in the test's own process. */
+
+const stops: (() => Promise<void>)[] = []
+// Registered at import, before any test database is, so that workers are gone when theirs is dropped: one that can't end
+// its jobs waits for ever.
+after(() => Promise.all(stops.map((stop) => stop())))
+const silent = await createLog('silent', 'worker')
+
+/** Starts one for some queues; stopped after the file, or before. */
+export async function startOwnWorker(
+  url: string,
+  queues: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ stop(): Promise<void> }> {
+  const settings = parse({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: queues, ...env })
+  const worker = await startWorker({ settings, databaseUrl: url, directUrl: url, log: silent })
+  let stopping: Promise<void> | null = null
+  const stop = (): Promise<void> => {
+    stopping ??= worker.stop()
+    return stopping
+  }
+  stops.push(stop)
+  return { stop }
+}
