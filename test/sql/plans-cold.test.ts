@@ -63,6 +63,34 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
   assert.equal((await read()) - before, 0)
 })
 
+test('a batch finds its jobs by their ids, however few of a kind the statistics know of', async () => {
+  const used = async (): Promise<number> => {
+    await query('select pg_stat_force_next_flush()')
+    const [row] = await query(
+      `select sum(idx_scan)::int as n from pg_stat_user_indexes where indexrelname in ('job_running_idx', 'job_waiting_idx')`,
+    )
+    return row!.n as number
+  }
+  await enqueue(FLOOD)
+  const ids = await enqueue(FEW)
+  await query(`update job set status = 'done', finished_at = now()
+    where id in (select id from job order by ordinal limit ${FLOOD})`)
+  await query('vacuum analyze job')
+  // The statistics know of none that runs, and of hardly any that waits.
+  const claimed = await query(
+    'select id, attempt from job_claim(gen_random_uuid(), $1::uuid[], array_fill(1, array[$2::int]))',
+    [ids, ids.length],
+  )
+  assert.equal(claimed.length, FEW)
+  const before = await used()
+  const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
+  await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
+  const ends = claimed.map((job) => ({ ...job, outcome: 'release' }))
+  await query('select job_finish($1::jsonb, 5)', [JSON.stringify(ends)])
+  await query('select job_send($1::uuid[], 25)', [ids])
+  assert.equal(await used(), before)
+})
+
 test('the reader plans anew from time to time', async () => {
   const reader = await createReader({ url, applicationName: 'test-reader' }, 20)
   const job = async (id: string): Promise<void> => {
