@@ -15,6 +15,8 @@ import type { Log } from '../tasks/log.ts'
 /** This process's claim to be alive, on the database's clock. Whoever sees another's run out takes its jobs over. */
 export interface Lease {
   readonly id: string
+  /** Renews at once: what it names has changed. */
+  renew(): void
   close(): Promise<void>
 }
 
@@ -84,6 +86,8 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     options.onRecovered(recovered.map((row) => row.id))
   }
 
+  const failed = (error: unknown): void => log.warn({ err: error }, 'The lease could not be looked after')
+
   await insert(id)
   const loops = [every(RENEW_MS, renew), every(WATCH_MS, watch)]
   function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
@@ -97,7 +101,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
       }
       busySince = Date.now()
       work()
-        .catch((error) => log.warn({ err: error }, 'The lease could not be looked after'))
+        .catch(failed)
         .finally(() => {
           busySince = null
         })
@@ -107,6 +111,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   return {
     get id() {
       return id
+    },
+    renew: () => {
+      if (!stopped) renew().catch(failed)
     },
     close: async () => {
       stopped = true

@@ -40,6 +40,8 @@ export interface QueueRunnerOptions {
   readonly release: (job: Claimed) => Promise<void>
   /** Cron entries, by the group that has them: identifier -> what to do. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
+  /** A runner has begun, with a queue pool of its own. */
+  readonly onPool: () => void
   /** Frees what an ended runner left locked. */
   readonly unlock: (poolId: string) => Promise<void>
 }
@@ -108,6 +110,7 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
     const events = new EventEmitter()
     events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
       poolId = workerPool.id
+      options.onPool()
     })
     const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
       if (stopped) await emptyHanded()

@@ -91,6 +91,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         attempt: executor.attempt,
         release: executor.release,
         cron: cronOf(queue, db, settings),
+        // What it locks is freed when this process dies, from its first fetch on.
+        onPool: () => lease.renew(),
         unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
       }),
     )

@@ -76,6 +76,20 @@ describe('a lease', { concurrency: false }, () => {
     assert.deepEqual((await row(lease.id))!.pool_ids, ['pool-1', 'pool-2'])
   })
 
+  test('names a new queue pool at once when told of it', async () => {
+    const { lease, db, pools } = await hold()
+    const renewals = (): number => db.calls.filter(({ name }) => name === 'lease_renew').length
+    const before = renewals()
+    pools.push('pool-2')
+    lease.renew()
+    // In this very turn: no timer can have done it.
+    assert.equal(renewals(), before + 1)
+    await until(
+      'the lease names it',
+      async () => (await row(lease.id))!.pool_ids?.toString() === 'pool-1,pool-2',
+    )
+  })
+
   test('tells with each heartbeat what the database holds to be running here', async () => {
     const { lease, heartbeats } = await hold()
     const job = await help.running({}, lease.id)
