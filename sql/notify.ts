@@ -19,14 +19,14 @@ const IDS_PER_PAYLOAD = 200
 const MOST_PAYLOADS = 50
 const INTERVAL_MS = 25
 // What somebody watches come, word by word, is already collected over a time when it gets here.
-const SOON_MS = 4
+const SOON_MS = 2
 
 /**
  * Tells listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a lock of the
  * whole cluster, so this is done once for many: the first of a burst at once, then at most one per 25 ms.
  */
 export interface Publisher {
-  /** `soon`: within 4 ms, for what was collected already. */
+  /** `soon`: within 2 ms, for what was collected already. */
   mark(jobId: string, soon?: boolean): void
   /** Sends what is marked; resolves when it is out. */
   close(): Promise<void>

@@ -43,6 +43,8 @@ export interface LedgerOptions {
 const MOST_ENTRIES = 500
 // Readers are told every 25 ms: between two of those, one statement is enough for what a busy job says.
 const GATHER_MS = 15
+// What a task emits, such as the pieces of an answer, is waited for: only what comes at the same moment is kept for it.
+const GATHER_EVENTS_MS = 2
 
 interface Waiting<T, R> {
   readonly item: T
@@ -56,6 +58,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   let claiming: Promise<void> | null = null
   let writing: Promise<void> | null = null
   let gathered = 0
+  let events = false
   let hurry = (): void => {}
 
   const claimLoop = async (): Promise<void> => {
@@ -65,20 +68,26 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   /** Lets progress come together; the first of a burst goes at once, and no end waits for it. */
-  const gather = (): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, gathered + GATHER_MS - performance.now())
-      hurry = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+  const gather = async (): Promise<void> => {
+    for (;;) {
+      const left = gathered + (events ? GATHER_EVENTS_MS : GATHER_MS) - performance.now()
+      if (finishes.length > 0 || left <= 0) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left)
+        hurry = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+  }
 
   const writeLoop = async (): Promise<void> => {
     await nextTurn()
     while (progress.length > 0 || finishes.length > 0) {
-      if (finishes.length === 0 && performance.now() < gathered + GATHER_MS) await gather()
+      await gather()
       gathered = performance.now()
+      events = false
       // All progress said before these ends is stored before them.
       const ends = finishes.splice(0, MOST_ENTRIES)
       while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
@@ -100,6 +109,10 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     progress: (entry) => {
       progress.push(entry)
+      if (entry.kind !== 'status' && !events) {
+        events = true
+        hurry()
+      }
       writing ??= writeLoop()
     },
     finish: (item) =>

@@ -1,6 +1,6 @@
 /**
- * Pieces of answers on their way to readers. The first one of an answer goes out at once; after that all answers of a
- * thread share a clock that sends what has come, so that many streams make few writes.
+ * Pieces of answers on their way to readers. The first one of an answer goes out at once; after that all answers share a
+ * clock that sends what has come: many streams make few writes, and those of several threads make them together.
  */
 export interface Deltas {
   push(text: string): void
@@ -14,11 +14,9 @@ const COALESCE_MS = 25
 
 const waiting = new Set<() => void>()
 let scheduled = false
-let sentAt = Number.NEGATIVE_INFINITY
 
 function flushAll(): void {
   scheduled = false
-  sentAt = performance.now()
   for (const flush of waiting) flush()
   waiting.clear()
 }
@@ -43,7 +41,7 @@ export function createDeltas(send: (text: string) => void): Deltas {
       waiting.add(tick)
       if (scheduled) return
       scheduled = true
-      setTimeout(flushAll, Math.max(0, sentAt + COALESCE_MS - performance.now()))
+      setTimeout(flushAll, COALESCE_MS - (Date.now() % COALESCE_MS))
     },
     end: () => {
       waiting.delete(tick)
