@@ -9,9 +9,17 @@ import { ask, type Stack } from './stack.ts'
 import { rotated } from './stats.ts'
 import { cpuMeter, family, undisturbed, untilQuiet } from './usage.ts'
 
-// The same number for ours and plain, since graphile-worker slows down with the length of its table: `short` shows how
-// much. Tuned it is done in a moment.
-const JOBS = { ours: 20_000, plain: 20_000, short: 5_000, tuned: 60_000 } as const
+// Some seconds each. graphile-worker slows down with the length of its table: `short` shows how much.
+const JOBS = {
+  ours: 80_000,
+  plain: 20_000,
+  short: 5_000,
+  tuned: 80_000,
+  boss: 40_000,
+  burst: 80_000,
+} as const
+// pg-boss takes and ends a batch at a time: the larger, the faster.
+const BATCH = { boss: 100, burst: 1000 } as const
 type Runner = keyof typeof JOBS
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const CHUNK = 1000
@@ -25,13 +33,15 @@ interface Pace {
   readonly foreignCores: number
 }
 
-/** No-op jobs through the whole kernel, their results kept, against graphile-worker by itself. */
+/** No-op jobs through the whole kernel, their results kept, against graphile-worker and pg-boss by themselves. */
 export async function jobs(stack: Stack): Promise<Measured> {
   const runs = [
     { name: 'ours', run: () => ours(stack) },
     { name: 'plain', run: () => plain(stack, 'plain') },
     { name: 'short', run: () => plain(stack, 'short') },
     { name: 'tuned', run: () => plain(stack, 'tuned') },
+    { name: 'boss', run: () => boss(stack, 'boss') },
+    { name: 'burst', run: () => boss(stack, 'burst') },
   ] as const
   const results = new Map<Runner, Pace[]>(runs.map(({ name }) => [name, []]))
   for (let round = 0; round < ROUNDS; round++) {
@@ -42,7 +52,7 @@ export async function jobs(stack: Stack): Promise<Measured> {
     name: 'no-op jobs',
     unit: 'jobs/s',
     values: rate('ours'),
-    reference: { name: `graphile-worker, ${text}`, values: rate(name) },
+    reference: { name: text, values: rate(name) },
   })
   const cpu = (name: Runner, of: 'worker' | 'postgres') => ({
     name: `CPU of ${of === 'worker' ? 'the worker' : 'PostgreSQL'}, ${name}`,
@@ -52,9 +62,11 @@ export async function jobs(stack: Stack): Promise<Measured> {
   return {
     rounds: ROUNDS,
     findings: [
-      { ...against('plain', 'concurrency 8'), target: { of: 'ratio', atLeast: 5 } },
-      against('short', `concurrency 8, ${JOBS.short} jobs`),
-      against('tuned', 'prefetching and batching'),
+      { ...against('plain', 'graphile-worker, concurrency 8'), target: { of: 'ratio', atLeast: 8 } },
+      against('short', `graphile-worker, concurrency 8, ${JOBS.short} jobs`),
+      against('tuned', 'graphile-worker, prefetching and batching'),
+      { ...against('boss', `pg-boss, batches of ${BATCH.boss}`), target: { of: 'ratio', atLeast: 2 } },
+      against('burst', `pg-boss, batches of ${BATCH.burst}`),
       ...runs.flatMap(({ name }) => [cpu(name, 'worker'), cpu(name, 'postgres')]),
     ],
     notes: [
@@ -90,26 +102,47 @@ async function ours(stack: Stack): Promise<Pace> {
   return pace
 }
 
-async function plain(stack: Stack, runner: Exclude<Runner, 'ours'>): Promise<Pace> {
-  const url = await stack.emptyDatabase()
-  const script = new URL('./servers/plain-worker.ts', import.meta.url)
+function plain(stack: Stack, runner: 'plain' | 'short' | 'tuned'): Promise<Pace> {
   const jobs = JOBS[runner]
-  const worker = await startChild(script, {
-    DATABASE_URL: url,
-    JOBS: String(jobs),
-    NODE_ENV: 'production',
-    NO_LOG_SUCCESS: '1',
-    TUNED: runner === 'tuned' ? '1' : '0',
-  })
-  await settle(url)
-  await worker.ask('go')
-  const pace = await paceOf(stack, url, {
-    pid: worker.pid,
-    jobs,
+  const env = { NODE_ENV: 'production', NO_LOG_SUCCESS: '1', TUNED: runner === 'tuned' ? '1' : '0' }
+  return reference(stack, 'plain-worker', jobs, env, {
     done: `select ${jobs} - count(*)::int as n from graphile_worker._private_jobs`,
     begun: `select count(*) < ${jobs} as yes from graphile_worker._private_jobs`,
     over: 'select not exists (select from graphile_worker._private_jobs) as yes',
   })
+}
+
+function boss(stack: Stack, runner: 'boss' | 'burst'): Promise<Pace> {
+  return reference(
+    stack,
+    'boss-worker',
+    JOBS[runner],
+    { BATCH: String(BATCH[runner]) },
+    {
+      done: `select count(*)::int as n from pgboss.job where name = 'noop' and state = 'completed'`,
+      begun: `select exists (select from pgboss.job where name = 'noop' and state = 'completed') as yes`,
+      over: `select not exists (select from pgboss.job where name = 'noop' and state < 'completed') as yes`,
+    },
+  )
+}
+
+/** Another library with the same work; its script fills the queue, and begins when told. */
+async function reference(
+  stack: Stack,
+  script: string,
+  jobs: number,
+  env: Readonly<Record<string, string>>,
+  looks: Pick<Watched, 'done' | 'begun' | 'over'>,
+): Promise<Pace> {
+  const url = await stack.emptyDatabase()
+  const worker = await startChild(new URL(`./servers/${script}.ts`, import.meta.url), {
+    DATABASE_URL: url,
+    JOBS: String(jobs),
+    ...env,
+  })
+  await settle(url)
+  await worker.ask('go')
+  const pace = await paceOf(stack, url, { pid: worker.pid, jobs, ...looks })
   const count = await worker.ask<{ executed: number; distinct: number }>('count')
   if (count.executed !== jobs || count.distinct !== jobs)
     throw new Error(`The reference lost jobs: ${JSON.stringify(count)}`)

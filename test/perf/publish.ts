@@ -7,8 +7,8 @@ import { specsOf } from '../../tasks/task.ts'
 /** Jobs that this process holds as running, to report progress of as a worker's ledger does. */
 export interface Publishing {
   readonly jobIds: readonly string[]
-  /** Reports progress of some jobs in turn, `perTick` every 100 ms; the label is the time of sending. */
-  start(perTick: number): void
+  /** Reports progress of some jobs in turn, `perTick` every 100 ms; the label is the time of sending, and what pads it. */
+  start(perTick: number, padding?: string): void
   stop(): Promise<void>
   /** Ends every job. Answers the number of the last event of each, by id. */
   finish(): Promise<ReadonlyMap<string, number>>
@@ -29,7 +29,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
   let current: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
 
-  const tick = async (perTick: number): Promise<void> => {
+  const tick = async (perTick: number, padding: string): Promise<void> => {
     const ids = Array.from({ length: perTick }, () => jobIds[next++ % jobIds.length]!)
     const entries = ids.map((id) => {
       const n = (reported.get(id) ?? 0) + 1
@@ -39,7 +39,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
         attempt: 1,
         n,
         kind: 'status',
-        data: { status: 'running', label: String(Date.now()), current: n, total: 1_000_000 },
+        data: { status: 'running', label: `${Date.now()}${padding}`, current: n, total: 1_000_000 },
       }
     })
     const stored = await db.any(storeProgress(entries))
@@ -49,9 +49,9 @@ export async function publishing(url: string, ownerId: number, count: number): P
 
   return {
     jobIds,
-    start: (perTick) => {
+    start: (perTick, padding = '') => {
       timer = setInterval(() => {
-        current = current.then(() => tick(perTick))
+        current = current.then(() => tick(perTick, padding))
       }, TICK_MS)
     },
     stop: async () => {

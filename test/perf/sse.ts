@@ -5,12 +5,13 @@ import type { OpenStreams, StreamsSeen } from './load/streams.ts'
 import { type Publishing, publishing } from './publish.ts'
 import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
-import { residentBytes, untilQuiet } from './usage.ts'
+import { checkStreams, finished, settledBytes } from './streams-seen.ts'
+import { residentBytes } from './usage.ts'
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 5000)
 const JOBS = STREAMS / 10
 const WARM = 500
-const PROBES = 3
+const PROBES = 5
 // 50 jobs of 10 streams each, ten times a second: 5,000 frames a second leave the edge.
 const JOBS_PER_TICK = 50
 
@@ -23,7 +24,7 @@ export async function sse(stack: Stack): Promise<Measured> {
   const publisher = await publishing(url, account.id, JOBS)
   const readers = await startChild(new URL('./load/streams.ts', import.meta.url))
   const generator = await startGenerator()
-  const probe = (): Promise<LoadResult> =>
+  const probe = (alone: boolean): Promise<LoadResult> =>
     generator.run({
       ...ORDINARY,
       port: edge.port,
@@ -31,27 +32,28 @@ export async function sse(stack: Stack): Promise<Measured> {
       connections: 4,
       paceMs: 10,
       measureMs: 4000,
+      alone,
     })
   const open = (count: number): Promise<unknown> =>
     readers.ask({
-      port: edge.port,
+      ports: [edge.port],
       token: account.token,
       jobIds: streamJobs(publisher, count),
     } satisfies OpenStreams)
 
   await open(WARM)
   await readers.ask('close')
-  const idle = await probes(probe)
+  const idle = await probes(() => probe(true))
   const before = await settledBytes(edge.pid)
   await open(STREAMS)
   const after = await settledBytes(edge.pid)
   publisher.start(JOBS_PER_TICK)
   await delay(1000)
-  const busy = await probes(probe)
+  const busy = await probes(() => probe(false))
   await publisher.stop()
   const expected = await publisher.finish()
-  const seen = await finished(readers)
-  check(seen, streamJobs(publisher, STREAMS), expected)
+  const seen = await finished(readers, STREAMS)
+  checkStreams(seen, streamJobs(publisher, STREAMS), expected)
   await close(publisher, readers, generator)
   return summary({ idle, busy, before, after, end: residentBytes(edge.pid), seen })
 }
@@ -108,38 +110,6 @@ async function probes(probe: () => Promise<LoadResult>): Promise<LoadResult[]> {
   const results: LoadResult[] = []
   for (let i = 0; i < PROBES; i++) results.push(await probe())
   return results
-}
-
-/** Resident memory once it has stayed within 1 % for 3 s. */
-async function settledBytes(pid: number): Promise<number> {
-  await untilQuiet()
-  const looks: number[] = []
-  for (let i = 0; i < 40; i++) {
-    looks.push(residentBytes(pid))
-    const last = looks.slice(-7)
-    if (last.length === 7 && Math.max(...last) <= Math.min(...last) * 1.01) break
-    await delay(500)
-  }
-  return looks.at(-1)!
-}
-
-/** Waits until every stream has had its terminal frame, or for 20 s. */
-async function finished(readers: Child): Promise<StreamsSeen> {
-  for (let i = 0; ; i++) {
-    const seen = await readers.ask<StreamsSeen>('report')
-    if (seen.finished === STREAMS || i === 40) return seen
-    await delay(500)
-  }
-}
-
-function check(seen: StreamsSeen, jobIds: readonly string[], expected: ReadonlyMap<string, number>): void {
-  // Streams opened in the order asked for, so the n-th follows the n-th job.
-  const wrong = seen.last.filter((last, i) => last !== expected.get(jobIds[i]!)).length
-  if (seen.gaps > 0 || seen.broken > 0 || wrong > 0) {
-    throw new Error(
-      `Frames were lost: ${JSON.stringify({ ...seen, last: undefined })}, ${wrong} streams with a wrong end`,
-    )
-  }
 }
 
 async function close(publisher: Publishing, readers: Child, generator: Generator): Promise<void> {

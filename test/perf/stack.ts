@@ -26,6 +26,8 @@ export const SECRET = 'a secret for benchmarks, long enough to be one'
 const TEMPLATE = 'millrace_template'
 const EDGE = new URL('../../edge/main.ts', import.meta.url)
 const WORKER = new URL('../../workers/main.ts', import.meta.url)
+// As in the Procfile.
+const FLAGS = ['--experimental-async-context-frame']
 const ENVIRONMENT = {
   NODE_ENV: 'production',
   LOG_LEVEL: 'warn',
@@ -47,7 +49,7 @@ export async function startStack(): Promise<Stack> {
     rmSync(dataDir, { recursive: true, force: true })
   }
   const start = async (script: URL, url: string, env: Readonly<Record<string, string>>): Promise<Child> => {
-    const child = await startChild(script, { ...ENVIRONMENT, DATABASE_URL: url, ...env })
+    const child = await startChild(script, { ...ENVIRONMENT, DATABASE_URL: url, ...env }, FLAGS)
     children.push(child)
     return child
   }

@@ -20,6 +20,8 @@ export interface LoadOrder {
   /** Pause of each connection between an answer and its next request. */
   readonly paceMs: number
   readonly serverPids: readonly number[]
+  /** Whether nobody else is to be at work: measured once it is quiet, and again when it was not. */
+  readonly alone: boolean
   /** PostgreSQL's first process; its backends are found when the measuring begins. */
   readonly postmaster: number | null
 }
@@ -39,7 +41,7 @@ export interface LoadResult {
 }
 
 export interface Generator {
-  /** Runs an order, again when others disturbed it, and answers the least disturbed run. */
+  /** Runs an order; one that is to be alone again when others disturbed it, answering the least disturbed run. */
   run(order: LoadOrder): Promise<LoadResult>
   stop(): Promise<void>
 }
@@ -57,6 +59,7 @@ export const ORDINARY = {
   warmMs: 300,
   measureMs: 2000,
   paceMs: 0,
+  alone: true,
   serverPids: NO_PIDS,
   postmaster: null,
 }
@@ -71,8 +74,10 @@ export async function startGenerator(): Promise<Generator> {
   }
   return {
     // Ids are used once: such an order can't be measured again.
-    run: (order) =>
-      order.ids === null ? undisturbed(() => once(order)) : untilQuiet().then(() => once(order)),
+    run: (order) => {
+      if (!order.alone) return once(order)
+      return order.ids === null ? undisturbed(() => once(order)) : untilQuiet().then(() => once(order))
+    },
     stop: () => child.stop(),
   }
 }

@@ -1,4 +1,6 @@
 import { connect, type Socket } from 'node:net'
+import { constants, setPriority } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import { percentile } from '../stats.ts'
 import { FrameReader, type SeenFrame } from './frames.ts'
 import { requestText } from './load.ts'
@@ -6,19 +8,40 @@ import { requestText } from './load.ts'
 /** Readers of event streams, in a process of their own: raw sockets, each checking that no frame is missing. */
 
 export interface OpenStreams {
-  readonly port: number
+  /** A stream is on the port of its number modulo the count of ports. */
+  readonly ports: readonly number[]
   readonly token: string
   /** Which job each stream follows. */
   readonly jobIds: readonly string[]
 }
 
+/** So many streams a second, at random, lose their connection and come back with `Last-Event-ID`. */
+export interface Storm {
+  readonly perSecond: number
+  readonly seconds: number
+}
+
+/** Streams of all jobs. */
+export interface OfAll {
+  readonly port: number
+  readonly token: string
+  readonly ofAll: number
+  /** Their readers read nothing after the first frame. */
+  readonly asleep: boolean
+}
+
+export type StreamsOrder = OpenStreams | Storm | OfAll | 'close of all' | 'close' | 'report'
+
 export interface StreamsSeen {
   readonly frames: number
-  /** Frames that did not follow the one before by exactly one. */
+  /** Frames that did not follow the one before by exactly one, or whose label was older than the one before. */
   readonly gaps: number
   /** Streams whose last frame was terminal, and that the server ended then. */
   readonly finished: number
+  /** Frames after a terminal one. */
+  readonly after: number
   readonly broken: number
+  readonly reconnects: number
   /** From the publisher's clock to this one's. */
   readonly delayMs: { readonly p50: number; readonly p95: number; readonly p99: number }
   /** The number of the last frame, by stream. */
@@ -26,62 +49,94 @@ export interface StreamsSeen {
 }
 
 interface Stream {
-  readonly socket: Socket
-  readonly frames: FrameReader
+  readonly port: number
+  readonly token: string
+  readonly jobId: string
+  socket: Socket
   last: number
+  label: number
   terminal: boolean
   closed: boolean
 }
 
 // Opened at once, so that the server's backlog holds them.
 const ABREAST = 50
+const TICK_MS = 20
+
+// Readers are on other machines: where they share one with what they read from, their work is what waits.
+setPriority(constants.priority.PRIORITY_LOW)
 
 let streams: Stream[] = []
+let ofAll: Socket[] = []
 let count = 0
 let gaps = 0
+let after = 0
 let broken = 0
+let reconnects = 0
 let delays: number[] = []
 
-process.on('message', (message: OpenStreams | 'close' | 'report') => {
-  if (message === 'report') process.send!(report())
-  else if (message === 'close') void closeAll().then(() => process.send!({}))
-  else void openAll(message).then(() => process.send!({}))
+process.on('message', (order: StreamsOrder) => {
+  void perform(order).then((answer) => process.send!(answer))
 })
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function openAll({ port, token, jobIds }: OpenStreams): Promise<void> {
-  const waiting = jobIds.values()
+async function perform(order: StreamsOrder): Promise<object> {
+  if (order === 'report') return report()
+  if (order === 'close') closeAll()
+  else if (order === 'close of all') closeOfAll()
+  else if ('perSecond' in order) await storm(order)
+  else if ('ofAll' in order) await openOfAll(order)
+  else await openAll(order)
+  return {}
+}
+
+async function openAll({ ports, token, jobIds }: OpenStreams): Promise<void> {
+  const from = streams.length
+  const waiting = jobIds.entries()
   const open = async (): Promise<void> => {
-    for (const jobId of waiting)
-      await openOne(port, requestText('GET', `/api/v1/jobs/${jobId}/events`, token))
+    for (const [i, jobId] of waiting) {
+      const port = ports[i % ports.length]!
+      const stream = { port, token, jobId, last: -1, label: 0, terminal: false, closed: false } as Stream
+      streams[from + i] = stream
+      await listen(stream)
+    }
   }
   await Promise.all(Array.from({ length: ABREAST }, open))
 }
 
-/** Resolves with the first frame. */
-function openOne(port: number, request: string): Promise<void> {
-  const socket = connect({ host: '127.0.0.1', port, noDelay: true })
-  const stream: Stream = { socket, frames: new FrameReader(), last: -1, terminal: false, closed: false }
-  streams.push(stream)
-  socket.write(request)
-  socket.on('error', () => {
-    broken++
-  })
-  socket.on('close', () => {
-    stream.closed = true
-  })
-  return new Promise((resolve, reject) => {
-    socket.once('close', () => reject(new Error('A stream was closed before its first frame')))
+/** Connects a stream, anew after its last frame when it has one. Resolves with the first frame, or the end. */
+function listen(stream: Stream): Promise<void> {
+  const socket = connect({ host: '127.0.0.1', port: stream.port, noDelay: true })
+  const frames = new FrameReader()
+  const request = requestText('GET', `/api/v1/jobs/${stream.jobId}/events`, stream.token)
+  stream.socket = socket
+  stream.closed = false
+  socket.write(
+    stream.last < 0 ? request : request.replace('\r\n\r\n', `\r\nlast-event-id: ${stream.last}\r\n\r\n`),
+  )
+  return new Promise((resolve) => {
+    socket.on('error', () => {
+      broken++
+    })
+    socket.on('close', () => {
+      if (stream.socket === socket) stream.closed = true
+      resolve()
+    })
     socket.on('data', (chunk) => {
-      for (const frame of stream.frames.feed(chunk.toString('latin1'))) take(stream, frame)
-      if (stream.last >= 0) resolve()
+      // What was under way when a reader left has not reached it.
+      if (stream.socket !== socket || socket.destroyed) return
+      const text = chunk.toString('latin1')
+      if (text.startsWith('HTTP/1.1 204')) socket.end()
+      for (const frame of frames.feed(text)) take(stream, frame)
+      resolve()
     })
   })
 }
 
 function take(stream: Stream, { event, id, data }: SeenFrame): void {
   const seq = Number(id)
+  if (stream.terminal) after++
   if (stream.last >= 0 && seq !== stream.last + 1) gaps++
   stream.last = seq
   count++
@@ -91,15 +146,57 @@ function take(stream: Stream, { event, id, data }: SeenFrame): void {
     stream.terminal = true
     // The response has ended; the connection is kept alive for a next request, which will not come.
     stream.socket.end()
-  } else if (label !== undefined && label !== '') delays.push(Date.now() - Number(label))
+  } else if (label !== undefined && label !== '') {
+    const at = Number.parseInt(label, 10)
+    if (at < stream.label) gaps++
+    stream.label = at
+    delays.push(Date.now() - stream.label)
+  }
 }
 
-async function closeAll(): Promise<void> {
+async function storm({ perSecond, seconds }: Storm): Promise<void> {
+  const coming: Promise<void>[] = []
+  for (let tick = 0; tick < (seconds * 1000) / TICK_MS; tick++) {
+    for (let i = 0; i < (perSecond * TICK_MS) / 1000; i++) {
+      const stream = streams[Math.floor(Math.random() * streams.length)]!
+      stream.socket.destroy()
+      reconnects++
+      coming.push(listen(stream))
+    }
+    await delay(TICK_MS)
+  }
+  // A stream that is left again, or that nothing happens on, says nothing: nobody waits for its first frame.
+  await Promise.race([Promise.all(coming), delay(1000)])
+}
+
+async function openOfAll({ port, token, ofAll: wanted, asleep }: OfAll): Promise<void> {
+  for (let i = 0; i < wanted; i++) {
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true })
+    socket.on('error', () => {
+      broken++
+    })
+    socket.write(requestText('GET', '/api/v1/jobs/events', token))
+    await new Promise((resolve) => socket.once('data', resolve))
+    if (asleep) socket.pause()
+    else socket.resume()
+    ofAll.push(socket)
+  }
+}
+
+function closeOfAll(): void {
+  for (const socket of ofAll) socket.destroy()
+  ofAll = []
+}
+
+function closeAll(): void {
   for (const { socket } of streams) socket.destroy()
+  closeOfAll()
   streams = []
   count = 0
   gaps = 0
+  after = 0
   broken = 0
+  reconnects = 0
   delays = []
 }
 
@@ -107,7 +204,9 @@ function report(): StreamsSeen {
   return {
     frames: count,
     gaps,
+    after,
     broken,
+    reconnects,
     finished: streams.filter(({ terminal, closed }) => terminal && closed).length,
     delayMs: { p50: percentile(delays, 0.5), p95: percentile(delays, 0.95), p99: percentile(delays, 0.99) },
     last: streams.map(({ last }) => last),

@@ -1,0 +1,132 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { startChild } from './children.ts'
+import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
+import type { OfAll, Storm, StreamsSeen } from './load/streams.ts'
+import { publishing } from './publish.ts'
+import type { Finding, Measured } from './report.ts'
+import { type Stack, signUp, storeDocuments } from './stack.ts'
+import { checkStreams, finished } from './streams-seen.ts'
+import { residentBytes } from './usage.ts'
+
+const STREAMS = Number(process.env.BENCH_STREAMS ?? 10_000)
+const JOBS = STREAMS / 10
+const EDGES = 2
+// 50 jobs of 10 streams each, ten times a second: 5,000 frames a second leave the edges.
+const JOBS_PER_TICK = 50
+const REQUESTS_PER_SECOND = 1000
+// Each waits so long after an answer; a millisecond is the answer's own, and one the timer's.
+const CONNECTIONS = 11
+const PACE_MS = (1000 * CONNECTIONS * EDGES) / REQUESTS_PER_SECOND - 3
+const MEASURE_MS = 10_000
+const STORM: Storm = { perSecond: 300, seconds: 10 }
+const SLEEPERS = 100
+// Long enough for the sockets' buffers to be full after some seconds.
+const PADDING = ` ${'x'.repeat(2000)}`
+// What a stream of all jobs keeps for a reader that is slow: the latest state of each of the 1,000, and one write.
+const SLEEPER_KIB = 512
+
+/** Two edges full of streams, requests beside them, a storm of readers that come back, and readers that sleep. */
+export async function fanout(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  const edges = await Promise.all(Array.from({ length: EDGES }, () => stack.edge(url)))
+  const account = await signUp(edges[0]!.port)
+  const [document] = await storeDocuments(url, account.id, 100)
+  const publisher = await publishing(url, account.id, JOBS)
+  const readers = await startChild(new URL('./load/streams.ts', import.meta.url))
+  const generators = await Promise.all(edges.map(() => startGenerator()))
+  const head = requestText('GET', `/api/v1/documents/${document}`, account.token)
+  const requests = (): Promise<LoadResult[]> =>
+    Promise.all(
+      edges.map(({ port }, i) =>
+        generators[i]!.run({
+          ...ORDINARY,
+          port,
+          head,
+          connections: CONNECTIONS,
+          paceMs: PACE_MS,
+          measureMs: MEASURE_MS,
+          alone: false,
+        }),
+      ),
+    )
+
+  const idle = await requests()
+  const jobIds = Array.from({ length: STREAMS }, (_, i) => publisher.jobIds[(i >> 1) % JOBS]!)
+  await readers.ask({ ports: edges.map(({ port }) => port), token: account.token, jobIds })
+  publisher.start(JOBS_PER_TICK)
+  await delay(1000)
+  const steady = await requests()
+  const [stormy] = await Promise.all([requests(), readers.ask(STORM)])
+  await publisher.stop()
+  const { delayMs } = await readers.ask<StreamsSeen>('report')
+  const ofAll = (asleep: boolean): Promise<unknown> =>
+    readers.ask({ port: edges[0]!.port, token: account.token, ofAll: SLEEPERS, asleep } satisfies OfAll)
+  // The same number awake: what the edge needs for a moment to serve them is not what a sleeping one costs.
+  await ofAll(false)
+  publisher.start(JOBS_PER_TICK, PADDING)
+  const awake = await watched(edges[0]!.pid, 10)
+  await readers.ask('close of all')
+  await ofAll(true)
+  const asleep = await watched(edges[0]!.pid, 20)
+  await publisher.stop()
+  const expected = await publisher.finish()
+  const seen = await finished(readers, STREAMS)
+  checkStreams(seen, jobIds, expected)
+  await publisher.close()
+  await Promise.all([readers, ...generators].map((child) => child.stop()))
+  return {
+    rounds: 1,
+    findings: [
+      {
+        name: 'streams with every frame in order and one terminal frame',
+        unit: 'streams',
+        values: [seen.finished],
+        target: { of: 'value', atLeast: STREAMS },
+      },
+      {
+        name: 'requests beside the streams',
+        unit: 'requests/s',
+        values: [rate(steady)],
+        target: { of: 'value', atLeast: REQUESTS_PER_SECOND },
+      },
+      ...latencies('beside the streams', steady, idle),
+      ...latencies('during the storm', stormy, idle),
+      {
+        name: 'memory of an edge per sleeping reader of all jobs',
+        unit: 'KiB',
+        values: [Math.max(0, (Math.max(...asleep) - Math.max(...awake)) / SLEEPERS / 1024)],
+        target: { of: 'value', atMost: SLEEPER_KIB },
+      },
+      { name: 'progress to frame, p50', unit: 'ms', values: [delayMs.p50] },
+      { name: 'progress to frame, p95', unit: 'ms', values: [delayMs.p95] },
+    ],
+    notes: [
+      `${STREAMS} streams on ${JOBS} jobs over ${EDGES} edges; ${JOBS_PER_TICK * 10} events/s; ${seen.frames} frames, ${seen.gaps} out of order or missing, ${seen.after} after a terminal one.`,
+      `The storm: ${seen.reconnects} streams cut and taken up again, ${STORM.perSecond} a second; ${rate(stormy).toFixed(0)} requests/s meanwhile. ${SLEEPERS} readers of all jobs read nothing for 20 s.`,
+    ],
+    details: { idle, steady, stormy, awake, asleep, seen: { ...seen, last: undefined } },
+  }
+}
+
+/** Resident memory, second by second. */
+async function watched(pid: number, seconds: number): Promise<number[]> {
+  const looks: number[] = []
+  for (let second = 0; second < seconds; second++) {
+    await delay(1000)
+    looks.push(residentBytes(pid))
+  }
+  return looks
+}
+
+const rate = (results: readonly LoadResult[]): number =>
+  results.reduce((sum, { perSecond }) => sum + perSecond, 0)
+
+function latencies(when: string, ours: readonly LoadResult[], idle: readonly LoadResult[]): Finding[] {
+  const pair = (name: string, of: (result: LoadResult) => number): Finding => ({
+    name: `GET ${when}, ${name}`,
+    unit: 'ms',
+    values: ours.map(of),
+    reference: { name: 'without streams', values: idle.map(of) },
+  })
+  return [pair('p50', ({ p50 }) => p50), pair('p95', ({ p95 }) => p95), pair('p99', ({ p99 }) => p99)]
+}

@@ -1,0 +1,162 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Client } from 'pg'
+import { createDatabase, type Database } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { enqueueMany } from '../../tasks/task.ts'
+import { type Child, startChild } from './children.ts'
+import type { Measured } from './report.ts'
+import { effect } from './servers/effects.ts'
+import { ask, SECRET, type Stack } from './stack.ts'
+
+/**
+ * `npm run bench -- recovery`: workers are killed at random moments, again and again, while jobs with effects run. How
+ * soon others have begun what the killed ones were at; no job is lost, and a ledger of effects has each exactly once.
+ */
+
+const KILLS = Number(process.env.BENCH_KILLS ?? 200)
+const WORKERS = 3
+// Some 15 are in each worker's hands at any time.
+const JOBS_PER_SECOND = 100
+const TICK_MS = 100
+const MOST_MS = 400
+const LIMIT_MS = 60_000
+const LOOK_MS = 10
+
+interface Kill {
+  /** How many jobs ran in it, as the ledger has it. */
+  readonly jobs: number
+  /** Until the last of them had been begun by another worker, in ms. */
+  readonly ms: number
+}
+
+export async function recovery(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  await ask(
+    url,
+    'create table effect (job_id uuid not null, attempt integer not null, at timestamptz not null default clock_timestamp())',
+  )
+  const client = await connect({ url, applicationName: 'bench' })
+  const workers = await Promise.all(Array.from({ length: WORKERS }, () => startWorker(url)))
+  const load = loading(url)
+  const kills: Kill[] = []
+  // Each has something in its hands before the first is killed.
+  await delay(1000)
+  for (let n = 0; n < KILLS; n++) {
+    await delay(Math.random() * 500)
+    kills.push(await kill(client, workers, n % WORKERS, url))
+  }
+  const jobs = await load.stop()
+  await drained(client)
+  const [row] = (
+    await client.query(`select (select count(*)::int from job where status = 'done' and name = 'effects.write') as done,
+      (select count(*)::int from effect) as effects, (select count(distinct job_id)::int from effect) as distinct,
+      (select count(*)::int from job where attempt > 1) as again, (select max(attempt)::int from job) as attempts`)
+  ).rows as Record<string, number>[]
+  await client.end()
+  await Promise.all(workers.map((worker) => worker.stop()))
+  if (row!.done !== jobs || row!.effects !== jobs || row!.distinct !== jobs)
+    throw new Error(`Jobs were lost or effects doubled: ${JSON.stringify({ jobs, ...row })}`)
+  return summary(kills, jobs, row!)
+}
+
+function summary(kills: readonly Kill[], jobs: number, row: Record<string, number>): Measured {
+  const ms = kills.filter((kill) => kill.jobs > 0).map((kill) => kill.ms)
+  const sorted = [...ms].sort((a, b) => a - b)
+  const at = (share: number): number =>
+    sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+  return {
+    rounds: kills.length,
+    findings: [
+      { name: 'from SIGKILL to the last job begun again, p50', unit: 'ms', values: [at(0.5)] },
+      {
+        name: 'from SIGKILL to the last job begun again, p99',
+        unit: 'ms',
+        values: [at(0.99)],
+        target: { of: 'value', atMost: 3000 },
+      },
+      { name: 'from SIGKILL to the last job begun again, most', unit: 'ms', values: [at(1)] },
+      { name: 'jobs lost', unit: '', values: [jobs - row.done!], target: { of: 'value', atMost: 0 } },
+      {
+        name: 'effects doubled',
+        unit: '',
+        values: [row.effects! - row.distinct!],
+        target: { of: 'value', atMost: 0 },
+      },
+    ],
+    notes: [
+      `${kills.length} kills of ${WORKERS} workers, ${ms.length} of them with jobs in hand (${kills.reduce((sum, kill) => sum + kill.jobs, 0)} in all); ${jobs} jobs, ${row.again} begun more than once, ${row.attempts} attempts at most.`,
+    ],
+    details: { kills },
+  }
+}
+
+function startWorker(url: string): Promise<Child> {
+  return startChild(new URL('./servers/effect-worker.ts', import.meta.url), {
+    DATABASE_URL: url,
+    SECRET_KEY: SECRET,
+    NODE_ENV: 'production',
+  })
+}
+
+/** Adds jobs at a steady rate until stopped; answers how many. */
+function loading(url: string): { stop(): Promise<number> } {
+  const db: Database = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
+  let count = 0
+  let current: Promise<void> = Promise.resolve()
+  const tick = async (): Promise<void> => {
+    const payloads = Array.from({ length: (JOBS_PER_SECOND * TICK_MS) / 1000 }, () => ({
+      before_ms: Math.floor(Math.random() * MOST_MS),
+      after_ms: Math.floor(Math.random() * MOST_MS),
+    }))
+    await db.transaction((tx) => enqueueMany(tx, effect, payloads, { ownerId: null, maxTries: 3 }))
+    count += payloads.length
+  }
+  const timer = setInterval(() => {
+    current = current.then(tick)
+  }, TICK_MS)
+  return {
+    stop: async () => {
+      clearInterval(timer)
+      await current
+      await db.close()
+      return count
+    },
+  }
+}
+
+/** Kills a worker, starts another in its place, and waits until what the killed one was at has been begun again. */
+async function kill(client: Client, workers: Child[], n: number, url: string): Promise<Kill> {
+  const { lease } = await workers[n]!.ask<{ lease: string }>('lease')
+  workers[n]!.process.kill('SIGKILL')
+  const killedAt = performance.now()
+  const next = startWorker(url)
+  const { rows } = await client.query<{ id: string; attempt: number }>(
+    `select id, attempt from job where lease_id = $1 and status = 'running'`,
+    [lease],
+  )
+  const values = [rows.map(({ id }) => id), rows.map(({ attempt }) => attempt)]
+  for (;;) {
+    const { rows: left } = await client.query(
+      `select from unnest($1::uuid[], $2::int[]) as old(id, attempt) join job using (id) where job.attempt = old.attempt
+        and job.finished_at is null limit 1`,
+      values,
+    )
+    if (left.length === 0) break
+    if (performance.now() - killedAt > LIMIT_MS)
+      throw new Error('Jobs of a killed worker were not begun again')
+    await delay(LOOK_MS)
+  }
+  const ms = performance.now() - killedAt
+  workers[n] = await next
+  return { jobs: rows.length, ms }
+}
+
+async function drained(client: Client): Promise<void> {
+  for (const end = performance.now() + LIMIT_MS; ; await delay(100)) {
+    const { rows } = await client.query(
+      `select from job where finished_at is null and name = 'effects.write' limit 1`,
+    )
+    if (rows.length === 0) return
+    if (performance.now() > end) throw new Error('Jobs were left behind')
+  }
+}

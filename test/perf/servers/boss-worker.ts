@@ -1,0 +1,48 @@
+import { PgBoss } from 'pg-boss'
+
+/** A reference for jobs: pg-boss by itself with no-op jobs in batches, fetched without a pause while there are more. */
+
+const CHUNK = 1000
+const batchSize = Number(process.env.BATCH)
+const total = Number(process.env.JOBS)
+const seen = new Set<string>()
+let executed = 0
+
+const boss = new PgBoss({
+  connectionString: process.env.DATABASE_URL!,
+  max: 10,
+  // Nothing beside the work itself: neither upkeep nor statistics while it is measured.
+  supervise: false,
+  schedule: false,
+})
+boss.on('error', () => process.exit(1))
+await boss.start()
+await boss.createQueue('noop')
+for (let from = 0; from < total; from += CHUNK) {
+  const count = Math.min(CHUNK, total - from)
+  await boss.insert(
+    'noop',
+    Array.from({ length: count }, (_, i) => ({ data: { echo: `job ${from + i}` } })),
+  )
+}
+
+process.on('message', (message) => {
+  if (message === 'count') process.send!({ executed, distinct: seen.size })
+  else void start()
+})
+process.on('disconnect', () => process.exit())
+process.on('SIGTERM', () => process.exit())
+process.send!({})
+
+async function start(): Promise<void> {
+  const options = { batchSize, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 }
+  await boss.work<{ echo: string }>('noop', options, async (jobs) => {
+    for (const { data } of jobs) {
+      executed++
+      seen.add(data.echo)
+    }
+    // Kept as the output of each.
+    return { echo: 'done' }
+  })
+  process.send!({})
+}

@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Client } from 'pg'
+import { createDatabase, type Database } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { noop } from '../../tasks/system/noop.ts'
+import { enqueueMany } from '../../tasks/task.ts'
+import type { Measured } from './report.ts'
+import type { Stack } from './stack.ts'
+import { median } from './stats.ts'
+import { untilQuiet } from './usage.ts'
+
+const BEFORE_S = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
+const HELD_S = Number(process.env.BENCH_HELD_SECONDS ?? 180)
+// The first seconds are a new worker's.
+const WARM_S = 15
+// What is compared: the last part of the time without a snapshot, and of the time with one.
+const LAST_S = 30
+const CHUNK = 500
+// More than two seconds' work: the worker never waits for the feeder.
+const MOST_WAITING = 25_000
+// A transaction's times are those of its beginning: what ended in a second is known a second later.
+const LAG_S = 1
+
+/**
+ * `npm run bench -- snapshot`: what a snapshot that somebody holds open costs. While it is held no dead row can be
+ * cleared away, and each job leaves several.
+ */
+export async function snapshot(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  const db = createDatabase({ url, applicationName: 'bench', size: 2, validateRows: false })
+  const client = await connect({ url, applicationName: 'bench' })
+  const holder = await connect({ url, applicationName: 'bench-holder' })
+  const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
+  await untilQuiet()
+  const feed = feeding(db, client)
+  await delay(BEFORE_S * 1000)
+  const before = feed.perSecond.slice(WARM_S)
+  await holder.query('begin isolation level repeatable read')
+  await holder.query('select count(*) from account')
+  const heldFrom = feed.perSecond.length
+  await delay(HELD_S * 1000)
+  const held = feed.perSecond.slice(heldFrom + LAG_S)
+  await holder.query('commit')
+  await feed.stop()
+  const [dead] = (
+    await client.query(`select n_dead_tup::int as job from pg_stat_user_tables where relname = 'job'`)
+  ).rows
+  await Promise.all([holder.end(), client.end(), worker.stop()])
+  await db.close()
+  const without = before.slice(-LAST_S)
+  const last = held.slice(-LAST_S)
+  return {
+    rounds: 1,
+    findings: [
+      {
+        name: `no-op jobs, after ${HELD_S} s of a held snapshot`,
+        unit: 'jobs/s',
+        values: [median(last)],
+        reference: { name: 'before', values: [median(without)] },
+        target: { of: 'ratio', atLeast: 0.9 },
+      },
+    ],
+    notes: [
+      `Jobs are added as fast as they end, on the same two cores; ${feed.perSecond.reduce((sum, n) => sum + n, 0)} ended. ${dead?.job} dead rows of \`job\` at the end.`,
+      `Every 20 s: ${held.filter((_, i) => i % 20 === 10).join(', ')} jobs/s.`,
+    ],
+    details: { before, held },
+  }
+}
+
+/** Keeps jobs waiting until stopped, and counts second by second how many have ended. */
+function feeding(db: Database, client: Client): { perSecond: number[]; stop(): Promise<void> } {
+  const perSecond: number[] = []
+  let added = 0
+  let ended = 0
+  let over = false
+  const add = async (): Promise<void> => {
+    while (!over) {
+      if (added - ended > MOST_WAITING) {
+        await delay(10)
+        continue
+      }
+      const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: String(added + i) }))
+      await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, maxTries: 3 }))
+      added += CHUNK
+    }
+  }
+  const count = async (): Promise<void> => {
+    const { rows } = await client.query<{ now: Date }>('select now() as now')
+    for (let from = rows[0]!.now.getTime(); !over; from += 1000) {
+      await delay(Math.max(0, from + (1 + LAG_S) * 1000 - Date.now()))
+      const counted = await client.query<{ n: number }>(
+        'select count(*)::int as n from job where finished_at >= $1 and finished_at < $2',
+        [new Date(from), new Date(from + 1000)],
+      )
+      perSecond.push(counted.rows[0]!.n)
+      ended += counted.rows[0]!.n
+    }
+  }
+  const working = Promise.all([add(), count()])
+  return {
+    perSecond,
+    stop: async () => {
+      over = true
+      await working
+    },
+  }
+}

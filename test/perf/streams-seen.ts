@@ -1,0 +1,38 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Child } from './children.ts'
+import type { StreamsSeen } from './load/streams.ts'
+import { residentBytes, untilQuiet } from './usage.ts'
+
+/** Waits until every stream has had its terminal frame, or for 20 s. */
+export async function finished(readers: Child, streams: number): Promise<StreamsSeen> {
+  for (let i = 0; ; i++) {
+    const seen = await readers.ask<StreamsSeen>('report')
+    if (seen.finished === streams || i === 40) return seen
+    await delay(500)
+  }
+}
+
+/** Every stream has seen each event of its job once, in order. @throws when one has not. */
+export function checkStreams(
+  seen: StreamsSeen,
+  jobIds: readonly string[],
+  expected: ReadonlyMap<string, number>,
+): void {
+  const wrong = seen.last.filter((last, i) => last !== expected.get(jobIds[i]!)).length
+  if (seen.gaps + seen.after + seen.broken + wrong === 0) return
+  const what = JSON.stringify({ ...seen, last: undefined })
+  throw new Error(`Frames were lost: ${what}, ${wrong} streams with a wrong end`)
+}
+
+/** Resident memory once it has stayed within 1 % for 3 s. */
+export async function settledBytes(pid: number): Promise<number> {
+  await untilQuiet()
+  const looks: number[] = []
+  for (let i = 0; i < 40; i++) {
+    looks.push(residentBytes(pid))
+    const last = looks.slice(-7)
+    if (last.length === 7 && Math.max(...last) <= Math.min(...last) * 1.01) break
+    await delay(500)
+  }
+  return looks.at(-1)!
+}
