@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Piece, textFromPieces } from '../../workers/providers/layout.ts'
 import { openPages } from '../../workers/providers/pages.ts'
+import { isGuesswork } from '../../workers/providers/pdfium-letters.ts'
 import { rawPdf, sentences, stream } from '../pdfs.ts'
 
 const piece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({
@@ -104,6 +105,118 @@ test('what is filled into a form is text of the page', async () => {
   const reader = await openPages(pdf, 'application/pdf', { vision: 'none' })
   assert.match((await reader.read(1)).text, /^Name:\s+Ada of the harbour$/)
   await reader.close()
+})
+
+const WIDGET = '/Type /Annot /Subtype /Widget /T (field) /F 4 /DA (/F1 12 Tf 0 g)'
+
+/** A page of these contents and these fields in its form; `objects` come behind them, from number 5 + fields. */
+function formPdf(
+  content: string,
+  fields: readonly string[],
+  objects: readonly Uint8Array[] = [],
+  rotate = 0,
+) {
+  const numbers = fields.map((_, i) => `${5 + i} 0 R`).join(' ')
+  return rawPdf([
+    `<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [${numbers}] /DR << ${FONT} >> >> >>`,
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Rotate ${rotate} /Contents 4 0 R /Annots [${numbers}]` +
+      ` /Resources << ${FONT} >> >>`,
+    stream(content),
+    ...fields.map((field) => `<< ${WIDGET} ${field} >>`),
+    ...objects,
+  ])
+}
+
+const textOf = async (pdf: Uint8Array): Promise<string> => {
+  const reader = await openPages(pdf, 'application/pdf', { vision: 'none' })
+  const { text } = await reader.read(1)
+  await reader.close()
+  return text
+}
+
+test('a field without an appearance is read as viewers show it: buttons, passwords and what is hidden are not', async () => {
+  const fields = [
+    '/FT /Tx /V (Ada of the harbour) /Rect [80 140 300 165]',
+    '/FT /Ch /V <FEFF00440165> /Rect [80 110 300 135]',
+    '/FT /Btn /V /Chosen /Rect [80 90 100 105]',
+    '/FT /Tx /Ff 8192 /V (secret) /Rect [80 60 300 85]',
+    '/FT /Tx /F 2 /V (unseen) /Rect [80 30 300 55]',
+  ]
+  const content = 'BT /F1 12 Tf 20 150 Td (Name:) Tj ET'
+  assert.equal(await textOf(formPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
+  // Turned text is read by pdfjs.
+  const turned = 'BT /F1 12 Tf 0 1 -1 0 40 20 Tm (Name of the reader:) Tj ET'
+  assert.equal(await textOf(formPdf(turned, fields)), 'Name of the reader:\nAda of the harbour\nD\u0165')
+})
+
+test('words of fields that lie below one another are words of their own', async () => {
+  const appearance = (text: string) =>
+    stream(
+      `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
+      `/Type /XObject /Subtype /Form /BBox [0 0 80 20] /Resources << ${FONT} >>`,
+    )
+  const fields = [
+    '/FT /Tx /V (six) /Rect [157 156 237 176] /AP << /N 7 0 R >>',
+    '/FT /Tx /V (elephant) /Rect [158 110 238 130] /AP << /N 8 0 R >>',
+  ]
+  const text = await textOf(
+    formPdf('BT /F1 12 Tf 20 20 Td (Below) Tj ET', fields, [appearance('six'), appearance('elephant')]),
+  )
+  assert.deepEqual(text.split(/\s+/).sort(), ['Below', 'elephant', 'six'])
+})
+
+test('a narrow gap parts words where the file writes no spaces; spaced-out letters are one word', async () => {
+  // Helvetica, 12 points: each word begins 1.5 points behind the one before.
+  const words = [
+    ['Samuel', 40.7],
+    ['Cleveland', 54.0],
+    ['passed', 40.0],
+  ] as const
+  let x = 20
+  const shown = words.map(([word, width]) => {
+    const at = x
+    x += width + 1.5
+    return `1 0 0 1 ${at} 150 Tm (${word}) Tj`
+  })
+  const wide = `1 0 0 1 20 120 Tm (His) Tj 1 0 0 1 60 120 Tm (wife) Tj 1 0 0 1 120 120 Tm 2 Tc (returned) Tj`
+  const pdf = formPdf(`BT /F1 12 Tf ${shown.join(' ')} ${wide} ET`, [])
+  assert.equal(await textOf(pdf), 'Samuel Cleveland passed\nHis wife returned')
+})
+
+test('a page whose letters PDFium can not tell, or parts from their marks, is left to pdfjs', () => {
+  const guesswork = (text: string): boolean =>
+    isGuesswork({ codes: codesOf(text), slice: (from, to) => text.slice(from, to) })
+  assert.equal(
+    guesswork(`${'A page of ordinary text, \u0002'.repeat(9)} and one bullet \0 that has no name`),
+    false,
+  )
+  assert.equal(guesswork('\u0001\u0004\u0011\b'), true)
+  assert.equal(guesswork(`${'Languages that are '.repeat(20)}Di\0erent`), true)
+  assert.equal(guesswork('\u0e15 \u0e31\u0e49 \u0e07 \u0e2d \u0e35\u0e48 \u0e22\r\n\u0e36\u0e48'), true)
+  assert.equal(guesswork('\u0e15\u0e31\u0e49\u0e07 \u0e2d\u0e35\u0e48\u0e22'), false)
+})
+
+const codesOf = (text: string): number[] => Array.from({ length: text.length }, (_, i) => text.charCodeAt(i))
+
+test('Japanese from top to bottom is a line, a list of short entries is not', () => {
+  const standing = (text: string, x: number, step = 10) =>
+    [...text].map((letter, i) => piece(letter, x, 700 - step * i, { end: x + 10, endsLine: true }))
+  assert.equal(
+    textFromPieces([
+      ...standing('\u7b2c\u4e8c\u6761\u306e\u8868', 300),
+      ...standing('\u3053\u306e\u6761', 280),
+    ]),
+    '\u7b2c\u4e8c\u6761\u306e\u8868\n\u3053\u306e\u6761',
+  )
+  assert.equal(textFromPieces(standing('\u4e00\u4e8c\u4e09', 300, 16)), '\u4e00\n\u4e8c\n\u4e09')
+})
+
+test('what is written over the end of a word does not become part of it', () => {
+  assert.equal(
+    textFromPieces([piece('Original', 0, 700), piece('Page', 5, 700), piece('\u00e9', 22, 700)]),
+    'Original Page\u00e9',
+  )
 })
 
 /** A page in a font whose codes stand for the given letters. */

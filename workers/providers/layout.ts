@@ -57,7 +57,8 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
     }
     if (piece.endsLine) row = null
   }
-  return paragraphs(rows.length > MOST_ROWS ? rows : inReadingOrder(rows))
+  const lines = lyingDown(rows)
+  return paragraphs(lines.length > MOST_ROWS ? lines : inReadingOrder(lines))
 }
 
 // Raised and lowered characters stay within 0.7 of the size.
@@ -72,10 +73,46 @@ function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
   if (!asIs && gap > CELL_GAP * size) {
     return void cells.push({ text: text.trimStart(), start, end, mark: gap > TAB_GAP * size ? '\t' : ' ' })
   }
-  const apart = !asIs && gap > 0.2 * size && !/\s$/.test(cell.text) && !/^\s/.test(text)
+  // What begins far before the end of what is there was written over it.
+  const besides = gap > 0.2 * size || gap < -size
+  const apart = !asIs && besides && !/\s$/.test(cell.text) && !/^\s/.test(text)
   cell.text += (apart ? ' ' : '') + text
   cell.end = end
 }
+
+// A character of a line from top to bottom, alone in its row but for the marks that follow it.
+const STANDING =
+  /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
+const LEAST_STANDING = 2
+
+/** Rows, those of lines that run from top to bottom joined: each of these is a row for every character. */
+function lyingDown(rows: readonly Row[]): Row[] {
+  const lines: Row[] = []
+  for (let at = 0; at < rows.length; ) {
+    let end = at + 1
+    while (end < rows.length && isBelow(rows[end - 1]!, rows[end]!)) end++
+    if (end - at < LEAST_STANDING) end = at + 1
+    const [first, ...others] = rows.slice(at, end)
+    if (others.length > 0) first!.cells[0]!.text = rows.slice(at, end).map(textOfRow).join('')
+    lines.push(first!)
+    at = end
+  }
+  return lines
+}
+
+/** Whether the next character of a standing line is this one: right below, where in a list there would be space. */
+function isBelow(upper: Row, lower: Row): boolean {
+  const [above, below] = [textOfRow(upper), textOfRow(lower)]
+  if (!STANDING.test(above) || !STANDING.test(below) || upper.angle !== lower.angle) return false
+  const [{ start, end }, next] = [upper.cells[0]!, lower.cells[0]!]
+  const width = (end - start) / above.length
+  const step = upper.base - lower.base
+  return (
+    Math.abs(next.start - start) < 0.5 * width && step > 0.7 * width && step < (above.length + 0.3) * width
+  )
+}
+
+const textOfRow = ({ cells }: Row): string => (cells.length === 1 ? cells[0]!.text.trimEnd() : '')
 
 /**
  * Columns that the file has written line by line across the page, one after the other. Where it has written them one

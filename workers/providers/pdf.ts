@@ -12,6 +12,7 @@ import {
   whiteCanvas,
 } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
+import { hasWords } from './texts.ts'
 
 /** An open PDF. Not for two callers at once: pdfjs works in the calling thread. */
 export interface Pdf {
@@ -41,6 +42,14 @@ interface Item {
   readonly width: number
   readonly height: number
   readonly hasEOL: boolean
+}
+
+interface Note {
+  readonly hidden?: boolean
+  readonly fieldType?: string | null
+  readonly password?: boolean
+  readonly fieldValue?: string | readonly string[] | null
+  readonly textContent?: readonly string[]
 }
 
 const POINTS_PER_INCH = 72
@@ -220,7 +229,18 @@ async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
   } catch {
     // What came before the damage is still the page's text.
   }
-  return textFromItems(items)
+  const text = textFromItems(items)
+  return hasWords(text) ? [text, ...(await notesOf(page))].join('\n') : text
+}
+
+/** What is filled into the page's form and written on top of it, in lines. */
+async function notesOf(page: PDFPageProxy): Promise<string[]> {
+  const annotations: Note[] = await page.getAnnotations().catch(() => [])
+  return annotations.flatMap(({ hidden, fieldType, password, fieldValue, textContent }) => {
+    if (hidden || password || fieldType === 'Btn') return []
+    const shown = textContent?.some((line) => line.trim() !== '') ? textContent : fieldValue
+    return typeof shown === 'string' ? [shown] : (shown ?? [])
+  })
 }
 
 /** The text of pdfjs text items. */

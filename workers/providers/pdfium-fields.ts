@@ -1,0 +1,73 @@
+/** What is filled into a form of a PDF and has no appearance of its own: viewers write it themselves. */
+import type { Piece } from './layout.ts'
+import type { Native } from './pdfium-native.ts'
+
+// FPDF_ANNOT_WIDGET, and ISO 32000-1, tables 165 and 228
+const WIDGET = 20
+const HIDDEN = 2 | 32
+const PASSWORD = 1 << 13
+
+const MOST_BYTES = 8192
+// Of the letters that a viewer would write into a box.
+const LETTERS = 12
+
+/** The values of a page's fields, those of buttons and passwords left out. */
+export function fieldsOf(native: Native, page: number): Piece[] {
+  const at = native.wasmExports.malloc(MOST_BYTES + 32)
+  if (at === 0) return []
+  const fields: Piece[] = []
+  try {
+    for (let i = 0; i < native._FPDFPage_GetAnnotCount(page); i++) {
+      const annotation = native._FPDFPage_GetAnnot(page, i)
+      if (annotation === 0) continue
+      const field = fieldOf(native, annotation, at)
+      native._FPDFPage_CloseAnnot(annotation)
+      if (field !== null) fields.push(field)
+    }
+  } finally {
+    native.wasmExports.free(at)
+  }
+  return fields
+}
+
+function fieldOf(native: Native, annotation: number, at: number): Piece | null {
+  if (native._FPDFAnnot_GetSubtype(annotation) !== WIDGET) return null
+  if ((native._FPDFAnnot_GetFlags(annotation) & HIDDEN) !== 0) return null
+  const kind = stringOf(native, annotation, 'FT', at)
+  if (kind !== 'Tx' && kind !== 'Ch') return null
+  if ((numberOf(native, annotation, 'Ff', at) & PASSWORD) !== 0) return null
+  const text = stringOf(native, annotation, 'V', at).trim()
+  if (text === '' || native._FPDFAnnot_GetRect(annotation, at) === 0) return null
+  const [left, top, right, bottom] = native.HEAPF32.subarray(at >> 2, (at >> 2) + 4) as never as number[]
+  const size = Math.min(LETTERS, Math.abs(top! - bottom!)) || LETTERS
+  return { text, angle: 0, start: left!, end: right!, base: bottom!, size, endsLine: true, asIs: false }
+}
+
+function stringOf(native: Native, annotation: number, key: string, at: number): string {
+  const bytes = native._FPDFAnnot_GetStringValue(annotation, named(native, key, at), at + 32, MOST_BYTES)
+  if (bytes < 2 || bytes > MOST_BYTES) return ''
+  return Buffer.from(native.HEAPU8.slice(at + 32, at + 30 + bytes)).toString('utf16le')
+}
+
+function numberOf(native: Native, annotation: number, key: string, at: number): number {
+  const known = native._FPDFAnnot_GetNumberValue(annotation, named(native, key, at), at + 32)
+  return known === 0 ? 0 : native.HEAPF32[(at + 32) >> 2]!
+}
+
+function named(native: Native, key: string, at: number): number {
+  native.HEAPU8.set(Buffer.from(`${key}\0`), at)
+  return at
+}
+
+/** The pieces of a page, and behind them those of its fields that are not among them. */
+export function* withFields(pieces: Iterable<Piece>, fields: readonly Piece[]): Generator<Piece> {
+  if (fields.length === 0) return yield* pieces
+  const written: string[] = []
+  for (const piece of pieces) {
+    written.push(piece.text)
+    yield piece
+  }
+  const bare = (text: string): string => text.replace(/\s+/g, '')
+  const page = bare(written.join(''))
+  for (const field of fields) if (!page.includes(bare(field.text))) yield field
+}

@@ -1,0 +1,238 @@
+/** From the characters that PDFium finds on a page to pieces of text with their places. */
+import type { Piece } from './layout.ts'
+import type { Native } from './pdfium-native.ts'
+
+/** Characters, by their codes or units of UTF-16, and the text of some of them. */
+export interface Letters {
+  readonly codes: ArrayLike<number>
+  slice(from: number, to: number): string
+}
+
+/** A page's characters, with room for what PDFium writes about one of them. */
+interface Source {
+  readonly native: Native
+  readonly text: number
+  readonly at: number
+}
+
+/**
+ * A page's text, at most about `limit` characters; null when PDFium can't tell its letters, or when much of it is turned
+ * and `turned` does not ask for that, too.
+ */
+export function piecesOf(native: Native, page: number, limit: number, turned: boolean): Piece[] | null {
+  const text = native._FPDFText_LoadPage(page)
+  if (text === 0) return null
+  const at = native.wasmExports.malloc(32)
+  try {
+    const source = { native, text, at }
+    const letters = lettersOf(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
+    const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
+    if (isGuesswork(letters) || (!turned && isTurned(source, letters.codes, turn))) return null
+    return [...cut(source, letters)]
+  } finally {
+    native.wasmExports.free(at)
+    native._FPDFText_ClosePage(text)
+  }
+}
+
+/** All at once; one by one, which takes ten times as long, where characters and units of UTF-16 are not the same. */
+function lettersOf({ native, text }: Source, count: number): Letters {
+  const at = native.wasmExports.malloc(2 * (count + 1))
+  try {
+    if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
+      const bytes = native.HEAPU8.slice(at, at + 2 * count)
+      // A TextDecoder would put another character in the place of half a pair.
+      const whole = Buffer.from(bytes.buffer).toString('utf16le')
+      return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to) }
+    }
+  } finally {
+    native.wasmExports.free(at)
+  }
+  const codes = new Int32Array(count)
+  for (let i = 0; i < count; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
+  return { codes, slice: (from, to) => stringOf(codes.subarray(from, to)) }
+}
+
+function stringOf(codes: Int32Array): string {
+  let text = ''
+  for (const code of codes) if (code > 0 && code <= 0x10ffff) text += String.fromCodePoint(code)
+  return text
+}
+
+// So many marks that stand alone are no slip: the words that they belong to are in pieces.
+const LONELY_MARKS = 3
+
+/**
+ * Whether pdfjs has to look. Without a mapping to letters PDFium answers the font's own codes, which are mostly small
+ * numbers; a ligature without one is a zero within a word. Marks above and below letters it can part from their words.
+ */
+export function isGuesswork({ codes, slice }: Letters): boolean {
+  let strange = 0
+  let marks = 0
+  for (let i = 0; i < codes.length; i++) {
+    const code = codes[i]!
+    if (code >= 0x300 && endsPiece(codes[i - 1] ?? 32) && /^\p{M}/u.test(slice(i, i + 1))) marks++
+    if (code === 0xfffd || (code < 0x20 && code !== 2 && code !== 9 && code !== 10 && code !== 13)) strange++
+    if (code === 0 && isLetter(codes[i - 1]) && isLetter(codes[i + 1])) return true
+  }
+  return strange > codes.length / 100 || marks >= LONELY_MARKS
+}
+
+const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122)
+
+// So many characters, spread over the page, are looked at for what holds for all of it.
+const SAMPLES = 40
+
+/** Whether much of the text does not run to the right as the page is shown: PDFium mixes up lines of that kind. */
+function isTurned({ native, text, at }: Source, codes: ArrayLike<number>, turn: number): boolean {
+  let turned = 0
+  let seen = 0
+  const step = Math.max(1, Math.floor(codes.length / SAMPLES))
+  for (let i = 0; i < codes.length; i += step) {
+    if (endsPiece(codes[i]!) || native._FPDFText_GetMatrix(text, i, at) === 0) continue
+    const [a, b] = [native.HEAPF32[at >> 2]!, native.HEAPF32[(at >> 2) + 1]!]
+    seen++
+    if (Math.cos(Math.atan2(b, a) - turn) < 0.7) turned++
+  }
+  return turned > seen / 10
+}
+
+/** Whether the file writes no spaces and PDFium has found them by the gaps; those narrower than a quarter it overlooks. */
+function hasFoundSpaces({ native, text }: Source, codes: ArrayLike<number>): boolean {
+  let found = 0
+  let seen = 0
+  for (let i = 1; i < codes.length && seen < SAMPLES; i++) {
+    if (codes[i] !== 32) continue
+    seen++
+    found += native._FPDFText_IsGenerated(text, i)
+  }
+  return found > seen / 2
+}
+
+/** Cuts characters into words with the space behind them; PDFium writes those that only the distance tells, too. */
+function* cut(source: Source, letters: Letters): Generator<Piece> {
+  const { codes } = letters
+  const foundSpaces = hasFoundSpaces(source, codes)
+  for (let from = 0; from < codes.length; ) {
+    let to = from
+    while (to < codes.length && !endsPiece(codes[to]!)) to++
+    // What it takes for a hyphen at a line's end it marks, and goes on without the end of the line.
+    let hyphen = false
+    let endsLine = false
+    let next = to
+    for (; next < codes.length && endsPiece(codes[next]!); next++) {
+      const code = codes[next]!
+      if (isHyphen(code)) hyphen = true
+      if (code === 10 || code === 13) endsLine = true
+    }
+    if (to > from || hyphen) {
+      const last = Math.max(from, to - 1)
+      const whole = placeOf(source, from, last)
+      const ends = hyphen ? '-' : ' '
+      const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, codes, from, to, whole) : []
+      for (const [n, start] of [from, ...cuts].entries()) {
+        const end = cuts[n]
+        const { beside, ...place } = cuts.length === 0 ? whole : placeOf(source, start, (end ?? last + 1) - 1)
+        const text = letters.slice(start, end ?? to) + (end === undefined ? ends : ' ')
+        yield { ...place, text, endsLine: end === undefined && (hyphen || endsLine), asIs: false }
+      }
+    }
+    from = next
+  }
+}
+
+const isHyphen = (code: number): boolean => code === 2 || code === 0xfffe
+const endsPiece = (code: number): boolean => code === 10 || code === 13 || code === 32 || isHyphen(code)
+
+type Place = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
+  /** How far the last character's middle is above the first one's baseline. */
+  readonly beside: number
+}
+
+/** From the origin of the first character to the far end of the last one's box. */
+function placeOf({ native, text, at }: Source, from: number, to: number): Place {
+  // Counted against the clock by us, with it by PDFium.
+  const angle = -native._FPDFText_GetCharAngle(text, from)
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
+  native._FPDFText_GetCharOrigin(text, from, at, at + 8)
+  native._FPDFText_GetLooseCharBox(text, to, at + 16)
+  // Looked up each time: the memory moves when it grows.
+  const heap = native.HEAPF32
+  const box = (at + 16) >> 2
+  const [x, y] = [native.HEAPF64[at >> 3]!, native.HEAPF64[(at >> 3) + 1]!]
+  const [left, top, right, bottom] = [heap[box]!, heap[box + 1]!, heap[box + 2]!, heap[box + 3]!]
+  const [wide, high] = [(right - left) / 2, (top - bottom) / 2]
+  const [middleX, middleY] = [(left + right) / 2, (top + bottom) / 2]
+  const base = y * cos - x * sin
+  return {
+    angle,
+    start: x * cos + y * sin,
+    end: middleX * cos + middleY * sin + Math.abs(wide * cos) + Math.abs(high * sin),
+    base,
+    size: 2 * (Math.abs(high * cos) + Math.abs(wide * sin)) || 1,
+    beside: middleY * cos - middleX * sin - base,
+  }
+}
+
+// No word of a language has more letters, and no letter is wider than so many sizes.
+const LONG_WORD = 24
+const WIDE = 1.3
+
+/** Whether what PDFium takes for a word of `count` characters may be several: from another line, column or field. */
+function isOdd({ start, end, size, beside }: Place, count: number): boolean {
+  return Math.abs(beside) > size || end < start || end - start > WIDE * size * count || count > LONG_WORD
+}
+
+// In sizes, which are those of the characters' boxes: a quarter more than the font's. Raised characters stay within LINE.
+const LINE = 0.7
+const JUMP = 0.6
+const NARROW_SPACE = 0.08
+
+/** The characters that begin another word. Only of writings that run to the right and have no marks with places. */
+function cutsOf(source: Source, codes: ArrayLike<number>, from: number, to: number, whole: Place): number[] {
+  for (let i = from; i < to; i++)
+    if (codes[i]! >= 0x590 && !(codes[i]! >= 0x1e00 && codes[i]! < 0x2e80)) return []
+  const gaps: number[] = []
+  const cuts: number[] = []
+  eachGap(source, from, to, whole, (i, gap, rise) => {
+    if (Math.abs(rise) > LINE * whole.size || Math.abs(gap) > JUMP * whole.size) cuts.push(i)
+    gaps.push(gap)
+  })
+  const narrow = NARROW_SPACE * whole.size
+  if (cuts.length > 0 || !gaps.some((gap) => gap > narrow)) return cuts
+  const usual = Math.max(0, gaps.toSorted((a, b) => a - b)[gaps.length >> 1]!)
+  return gaps.flatMap((gap, i) => (gap - usual > narrow ? [from + 1 + i] : []))
+}
+
+/** Tells of every character but the first how far it is from the one before, along the line and across it. */
+function eachGap(
+  { native, text, at }: Source,
+  from: number,
+  to: number,
+  { angle }: Place,
+  tell: (i: number, gap: number, rise: number) => void,
+): void {
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
+  const [box, origin] = [(at + 16) >> 2, at >> 3]
+  let lastStart = 0
+  let lastEnd = 0
+  let lastBase = 0
+  for (let i = from; i < to; i++) {
+    native._FPDFText_GetCharOrigin(text, i, at, at + 8)
+    native._FPDFText_GetLooseCharBox(text, i, at + 16)
+    const { HEAPF32: boxes, HEAPF64: origins } = native
+    const [x, y] = [origins[origin]!, origins[origin + 1]!]
+    const [left, top, right, bottom] = [boxes[box]!, boxes[box + 1]!, boxes[box + 2]!, boxes[box + 3]!]
+    const [base, start] = [y * cos - x * sin, x * cos + y * sin]
+    // The letters of a ligature share its place.
+    if (i > from) tell(i, start === lastStart ? 0 : start - lastEnd, base - lastBase)
+    lastStart = start
+    lastEnd =
+      ((left + right) * cos +
+        (top + bottom) * sin +
+        Math.abs((right - left) * cos) +
+        Math.abs((top - bottom) * sin)) /
+      2
+    lastBase = base
+  }
+}

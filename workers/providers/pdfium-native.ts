@@ -1,0 +1,41 @@
+/** What emscripten puts on PDFium's module; the package's own wrappers cost five times the call. */
+export interface Native {
+  readonly HEAPU8: Uint8Array
+  readonly HEAPF32: Float32Array
+  readonly HEAPF64: Float64Array
+  readonly wasmExports: { malloc(size: number): number; free(at: number): void }
+  _FPDF_LoadMemDocument(at: number, size: number, password: number): number
+  _FPDF_GetLastError(): number
+  _FPDF_GetPageCount(document: number): number
+  _FPDF_CloseDocument(document: number): void
+  _FPDF_LoadPage(document: number, index: number): number
+  _FPDF_GetPageWidthF(page: number): number
+  _FPDF_GetPageHeightF(page: number): number
+  _FPDF_ClosePage(page: number): void
+  /** Quarter turns with the clock. */
+  _FPDFPage_GetRotation(page: number): number
+  _FPDFPage_GetAnnotCount(page: number): number
+  /** Makes annotations part of the page's content; 1 when it has done so. */
+  _FPDFPage_Flatten(page: number, usage: number): number
+  _FPDFPage_GetAnnot(page: number, index: number): number
+  _FPDFPage_CloseAnnot(annotation: number): void
+  _FPDFAnnot_GetSubtype(annotation: number): number
+  _FPDFAnnot_GetFlags(annotation: number): number
+  _FPDFAnnot_GetRect(annotation: number, rectangle: number): number
+  /** Writes a float. */
+  _FPDFAnnot_GetNumberValue(annotation: number, key: number, at: number): number
+  /** Writes UTF-16 and a zero, if it fits; answers how many bytes that are. */
+  _FPDFAnnot_GetStringValue(annotation: number, key: number, at: number, size: number): number
+  _FPDFText_LoadPage(page: number): number
+  _FPDFText_ClosePage(text: number): void
+  _FPDFText_CountChars(text: number): number
+  _FPDFText_GetUnicode(text: number, index: number): number
+  /** Writes UTF-16 and a zero; answers how many units that are. */
+  _FPDFText_GetText(text: number, index: number, count: number, at: number): number
+  /** 1 for what PDFium has put in by itself. */
+  _FPDFText_IsGenerated(text: number, index: number): number
+  _FPDFText_GetCharAngle(text: number, index: number): number
+  _FPDFText_GetCharOrigin(text: number, index: number, x: number, y: number): number
+  _FPDFText_GetMatrix(text: number, index: number, matrix: number): number
+  _FPDFText_GetLooseCharBox(text: number, index: number, rectangle: number): number
+}
