@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { closeVision, openPages } from '../../workers/providers/pages.ts'
-import { pageLines, rawPdf, scanImage, stream } from '../pdfs.ts'
+import { openTextLayer } from '../../workers/providers/pdfium.ts'
+import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from '../pdfs.ts'
 
 after(closeVision)
 
@@ -73,3 +74,31 @@ test('a scan on a page that is turned back by the PDF, or not at all', async () 
     assert.ok(accuracy(await read(pdf, 'application/pdf')) >= 0.97)
   }
 })
+
+test('what is nothing but pictures is drawn in grey at the resolution of the finest', async () => {
+  const page = async (pdf: Uint8Array) => (await openTextLayer(pdf))!.page(1)!
+  const scanned = await page(await scanPdf(1, { sentences: 3 }))
+  assert.equal(Math.round(scanned.scanDpi()!), 200)
+  const { data, width, height } = scanned.grey(827, 1169)!
+  assert.deepEqual([data.length, width, height], [827 * 1169, 827, 1169])
+  const dark = data.reduce((sum, level) => sum + (level < 128 ? 1 : 0), 0)
+  assert.ok(dark > 1000 && dark < data.length / 50, `${dark}`)
+  assert.equal(scanned.grey(50_000, 50_000), null)
+  assert.equal((await page(await textPdf(1))).scanDpi(), null)
+  assert.equal((await page(await blankPdf())).scanDpi(), null)
+  assert.equal((await page(await hugePicturePdf())).scanDpi(), null)
+})
+
+/** A page with a picture that says it has more pixels than anybody decodes. */
+async function hugePicturePdf(): Promise<Uint8Array> {
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100 100] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >> >> >>',
+    stream('100 0 0 100 0 0 cm /Im Do'),
+    stream(
+      '0',
+      '/Type /XObject /Subtype /Image /Width 30000 /Height 30000 /BitsPerComponent 8 /ColorSpace /DeviceGray',
+    ),
+  ])
+}

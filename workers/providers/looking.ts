@@ -1,6 +1,15 @@
 /** Words from the pixels of a page: by a model elsewhere, or by the reader on this machine. */
 import type { PageResult } from '../../tasks/context.ts'
-import { type Canvas, isBlank, type PageImage, release, toGrey, toPng, Unreadable } from './images.ts'
+import {
+  type Canvas,
+  type Grey,
+  isBlank,
+  type PageImage,
+  release,
+  toGrey,
+  toPng,
+  Unreadable,
+} from './images.ts'
 import { transcribe } from './models.ts'
 import type { OpenOptions } from './pages.ts'
 import { tidy } from './texts.ts'
@@ -52,7 +61,12 @@ async function look(
   }
   const byModel = await askModel(encoding, options)
   if (byModel !== null) return byModel
-  const { text, confidence } = await recognizeUpright(grey, { signal: options.signal })
+  return readGrey(grey, options)
+}
+
+/** What the reader on this machine makes of a page that is not blank. Throws `Unreadable`. */
+export async function readGrey(grey: Grey, { signal }: OpenOptions): Promise<Omit<PageResult, 'image'>> {
+  const { text, confidence } = await recognizeUpright(grey, { signal })
   if (!/[\p{L}\p{N}]/u.test(text) || confidence < LEAST_CONFIDENCE) {
     throw new Unreadable('No words were found in the image of the page')
   }

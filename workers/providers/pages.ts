@@ -1,10 +1,10 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling thread. */
 import type { PageReader, PageResult } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
-import { readPixels, unread } from './looking.ts'
+import { type Grey, isBlank, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
+import { readGrey, readPixels, unread } from './looking.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
-import { openTextLayer, type TextLayer } from './pdfium.ts'
+import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
 import { PICTURES } from './pictures.ts'
 import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
 
@@ -33,6 +33,9 @@ type ReadPage = (pageNumber: number) => Promise<PageResult>
 const IMAGE_DPI = 150
 // Seven-point scans: 99.7 % of the words at 150 and 200 dpi, all at 250; 300 dpi costs a tenth more for nothing.
 const VISION_DPI = 250
+// A scan of as many is read as it is: what is drawn finer only takes longer.
+const FINE_DPI = 180
+
 /**
  * Opens a document of the given (sniffed) media type. Takes the bytes over: they may be transferred or read later.
  * Never throws for bad bytes: a document that cannot be opened is a reader with one unread page that says why.
@@ -127,6 +130,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   }
   const readPage: ReadPage = async (pageNumber) =>
     readAtOnce(pageNumber) ??
+    (await readScan(layers, pageNumber, options)) ??
     (await onPage(looks, pageNumber, (page) =>
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
@@ -161,6 +165,33 @@ function readLayer(layers: TextLayer | null, pageNumber: number, turned: boolean
   try {
     const text = page.text(MOST_CHARACTERS, turned)
     return text !== null && hasWords(text) ? layer(text, undrawn(page.width, page.height)) : null
+  } finally {
+    page.close()
+  }
+}
+
+/** What the reader on this machine sees on a page of pictures; null when pdfjs has to look at it. */
+async function readScan(
+  layers: TextLayer | null,
+  pageNumber: number,
+  options: OpenOptions,
+): Promise<PageResult | null> {
+  if (options.vision !== 'tesseract') return null
+  const scan = drawScan(layers?.page(pageNumber) ?? null)
+  // Only pdfjs knows whether the picture could be decoded.
+  if (scan === null || isBlank(scan.grey)) return null
+  return { ...(await readGrey(scan.grey, options).catch(unread)), image: scan.image }
+}
+
+function drawScan(page: TextPage | null): { grey: Grey; image: PageResult['image'] } | null {
+  if (page === null) return null
+  try {
+    const own = page.scanDpi()
+    const dpi = own && fit(page.width, page.height, own < FINE_DPI ? VISION_DPI : Math.min(own, VISION_DPI))
+    if (!dpi) return null
+    const { width, height } = pixelsOf(page.width, page.height, dpi)
+    const grey = page.grey(width, height)
+    return grey && { grey, image: undrawn(page.width, page.height) }
   } finally {
     page.close()
   }

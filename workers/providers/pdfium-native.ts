@@ -1,6 +1,7 @@
 /** What emscripten puts on PDFium's module; the package's own wrappers cost five times the call. */
 export interface Native {
   readonly HEAPU8: Uint8Array
+  readonly HEAPU32: Uint32Array
   readonly HEAPF32: Float32Array
   readonly HEAPF64: Float64Array
   readonly wasmExports: { malloc(size: number): number; free(at: number): void }
@@ -26,6 +27,34 @@ export interface Native {
   _FPDFAnnot_GetNumberValue(annotation: number, key: number, at: number): number
   /** Writes UTF-16 and a zero, if it fits; answers how many bytes that are. */
   _FPDFAnnot_GetStringValue(annotation: number, key: number, at: number, size: number): number
+  _FPDFPage_CountObjects(page: number): number
+  _FPDFPage_GetObject(page: number, index: number): number
+  _FPDFPageObj_GetType(object: number): number
+  _FPDFPageObj_HasTransparency(object: number): number
+  /** Writes width, height, and, as floats, the resolutions in dpi; 28 bytes in all. */
+  _FPDFImageObj_GetImageMetadata(object: number, page: number, at: number): number
+  _FPDFBitmap_CreateEx(width: number, height: number, format: number, at: number, stride: number): number
+  _FPDFBitmap_FillRect(
+    bitmap: number,
+    left: number,
+    top: number,
+    width: number,
+    height: number,
+    colour: number,
+  ): number
+  _FPDFBitmap_GetBuffer(bitmap: number): number
+  _FPDFBitmap_GetStride(bitmap: number): number
+  _FPDFBitmap_Destroy(bitmap: number): void
+  _FPDF_RenderPageBitmap(
+    bitmap: number,
+    page: number,
+    left: number,
+    top: number,
+    width: number,
+    height: number,
+    turns: number,
+    flags: number,
+  ): void
   _FPDFText_LoadPage(page: number): number
   _FPDFText_ClosePage(text: number): void
   _FPDFText_CountChars(text: number): number

@@ -1,11 +1,12 @@
 /** The text layer of PDFs by Chrome's PDFium, compiled to WebAssembly. The only importer of `@embedpdf/pdfium`. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { Unreadable } from './images.ts'
+import { type Grey, Unreadable } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
 import { fieldsOf, withFields } from './pdfium-fields.ts'
 import { piecesOf } from './pdfium-letters.ts'
 import type { Native } from './pdfium-native.ts'
+import { drawGrey, scanDpi } from './pdfium-scan.ts'
 
 /**
  * A PDF as PDFium sees it. A quarter of the time that pdfjs takes over a page of text, which is why it is asked first;
@@ -27,6 +28,10 @@ export interface TextPage {
    * much of it is turned and `turned` does not ask for that, too.
    */
   text(limit: number, turned: boolean): string | null
+  /** The resolution in dpi of the finest picture; null unless there are opaque pictures on the page and nothing else. */
+  scanDpi(): number | null
+  /** Draws it on white, so many pixels wide and high; null when there is no memory for it. */
+  grey(width: number, height: number): Grey | null
   close(): void
 }
 
@@ -80,6 +85,8 @@ function openPage(native: Native, document: number, index: number): TextPage | n
       const pieces = piecesOf(native, page, limit, turned)
       return pieces && textFromPieces(withFields(pieces, fields))
     },
+    scanDpi: () => scanDpi(native, page),
+    grey: (width, height) => drawGrey(native, page, width, height),
     close: () => native._FPDF_ClosePage(page),
   }
 }
