@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { EmbeddedDatabase } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { createLog, type Log } from '../tasks/log.ts'
-import { secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { secretKeyOf, settingsOrExit, stopOnSignals, WORKER_MALLOC } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
@@ -63,7 +63,12 @@ async function startChildren(
   const edges = Array.from({ length: settings.webConcurrency }, (_, n) => `edge-${n + 1}`)
   const workers = Array.from({ length: settings.workerProcesses }, (_, n) => `worker-${n + 1}`)
   for (const name of workers)
-    supervisor.start({ name, script: script('./main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
+    supervisor.start({
+      name,
+      script: script('./main.ts'),
+      env: { ...WORKER_MALLOC, ...env },
+      stopTimeoutMs: CHILD_STOP_MS,
+    })
   for (const name of edges)
     supervisor.start({ name, script: script('../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
   const late = AbortSignal.timeout(READY_MS)

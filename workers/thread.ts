@@ -33,7 +33,8 @@ const db = createDatabase({
 })
 // What a job of this pool may use: all of its threads while it is alone, then as many as the others leave it.
 const share = (): number => Math.max(1, Math.floor(threads / Math.max(1, Atomics.load(load, 0))))
-const providers = createProviders(settings, share, databaseUrl)
+const alone = (): boolean => Atomics.load(load, 0) <= 1
+const providers = createProviders(settings, share, alone, databaseUrl)
 const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
 // commit nor go away, gives it up within this time and not after the minute that other transactions have.

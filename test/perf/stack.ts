@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { connect } from '../../sql/driver.ts'
 import { type EmbeddedDatabase, startEmbedded } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
+import { WORKER_MALLOC } from '../../tasks/process.ts'
 import { type Child, startChild } from './children.ts'
 
 /** A PostgreSQL of its own with everything durable, and the real processes on it. */
@@ -69,7 +70,7 @@ export async function startStack(): Promise<Stack> {
         const child = await start(EDGE, url, env)
         return { ...child, port: child.ready.port! }
       },
-      worker: (url, env = {}) => start(WORKER, url, env),
+      worker: (url, env = {}) => start(WORKER, url, { ...WORKER_MALLOC, ...env }),
       stop,
     }
   } catch (error) {

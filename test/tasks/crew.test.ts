@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { subscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
 import { after, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { drawOnThread, openOnThreads } from '../../workers/providers/crew.ts'
@@ -85,6 +86,34 @@ test('a document that takes too long to open has one page, which says so', async
   const page = await reader.read(1)
   assert.deepEqual([page.status, page.givenUp], ['unread', true])
   assert.match(page.detail!, /^Opening the document took longer than/)
+})
+
+test('where memory is short a document gives back what it holds, and waits for the others', async () => {
+  await endIdleThreads()
+  let tight = true
+  const options = { vision: 'none', alone: () => false, tight: () => tight } as const
+  const reader = await openOnThreads(await textPdf(2), PDF, options)
+  const gone = once(threads.at(-1)!, 'exit')
+  let read = false
+  const pages = Promise.all([reader.read(1), reader.read(2)]).finally(() => (read = true))
+  await gone
+  assert.equal(read, false)
+  tight = false
+  assert.deepEqual(
+    (await pages).map(({ status }) => status),
+    ['read', 'read'],
+  )
+  await reader.close()
+})
+
+test('where memory is short every picture has a thread of its own', async () => {
+  await endIdleThreads()
+  const before = threads.length
+  const options = { vision: 'none', tight: () => true } as const
+  const reader = await openOnThreads(await scanPdf(2, { sentences: 1 }), PDF, options)
+  for (const n of [1, 2]) assert.match((await reader.read(n)).detail!, /no vision provider/)
+  assert.equal(threads.length, before + 2)
+  await reader.close()
 })
 
 test('an abort ends what is under way', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
+import { WORKER_MALLOC } from '../../tasks/process.ts'
 
 const lines = readFileSync(new URL('../../Procfile', import.meta.url), 'utf8')
   .trim()
@@ -21,4 +22,10 @@ test('every process runs under the flags of the start script, but for those that
   const flags = /node (--.*) \S+$/.exec(scripts.start)![1]!
   for (const line of lines.filter((line) => !line.startsWith('release:')))
     assert.ok(line.includes(`node ${flags} `), line)
+})
+
+test('workers are started with the same settings of malloc as by the start script', () => {
+  const malloc = Object.entries(WORKER_MALLOC).map(([name, value]) => `${name}=${value} `)
+  for (const line of lines.filter((line) => line.startsWith('worker')))
+    for (const setting of malloc) assert.ok(line.includes(setting), line)
 })

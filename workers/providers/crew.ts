@@ -3,13 +3,17 @@ import { availableParallelism } from 'node:os'
 import type { PageReader, PageResult } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PageImage } from './images.ts'
-import { isRoomy, type PageThread, returnThread, ThreadLost, takeThread } from './page-threads.ts'
+import { isRoomy, isTight, type PageThread, returnThread, ThreadLost, takeThread } from './page-threads.ts'
 
 export interface CrewOptions {
   readonly vision: Settings['visionProvider']
   readonly signal?: AbortSignal
   /** How many threads the document may have at present; default 1. */
   readonly share?: () => number
+  /** Whether no other document is read in this process at present; default true. */
+  readonly alone?: () => boolean
+  /** Whether memory is so short that documents wait for each other; default is by what the process holds. */
+  readonly tight?: () => boolean
   /** For one page, or the opening of the document, in ms. */
   readonly limitMs?: number
 }
@@ -27,6 +31,10 @@ const MODEL_MS = 45_000
 const LEAST_TOGETHER = 4
 // Every thread has its own copy of the document, or two: of large ones there are fewer.
 const COPIES_BYTES = 256 * 2 ** 20
+
+// Longer than most pages take. Documents that wait for each other all go on then: late is better than never.
+const HOLD_MS = 20_000
+const HOLD_STEP_MS = 50
 
 /**
  * Opens a document on a thread of its own, and reads its pages there and on as many more as `share` allows. A page
@@ -86,7 +94,7 @@ function shared(bytes: Uint8Array): SharedArrayBuffer {
 }
 
 function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOptions) {
-  const { signal, vision, share = () => 1 } = options
+  const { signal, vision, share = () => 1, alone = () => true, tight = isTight } = options
   const limitMs = options.limitMs ?? LIMIT_MS + (typeof vision === 'string' ? 0 : MODEL_MS)
   const waiting: Job[] = []
   const free: PageThread[] = []
@@ -97,6 +105,9 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   let atOnce = false
   let pumping = false
   let closed = false
+  // Since when pages have been waiting for other documents; 0 when they are not.
+  let heldSince = 0
+  let holding: NodeJS.Timeout | undefined
 
   // Only a model elsewhere is waited for. What is read here keeps a core busy, and starting an engine takes half of what
   // it takes to read a page.
@@ -135,9 +146,27 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   const together = (): number =>
     atOnce ? Math.max(LEAST_TOGETHER, Math.ceil(waiting.length / members.size)) : 1
 
+  /** Whether pages must wait until other documents have given memory back, or have had their time to. */
+  const isHeld = (): boolean => {
+    if (waiting.length === 0 || alone() || !tight()) heldSince = 0
+    else if (heldSince === 0) heldSince = performance.now()
+    return heldSince > 0 && performance.now() - heldSince < HOLD_MS
+  }
+
+  /** The others may be waiting for us: what the document holds without need is given back first. */
+  const hold = (): void => {
+    for (const thread of free.splice(0)) void leave(thread)
+    clearTimeout(holding)
+    holding = setTimeout(pump, HOLD_STEP_MS)
+  }
+
   const pump = (): void => {
     pumping = false
     if (closed) return
+    if (isHeld()) {
+      hold()
+      return
+    }
     while (waiting.length > 0 && free.length > 0) void work(free.pop()!, waiting.splice(0, together()))
     if (waiting.length > 0 && members.size < places()) {
       const one: Promise<void> = more().finally(() => joining.delete(one))
@@ -161,7 +190,7 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
       for (const [i, page] of pages.entries()) jobs[i]!.resolve(page)
       waiting.unshift(...jobs.slice(pages.length))
       atOnce = pages.at(-1)?.method === 'text_layer'
-      if (heavy || members.size > places()) await leave(thread)
+      if (heavy || members.size > places() || (!atOnce && tight())) await leave(thread)
       else free.push(thread)
     } catch (error) {
       const inHand = hands.get(thread)?.[0]
@@ -216,18 +245,19 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
     },
     close: async () => {
       signal?.removeEventListener('abort', aborted)
+      clearTimeout(holding)
       await Promise.all(joining)
       const busy = [...members].filter((thread) => !free.includes(thread))
       closed = true
       await Promise.all(busy.map((thread) => leave(thread)))
-      await Promise.all(free.splice(0).map((thread, n) => dismiss(thread, n > 0)))
+      await Promise.all(free.splice(0).map((thread, n) => dismiss(thread, n > 0 && !isRoomy())))
     },
   }
 }
 
 /**
- * Lets a thread forget its document, and keeps it for the next one. Only one of them keeps its vision engine, which
- * holds 200 to 300 MB.
+ * Lets a thread forget its document, and keeps it for the next one. Where memory is short only one of them keeps its
+ * vision engine, which holds 200 to 300 MB; to start one takes a third of what it takes to read a page.
  */
 async function dismiss(thread: PageThread, wholly: boolean): Promise<void> {
   try {

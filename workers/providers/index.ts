@@ -10,10 +10,14 @@ import { readModelList } from './model-list.ts'
 import { createPayments } from './payments.ts'
 import { createSpeaker } from './speech.ts'
 
-/** The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present. */
+/**
+ * The real outside, as the settings want it; `share` tells how many threads a job of this pool may have at present, and
+ * `alone` whether it is the only one.
+ */
 export function createProviders(
   settings: Settings,
   share: () => number = () => 1,
+  alone: () => boolean = () => true,
   databaseUrl = settings.databaseUrl ?? '',
 ): Providers {
   const mailer = createMailer(settings)
@@ -24,7 +28,7 @@ export function createProviders(
     sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
     openPages: (bytes, mediaType, signal) =>
-      openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share }),
+      openOnThreads(bytes, mediaType, { vision: settings.visionProvider, signal, share, alone }),
     drawPage: drawOnThread,
     embed: createEmbedder(settings),
     retrieval: createRetrieval({

@@ -30,11 +30,20 @@ const IDLE_MS = 20_000
 // Of the whole process. Beyond it no thread waits for work, and a document has one: every task thread has its own here.
 const ROOMY_BYTES = 700 * 2 ** 20
 
+// Of the whole process. Beyond it one document is read at a time, each picture on a thread of its own: two pages of the
+// worst kind take 700 MB each, and 2 GB are not to be passed.
+const TIGHT_BYTES = 1200 * 2 ** 20
+
 const idle = new Map<PageThread, NodeJS.Timeout>()
 
 /** Whether this process holds so little memory that threads may be kept, or started to read faster. */
 export function isRoomy(): boolean {
   return process.memoryUsage.rss() < ROOMY_BYTES
+}
+
+/** Whether this process holds so much memory that what holds some should end before anything else begins. */
+export function isTight(): boolean {
+  return process.memoryUsage.rss() > TIGHT_BYTES
 }
 
 /** A thread without a document: one that waits for work, or a new one (100 ms). */
