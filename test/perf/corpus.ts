@@ -67,7 +67,10 @@ export async function corpus(stack: Stack): Promise<Measured> {
   const readSome = async (): Promise<void> => {
     for (const file of queue) {
       reports.push(await readFile(service, file, relative(folder, file)))
-      if (reports.length % 100 === 0) process.stdout.write(`${reports.length} of ${files.length} files\n`)
+      if (reports.length % 100 === 0) {
+        process.stdout.write(`${reports.length} of ${files.length} files\n`)
+        writeReports(reports)
+      }
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, readSome))
@@ -128,8 +131,7 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
     values: [given],
     ...(atMost === undefined ? {} : { target: { of: 'value', atMost } as const }),
   })
-  mkdirSync('bench-results', { recursive: true })
-  writeFileSync(join('bench-results', 'corpus-files.json'), `${JSON.stringify(reports, null, 1)}\n`)
+  writeReports(reports)
   return {
     rounds: 1,
     findings: [
@@ -169,6 +171,12 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
     ],
     notes: ['One line per file: bench-results/corpus-files.json', ...reasons(reports)],
   }
+}
+
+/** One line per file; on the way as well, for runs that are cut short. */
+function writeReports(reports: readonly FileReport[]): void {
+  mkdirSync('bench-results', { recursive: true })
+  writeFileSync(join('bench-results', 'corpus-files.json'), `${JSON.stringify(reports, null, 1)}\n`)
 }
 
 /** How many pages are unread for which reason. */
