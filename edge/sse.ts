@@ -139,11 +139,12 @@ const texts = new WeakMap<readonly SseFrame[], string>()
 function textOf(frames: readonly SseFrame[]): string {
   const known = texts.get(frames)
   if (known !== undefined) return known
-  const text = frames.map(render).join('')
+  const text = frames.map(frameText).join('')
   texts.set(frames, text)
   return text
 }
 
-function render({ event, id, data }: SseFrame): string {
+/** A frame as it is sent. */
+export function frameText({ event, id, data }: SseFrame): string {
   return `event: ${event}\nid: ${id}\ndata: ${data}\n\n`
 }

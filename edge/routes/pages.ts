@@ -28,6 +28,7 @@ const MONITOR_PARTS = new Set([
   'job.js',
   'documents.js',
   'document.js',
+  'others.js',
 ])
 
 /** A page as a file of `edge/pages`. */

@@ -120,6 +120,24 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
       .waitFor()
   })
 
+  test('an extraction that was begun elsewhere is noticed by the open page, and so is its end', async (t) => {
+    const id = await crash.uploadText(client, 60, 'elsewhere')
+    const page = await open(t, `/monitor/documents/${id}`)
+    await signIn(page)
+    await page.getByText('Not read yet').waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    const first = await crash.extract(client, id)
+    const link = page.getByRole('link', { name: 'Job', exact: true })
+    assert.equal(await link.getAttribute('href'), `/monitor/jobs/${first}`)
+    const label = page.locator('p.label')
+    await label.getByText(/^Page \d+ of 60/).waitFor()
+    await page.getByText('60 of 60 pages read').waitFor()
+    // Once more, from rest: what was followed has ended.
+    await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
+    await label.getByText(/^Page \d+ of 60/).waitFor()
+    await page.getByText('60 of 60 pages read').waitFor()
+  })
+
   test('a running job shows its progress and is cancelled by the keyboard', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)

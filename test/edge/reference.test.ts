@@ -56,6 +56,24 @@ test('bodies and answers of JSON have examples, and so do refusals', () => {
   assert.deepEqual(without, [])
 })
 
+test('every stream shows frames, each with event, id and data', () => {
+  const streams = operations.flatMap(({ name, responses }) => {
+    const content = responses[200]?.content?.['text/event-stream']
+    return content === undefined ? [] : [{ name, example: String(content.example) }]
+  })
+  assert.equal(streams.length, 6)
+  for (const { name, example } of streams) {
+    const frames = example.split('\n\n').slice(0, -1)
+    assert.ok(frames.length > 0, name)
+    for (const frame of frames) {
+      const [, data] = /^event: \w+\nid: \S+\ndata: (.+)$/.exec(frame) ?? assert.fail(`${name}: ${frame}`)
+      assert.equal(typeof JSON.parse(data!), 'object')
+    }
+  }
+  const chat = streams.find(({ name }) => name === 'post /api/v1/ai/chat/stream')!.example
+  assert.deepEqual(chat.match(/(?<=event: )\w+/g), ['connect', 'chunk', 'chunk', 'final', 'complete'])
+})
+
 test('every operation says that it may fail, and refuses in one form', () => {
   for (const { name, responses } of operations) {
     assert.ok(responses['5XX'] ?? responses[500], name)

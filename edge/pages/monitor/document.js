@@ -3,6 +3,7 @@
 import { call, follow } from './api.js'
 import { announce, h, say } from './dom.js'
 import { bytes, count } from './format.js'
+import { noticeOthers } from './others.js'
 import { act, cancelButton, progressBar } from './tables.js'
 
 const ENDED = new Set(['done', 'failed', 'cancelled'])
@@ -16,14 +17,17 @@ export async function show(view, { id, showLink }) {
   view.replaceChildren(card.node, pages.node)
 
   let followed = null
-  const readPages = async () => {
-    const rows = await call('GET', `${path}/pages`)
+  let shown = []
+  const take = (rows) => {
+    shown = rows
     pages.take(rows)
     return rows
   }
+  const readPages = async () => take(await call('GET', `${path}/pages`))
+  const fail = (problem) => card.fail(problem.message)
   const end = async (status, error) => {
     followed = null
-    showLink('none')
+    others.watch()
     const rows = await readPages()
     card.rest(rows, status === 'failed' ? error.detail : status === 'cancelled' ? 'Reading was cancelled' : null)
     announce(status === 'done' ? 'The document is read' : `Reading has ${status}`)
@@ -31,6 +35,7 @@ export async function show(view, { id, showLink }) {
   const watch = (jobId) => {
     if (followed === jobId) return
     followed = jobId
+    others.rest()
     card.busy(jobId)
     const stop = follow(
       `/api/v1/jobs/${jobId}/events`,
@@ -40,7 +45,7 @@ export async function show(view, { id, showLink }) {
           if (progress?.total) pages.ready(progress.current ?? 0, progress.total)
           if (!ENDED.has(status)) return
           stop()
-          end(status, error).catch((problem) => card.fail(problem.message))
+          end(status, error).catch(fail)
         },
       },
       (state) => showLink(state === 'live' ? 'live' : 'lost'),
@@ -52,11 +57,30 @@ export async function show(view, { id, showLink }) {
     watch(job_id)
     return 'The document is being read'
   }
+  const others = noticeOthers({
+    look: async () => {
+      const { job_id } = await call('GET', `${path}/extraction`)
+      if (job_id === null || followed !== null) return
+      pages.forget()
+      announce('The document is being read')
+      watch(job_id)
+    },
+    ended: async () => {
+      const rows = await call('GET', `${path}/pages`)
+      if (followed !== null || JSON.stringify(rows) === JSON.stringify(shown)) return
+      pages.forget()
+      card.rest(take(rows), null)
+      announce('The document is read')
+    },
+    fail,
+    showLink,
+  })
 
   const rows = await readPages()
   const { job_id } = await call('GET', `${path}/extraction`)
-  if (job_id !== null) watch(job_id)
-  else card.rest(rows, null)
+  if (job_id !== null) return watch(job_id)
+  card.rest(rows, null)
+  others.watch()
 }
 
 function makeCard({ title, media_type, byte_size }, read) {

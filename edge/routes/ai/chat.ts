@@ -7,7 +7,7 @@ import type { StreamSource } from '../../sse.ts'
 import { type Who, whoOf } from './callers.ts'
 import { ByUser, ChatQuery, ChatRequest, ChatResponse, StreamParams } from './shapes.ts'
 import { beginStream, beginTurn, turnFor } from './turn.ts'
-import { followTurn, placeOf } from './turn-stream.ts'
+import { exampleStream, followTurn, placeOf } from './turn-stream.ts'
 
 const ERRORS = [
   'ai.not_yours',
@@ -34,6 +34,8 @@ const STREAM = `Server-sent events: \`connect\` with conversation_id, message_id
 the whole answer; \`complete\`; or \`error\` with detail. After a \`restart\` what came before it is void: the turn was begun anew. Every \
 event has an id, and with it as \`Last-Event-ID\` the stream goes on here or at \`GET /ai/chat/stream/{message_id}\`, on any process, \
 without another turn. Closing the stream does not stop the turn; \`DELETE /jobs/{job_id}\` does, and keeps what had come.`
+
+const STREAM_EXAMPLE = exampleStream()
 
 /** Asking and being answered. */
 export const chatRoutes = [
@@ -66,6 +68,7 @@ export const chatRoutes = [
     description: `${TURNS} ${STREAM}`,
     body: ChatRequest,
     produces: 'text/event-stream',
+    example: STREAM_EXAMPLE,
     errors: ERRORS,
     sideEffect: true,
     job: ({ body, ...input }) => beginStream(input, body),
@@ -79,6 +82,7 @@ export const chatRoutes = [
     description: `${TURNS} ${STREAM}`,
     query: ChatQuery,
     produces: 'text/event-stream',
+    example: STREAM_EXAMPLE,
     errors: ERRORS,
     job: ({ query, ...input }) => beginStream(input, query),
     follow: following(({ query }: Asking & { query: ChatRequest }) => query.user_id),
@@ -92,6 +96,7 @@ export const chatRoutes = [
     params: StreamParams,
     query: ByUser,
     produces: 'text/event-stream',
+    example: STREAM_EXAMPLE,
     errors: ['ai.not_yours', 'turn.missing', 'conversation.denied'],
     stream: async ({ params, query, request, caller, edge }) => {
       const { message_id: messageId } = params

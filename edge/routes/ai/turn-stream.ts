@@ -2,7 +2,7 @@ import type { TurnState } from '../../../sql/ai/turns.ts'
 import type { ChatResult } from '../../../tasks/ai/chat.ts'
 import { jobFailure } from '../../endings.ts'
 import { type Hub, isTerminal, type JobEvent } from '../../hub.ts'
-import type { SseFrame, SseStream, StreamSource } from '../../sse.ts'
+import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../sse.ts'
 
 /**
  * The stream of a turn: `connect`, a `chunk` for each piece, `final` with the whole answer and `complete`, or `error`.
@@ -132,4 +132,38 @@ function finalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame 
 
 function completeFrame(turn: TurnState, seq: number): SseFrame {
   return frame(turn, 'complete', seq + 1, { status: 'completed' })
+}
+
+/** A short stream for the reference, made by what makes the real ones. */
+export function exampleStream(): string {
+  const turn: TurnState = {
+    message_id: '01a20118-fbcc-738c-80ed-00058e0e401d',
+    conversation_id: '01a20118-fb9f-7aa1-9d1c-0a3c51b27b1e',
+    user_id: 'api-user',
+    owner_id: null,
+    job_id: '01a20118-fbd0-7c55-b1f2-3d9a8c0e7f66',
+    status: 'pending',
+    content: '',
+    provider: 'openai',
+    model: 'gpt-4o-mini',
+    response_time_ms: null,
+    error_detail: null,
+    settled_at: null,
+    seq: 5,
+    ended: false,
+  }
+  const { job_id: jobId, message_id, conversation_id, provider, model } = turn
+  const timestamp = '2026-03-01T09:30:00.000Z'
+  const content = 'It was a good year.'
+  const event = (seq: number, kind: string, data: object): JobEvent => {
+    return { jobId, seq, kind, status: 'done', ownerId: null, frame: JSON.stringify(data) }
+  }
+  const result = { message_id, conversation_id, content, response_time_ms: 840, provider, model, timestamp }
+  const events = [
+    event(3, 'chunk', { content: 'It was a', timestamp }),
+    event(4, 'chunk', { content: ' good year.', timestamp }),
+    event(5, 'status', { result }),
+  ]
+  const frames = [connectFrame(turn), ...events.flatMap((each) => framesOf(turn, each))]
+  return frames.map(frameText).join('')
 }

@@ -5,6 +5,7 @@ import { followEverything, followJob } from '../../follow.ts'
 import { isTerminal, parseLine } from '../../hub.ts'
 import { followOverview } from '../../overview.ts'
 import { route } from '../../route.ts'
+import { frameText } from '../../sse.ts'
 import { isAdmin, JobParams } from './shapes.ts'
 
 const STREAM_DESCRIPTION = `Server-sent events named \`status\`, each with an id: data is a frame with job_id, status and label, \
@@ -12,7 +13,7 @@ progress while there is one, and on the terminal frame result or error. \`Last-E
 A comment every 15 s keeps the connection.`
 
 const frame = (event: string, id: number, data: object): string =>
-  `event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`
+  frameText({ event, id: String(id), data: JSON.stringify(data) })
 const JOB_ID = '01a20118-fbcc-738c-80ed-00058e0e401d'
 const PAGES = { current: 3, total: 9 }
 const STREAM_EXAMPLE =
