@@ -34,6 +34,12 @@ const marks = async (what: string): Promise<number> =>
   (await query('select id from mark where what = $1', [what])).length
 const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
+// Not the query by which a pool that opens asks for types: cut off, that one would fail another way, or its connection at rest.
+const sleeping = (name: string) =>
+  until('it sleeps', async () => {
+    const text = `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep(30)%'`
+    return (await query(text, [name])).length > 0
+  })
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
 const isDown = isFailure('database.down')
 
@@ -111,15 +117,7 @@ describe('a database pool', () => {
   test('a query that is cut off fails as an outage; idle connections that were cut are not noticed for long', async () => {
     const db = open('pool-cut')
     const cut = assert.rejects(db.any(sql.type(nothing)`select pg_sleep(30)`), isDown)
-    await until(
-      'it runs',
-      async () =>
-        (
-          await query(
-            `select 1 from pg_stat_activity where application_name = 'pool-cut' and state = 'active'`,
-          )
-        ).length > 0,
-    )
+    await sleeping('pool-cut')
     await terminate('pool-cut')
     await cut
     await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
@@ -155,15 +153,7 @@ describe('a database pool', () => {
       await assert.rejects(waiting, { code: '55P03' })
     })
     const slow = assert.rejects(db.any(sql.type(nothing)`select pg_sleep(30)`), isFailure('database.busy'))
-    await until(
-      'it runs',
-      async () =>
-        (
-          await query(
-            `select 1 from pg_stat_activity where application_name = 'pool-busy' and state = 'active'`,
-          )
-        ).length > 0,
-    )
+    await sleeping('pool-busy')
     await query(`select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'pool-busy'`)
     await slow
   })
