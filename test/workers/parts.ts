@@ -85,7 +85,10 @@ export async function startParts(
     settings: settingsFor(base.url, options.settings),
     databaseUrl: base.url,
     log,
-    killGraceMs: options.killGraceMs ?? 300,
+    // Asked for at each abort, so that a test may give more.
+    get killGraceMs() {
+      return options.killGraceMs ?? 300
+    },
     taskModules: [TASKS],
     onEvent: (event) => {
       executor?.heard(event)

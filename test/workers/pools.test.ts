@@ -12,8 +12,10 @@ import { startParts } from './parts.ts'
 const base = await testDatabase()
 const help = ledgerOf(base)
 const lease = await help.lease()
-const GRACE = 300
-const { executor, pools, ledger } = await startParts(base, lease, { killGraceMs: GRACE })
+// So long that no machine is too busy to follow a signal within it, or as short as can be.
+const [PATIENT, SHORT] = [60_000, 300]
+const grace = { killGraceMs: SHORT }
+const { executor, pools, ledger } = await startParts(base, lease, grace)
 
 /** Enqueues and delivers; `ended` resolves when the delivery is dealt with. */
 async function start(name: string, payload: unknown = {}, fields: Parameters<typeof spec>[0] = {}) {
@@ -132,19 +134,29 @@ describe('how attempts end', () => {
   })
 })
 
+/** For tests of what follows its signal: only a thread that is not killed gives them their end in time. */
+function patiently(t: { after(work: () => void): void }): void {
+  grace.killGraceMs = PATIENT
+  t.after(() => {
+    grace.killGraceMs = SHORT
+  })
+}
+
 describe('attempts that are cut short', () => {
-  test('a cancelled task that follows its signal ends at once, and its thread lives on', async () => {
+  test('a cancelled task that follows its signal ends at once, and its thread lives on', async (t) => {
+    patiently(t)
     const other = await start('io.deaf', { ms: 700 })
-    const job = await start('io.sleep', { ms: 60_000 })
+    const job = await start('io.sleep', { ms: 10 * PATIENT })
     await isRunning(job.id)
     const since = Date.now()
     await cancel(job.id)
     assert.equal((await job.ended).status, 'cancelled')
-    assert.ok(Date.now() - since < GRACE)
+    assert.ok(Date.now() - since < PATIENT)
     assert.deepEqual([(await other.ended).status, (await other.ended).attempt], ['done', 1])
   })
 
-  test('a task that ends by itself after its cancel request is as done as it says', async () => {
+  test('a task that ends by itself after its cancel request is as done as it says', async (t) => {
+    patiently(t)
     const job = await start('io.late', { ms: 150 })
     await isRunning(job.id)
     await cancel(job.id)
@@ -161,7 +173,7 @@ describe('attempts that are cut short', () => {
     const since = Date.now()
     await cancel(job.id)
     assert.equal((await job.ended).status, 'cancelled')
-    assert.ok(Date.now() - since < GRACE + 1500, `after ${Date.now() - since} ms`)
+    assert.ok(Date.now() - since < 30_000, 'by its own end')
     await assertAlive('other')
     const released: unknown[] = []
     for (const { id } of bystanders) {
@@ -209,9 +221,9 @@ describe('attempts that are cut short', () => {
   })
 
   test('the time-out and the silence of an attempt', async () => {
-    const deaf = await start('io.short', { ms: 3000 }, { max_tries: 1 })
+    const deaf = await start('io.short', { ms: 60_000 }, { max_tries: 1 })
     assert.deepEqual([(await deaf.ended).status, (await deaf.ended).error_code], ['failed', 'job.timeout'])
-    const silent = await run('io.silent', { ms: 3000 })
+    const silent = await run('io.silent', { ms: 60_000 })
     assert.deepEqual([silent.status, silent.tries], ['sent', 1])
     assert.equal((await run('io.talks')).status, 'done')
     await assertAlive()

@@ -14,8 +14,10 @@ export interface CrewOptions {
   readonly alone?: () => boolean
   /** Whether memory is so short that documents wait for each other; default is by what the process holds. */
   readonly tight?: () => boolean
-  /** For one page, or the opening of the document, in ms. */
+  /** For one page, in ms. */
   readonly limitMs?: number
+  /** For the opening of the document, in ms; default that for one page. */
+  readonly openMs?: number
 }
 
 interface Job {
@@ -52,7 +54,7 @@ export async function openOnThreads(
   } catch (error) {
     await crew.close()
     if (!(error instanceof ThreadLost)) throw error
-    const page = givenUp('Opening the document', error, options.limitMs ?? LIMIT_MS)
+    const page = givenUp('Opening the document', error, options.openMs ?? options.limitMs ?? LIMIT_MS)
     return { pageCount: 1, read: async () => page, close: async () => {} }
   }
 }
@@ -96,6 +98,7 @@ function shared(bytes: Uint8Array): SharedArrayBuffer {
 function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOptions) {
   const { signal, vision, share = () => 1, alone = () => true, tight = isTight } = options
   const limitMs = options.limitMs ?? LIMIT_MS + (typeof vision === 'string' ? 0 : MODEL_MS)
+  const openMs = options.openMs ?? limitMs
   const waiting: Job[] = []
   const free: PageThread[] = []
   const members = new Set<PageThread>()
@@ -120,7 +123,7 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   const openOn = async (thread: PageThread, careful: boolean): Promise<number> => {
     const hand = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
     hands.set(thread, new Int32Array(hand))
-    return (await thread.ask({ kind: 'open', bytes, mediaType, options: { vision, careful }, hand }, limitMs))
+    return (await thread.ask({ kind: 'open', bytes, mediaType, options: { vision, careful }, hand }, openMs))
       .pageCount
   }
 
