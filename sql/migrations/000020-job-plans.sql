@@ -2,6 +2,7 @@
 -- that runs for each entry of a batch, since the tables' statistics are mostly of moments when nothing does (47 ms for 500
 -- ends, 4 ms now). So the state of a row that was found by its id is asked for in words that no index has: a lease for
 -- running (job_lease_check), none for waiting, and `status || ''` where neither will do.
+-- A join of two lists by hand was as bad (95 ms to add 1,000 jobs, 20 now): they are numbered and counted in one pass.
 -- And with plans that hang on no value there is nothing to plan anew: half the time of a call for one job was planning,
 -- that of graphile-worker's functions and of the triggers included.
 alter function job_claim(uuid, uuid[], integer[]) set plan_cache_mode = force_generic_plan;
@@ -50,18 +51,20 @@ begin
       payload jsonb, max_tries integer, priority smallint, run_at timestamptz, request_id text, lane text, front integer))
       with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, priority, run_at, request_id, lane, front, n)
     where s.actor is null
-  ), owner as (
-    select queue, coalesce(owner_id, 0) as id, max(front) as front from given
-    where run_at is null and front is not null group by 1, 2
-  ), ahead as (
-    select owner.queue, owner.id, waiting.n from owner cross join lateral (
-      select count(*) as n from (
-        select from job where job.queue = owner.queue and coalesce(job.owner_id, 0) = owner.id
-          and job.status in ('queued', 'sent') limit owner.front) waits) waiting
+  ), numbered as (
+    select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null order by n) as nth
+    from given
+  ), counted as (
+    -- What an owner has waiting is counted once, for the first of its jobs.
+    select numbered.*, case when nth = 1 and run_at is null and front is not null then (
+      select count(*) from (
+        select from job where job.queue = numbered.queue and coalesce(job.owner_id, 0) = coalesce(numbered.owner_id, 0)
+          and job.status in ('queued', 'sent') limit numbered.front) waits) end as waiting
+    from numbered
   ), placed as (
-    select given.*, ahead.n + row_number() over (partition by given.queue, given.owner_id, given.run_at is null order by given.n)
-      > given.front as behind
-    from given left join ahead on given.run_at is null and ahead.queue = given.queue and ahead.id = coalesce(given.owner_id, 0)
+    select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null)
+      > front as behind
+    from counted
   )
   insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
   select p.id, p.name, p.queue, p.owner_id, p.payload, case when behind then 'queued' else 'sent' end, p.max_tries,
