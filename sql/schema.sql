@@ -1375,6 +1375,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1413,6 +1414,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, ids uuid[], deliveries i
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   with claimed as (
     update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0,
@@ -1436,6 +1438,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1454,18 +1457,20 @@ begin
       payload jsonb, max_tries integer, priority smallint, run_at timestamptz, request_id text, lane text, front integer))
       with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, priority, run_at, request_id, lane, front, n)
     where s.actor is null
-  ), owner as (
-    select queue, coalesce(owner_id, 0) as id, max(front) as front from given
-    where run_at is null and front is not null group by 1, 2
-  ), ahead as (
-    select owner.queue, owner.id, waiting.n from owner cross join lateral (
-      select count(*) as n from (
-        select from job where job.queue = owner.queue and coalesce(job.owner_id, 0) = owner.id
-          and job.status in ('queued', 'sent') limit owner.front) waits) waiting
+  ), numbered as (
+    select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null order by n) as nth
+    from given
+  ), counted as (
+    -- What an owner has waiting is counted once, for the first of its jobs.
+    select numbered.*, case when nth = 1 and run_at is null and front is not null then (
+      select count(*) from (
+        select from job where job.queue = numbered.queue and coalesce(job.owner_id, 0) = coalesce(numbered.owner_id, 0)
+          and job.status in ('queued', 'sent') limit numbered.front) waits) end as waiting
+    from numbered
   ), placed as (
-    select given.*, ahead.n + row_number() over (partition by given.queue, given.owner_id, given.run_at is null order by given.n)
-      > given.front as behind
-    from given left join ahead on given.run_at is null and ahead.queue = given.queue and ahead.id = coalesce(given.owner_id, 0)
+    select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null)
+      > front as behind
+    from counted
   )
   insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
   select p.id, p.name, p.queue, p.owner_id, p.payload, case when behind then 'queued' else 'sent' end, p.max_tries,
@@ -1493,7 +1498,7 @@ begin
   end loop;
 
   select coalesce(array_agg(id), '{}') into send from job
-  where job.id = any(array(select (s ->> 'id')::uuid from jsonb_array_elements(specs) s)) and job.status = 'sent';
+  where job.id = any(array(select (s ->> 'id')::uuid from jsonb_array_elements(specs) s)) and job.status || '' = 'sent';
   perform job_send(send, coalesce((select max((s ->> 'together')::integer) from jsonb_array_elements(specs) s), 1));
 
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
@@ -1506,6 +1511,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, loss_limit integer)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1546,7 +1552,7 @@ begin
       losses = case when e.outcome = 'lost' then job.losses + 1 else job.losses end,
       run_at = case when e.outcome in ('retry', 'release', 'lost')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
-    from entry e where job.id = e.id and job.attempt = e.attempt and job.status = 'running'
+    from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
     returning job.*
   ), event as (
     insert into job_event (job_id, seq, kind, data)
@@ -1581,32 +1587,33 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  with entry as (
-    select job.id, e.attempt, e.n, e.kind, e.data, row_number() over (partition by job.id order by e.n) as ordinal
+  with said as (
+    select job.id, max(e.attempt) as attempt, max(e.n) as n, count(*)::integer as events,
+      array_agg(e.kind order by e.n) as kinds, array_agg(e.data order by e.n) as list,
+      (array_agg(e.data order by e.n desc) filter (where e.kind = 'status'))[1] as data
     from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer, kind text, data jsonb)
-    join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running' and e.n > job.reported
-  ), latest as (
-    select id, max(attempt) as attempt, max(n) as n, count(*)::integer as events,
-      (array_agg(data order by n desc) filter (where kind = 'status'))[1] as data
-    from entry group by id
+    join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n > job.reported
+    group by job.id
   ), moved as (
-    update job set seq = job.seq + latest.events, losses = 0, reported = latest.n,
-      label = case when latest.data is null then job.label else coalesce(latest.data ->> 'label', '') end,
-      progress_current = case when latest.data is null then job.progress_current else (latest.data ->> 'current')::integer end,
-      progress_total = case when latest.data is null then job.progress_total else (latest.data ->> 'total')::integer end
-    from latest
-    where job.id = latest.id and job.attempt = latest.attempt and job.status = 'running' and latest.n > job.reported
-    returning job.id, job.seq - latest.events as base
+    update job set seq = job.seq + said.events, losses = 0, reported = said.n,
+      label = case when said.data is null then job.label else coalesce(said.data ->> 'label', '') end,
+      progress_current = case when said.data is null then job.progress_current else (said.data ->> 'current')::integer end,
+      progress_total = case when said.data is null then job.progress_total else (said.data ->> 'total')::integer end
+    from said
+    where job.id = said.id and job.attempt = said.attempt and job.lease_id is not null and said.n > job.reported
+    returning job.id, job.seq - said.events as base, said.kinds, said.list
   ), event as (
     insert into job_event (job_id, seq, kind, data)
-    select moved.id, moved.base + entry.ordinal, entry.kind, entry.data from moved join entry on entry.id = moved.id
+    select moved.id, moved.base + e.ordinal, e.kind, e.data
+    from moved cross join lateral unnest(moved.kinds, moved.list) with ordinality as e(kind, data, ordinal)
   )
   select id from moved
   union
   -- Said before, and the answer lost with its connection: the attempt is no less the running one.
   select job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
-  join job on job.id = e.id and job.attempt = e.attempt and job.status = 'running' and e.n <= job.reported
+  join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_recover(grace interval, loss_limit integer)
@@ -1615,6 +1622,7 @@ CREATE OR REPLACE FUNCTION public.job_recover(grace interval, loss_limit integer
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1646,6 +1654,7 @@ CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
     'cancel', job.cancel_requested_at is not null)), '[]') from job
@@ -1658,6 +1667,7 @@ CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if cardinality(ids) = 0 then return; end if;
@@ -1671,7 +1681,7 @@ begin
       select job.id, job.name, job.run_at, job.priority, job.ordinal, job.delivery, case when job.actor is null
         then (row_number() over (partition by job.name, job.run_at, job.priority, job.actor order by job.ordinal) - 1) / together
         else -job.ordinal end as part
-      from job where job.id = any(ids) and job.status = 'sent') sent
+      from job where job.id = any(ids) and job.status || '' = 'sent') sent
     group by name, run_at, priority, part) deliveries;
 end $function$;
 
@@ -1681,6 +1691,7 @@ CREATE OR REPLACE FUNCTION public.job_send_heads(actors text[])
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   with head as (
     select h.id from unnest(actors) as a(actor)
@@ -1699,6 +1710,7 @@ CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane te
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   with recursive line as (
     (select coalesce(job.owner_id, 0) as owner, 1 as n from job
@@ -1723,7 +1735,7 @@ AS $function$
   ), taken as (
     update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
-    from picked where job.id = picked.id and job.status = 'queued'
+    from picked where job.id = picked.id and job.status || '' = 'queued'
     returning job.*
   ), event as (
     insert into job_event (job_id, seq, kind, data)
