@@ -8,7 +8,8 @@ await runCommand(async () => {
   const settings = settingsOrExit()
   await withDatabase(settings, async ({ url }) => {
     const applicationName = `${settings.projectName}-admin`
-    const db = createDatabase({ url, applicationName, size: 2, validateRows: settings.checked })
+    const { checked: validateRows, databasePooled: pooled } = settings
+    const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
     try {
       for (const line of await runAdmin(process.argv.slice(2), db, settings.workerMaxTries)) say(line)
     } finally {

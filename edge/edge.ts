@@ -43,7 +43,8 @@ export interface EdgeParts {
 export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const { settings, databaseUrl, directUrl, secretKey, log } = options
   const applicationName = `${settings.projectName}-edge`
-  const db = createDatabase({ url: databaseUrl, applicationName, size: 4, validateRows: settings.checked })
+  const { checked: validateRows, databasePooled: pooled } = settings
+  const db = createDatabase({ url: databaseUrl, applicationName, size: 4, validateRows, pooled })
   const reader = await createReader({ url: databaseUrl, applicationName: `${applicationName}-reads` })
   const hub = createHub(reader, (error) => log.warn({ err: error }, 'Events could not be read'))
   const overview = createOverview(db, (error) => log.warn({ err: error }, 'The overview could not be read'))
@@ -87,7 +88,8 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     retrieval: createRetrieval({
       url: databaseUrl,
       applicationName: `${applicationName}-search`,
-      validateRows: settings.checked,
+      validateRows,
+      pooled,
     }),
     limits: createLimits(db, settings),
     metrics,

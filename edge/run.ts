@@ -1,5 +1,5 @@
 import { createLog } from '../tasks/log.ts'
-import { onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { databaseOrExit, onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
 import { ensureAdmin } from './admin.ts'
 import { serveEdge } from './edge.ts'
 
@@ -10,15 +10,11 @@ const STOP_MS = 9_000
 export async function runEdge(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'edge')
-  if (settings.databaseUrl === undefined) {
-    log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
-    process.exit(2)
-  }
+  const database = await databaseOrExit(settings, log)
   const serving = await serveEdge(
     {
       settings,
-      databaseUrl: settings.databaseUrl,
-      directUrl: settings.databaseUrlUnpooled!,
+      ...database,
       secretKey: secretKeyOf(settings),
       log,
     },

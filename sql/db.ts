@@ -9,6 +9,7 @@ import {
 } from 'slonik'
 import { z } from 'zod'
 import { Failure, mapDatabaseError } from './errors.ts'
+import type { ReadStatement, ReadValue } from './reader.ts'
 import { createRoom } from './room.ts'
 
 /**
@@ -35,6 +36,23 @@ export interface Queries {
   run(query: Query<unknown>): Promise<number>
 }
 
+const FirstColumn = z.record(z.string(), z.string().nullable())
+
+/**
+ * What the reader would answer, in this transaction. Who holds a connection must not wait for another one: behind a pooler
+ * those who do so hold all that there are, and wait for each other.
+ */
+export async function readWithin(
+  tx: Queries,
+  { name, text }: ReadStatement,
+  values: readonly ReadValue[],
+): Promise<string | null> {
+  const row = await tx.maybeOne({ ...sql.prepared(name, FirstColumn)``, sql: text, values } as Query<
+    z.output<typeof FirstColumn>
+  >)
+  return row === null ? null : (Object.values(row)[0] ?? null)
+}
+
 export interface Database extends Queries {
   /** Commits when `work` resolves. Serialization failures and deadlocks run it again, so it has no effects outside. */
   transaction<T>(work: (tx: Queries) => Promise<T>): Promise<T>
@@ -50,7 +68,14 @@ export interface DatabaseOptions {
   readonly size: number
   /** Checks each row against its query's schema: tests and development. */
   readonly validateRows: boolean
+  /**
+   * A pooler in transaction mode lies between. Poolers refuse time-outs as parameters of a connection, so each transaction
+   * sets its own; those of single statements are left to the pooler.
+   */
+  readonly pooled?: boolean
 }
+
+const LIMIT_MS = 60_000
 
 /**
  * A pool that connects at its first query. Timeouts: connect 5 s, statement 60 s, idle in transaction 60 s.
@@ -81,7 +106,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     maybeOne: (query) => on((q) => q.maybeOne(query)),
     any: (query) => on((q) => q.any(query)),
     run: (query) => on((q) => q.run(query)),
-    transaction: (work) => room.enter(async () => guarded(transact(await open(), work))),
+    transaction: (work) =>
+      room.enter(async () => guarded(transact(await open(), options.pooled ? limited(work) : work))),
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
@@ -93,6 +119,8 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
   return createPool(withName(options.url, options.applicationName), {
     maxPoolSize: options.size,
     idleTimeout: 60_000,
+    statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : LIMIT_MS,
+    idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : LIMIT_MS,
     // The default sends DISCARD ALL at each return, a third of the throughput; settings are `set local` only.
     resetConnection: () => Promise.resolve(),
     typeParsers: [
@@ -103,6 +131,16 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     ],
     interceptors: options.validateRows ? [rowValidation] : [],
   })
+}
+
+/** Without a limit a process that freezes in a transaction would keep its locks from all others. */
+function limited<T>(work: (tx: Queries) => Promise<T>): (tx: Queries) => Promise<T> {
+  return async (tx) => {
+    await tx.run(sql.prepared('transaction_limits', nothing)`
+      select set_config('statement_timeout', ${String(LIMIT_MS)}, true),
+        set_config('idle_in_transaction_session_timeout', ${String(LIMIT_MS)}, true)`)
+    return work(tx)
+  }
 }
 
 /**

@@ -42,16 +42,15 @@ export async function connectSocket(options: ConnectOptions): Promise<Socket> {
 }
 
 /**
- * The pool that graphile-worker fetches through: its LISTEN holds one connection for good, so `size` is at least 3. Its
- * commits do not wait for the disk: deliveries are hints, and one that a crash of the server brings back starts nothing
- * that the ledger says has begun.
+ * The pool that graphile-worker fetches through. Its commits do not wait for the disk: deliveries are hints, and one that a
+ * crash of the server brings back starts nothing that the ledger says has begun. Poolers refuse to be told so.
  */
 export function createQueuePool(
-  options: ConnectOptions & { size: number; onError: (error: Error) => void },
+  options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },
 ): QueuePool {
   const pool = new pg.Pool({
     ...base(options),
-    options: '-c synchronous_commit=off',
+    ...(options.pooled ? {} : { options: '-c synchronous_commit=off' }),
     max: options.size,
     idleTimeoutMillis: 60_000,
   })

@@ -11,7 +11,7 @@ export interface Listener {
 }
 
 export interface ListenOptions extends ConnectOptions {
-  /** Channel (lower case: unquoted LISTEN folds, pg_notify does not) -> what to do with a payload. */
+  /** Channel, as pg_notify is given it -> what to do with a payload. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
   readonly onReconnect: () => void
   readonly onError: (error: unknown) => void
@@ -34,7 +34,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     try {
       await opened.query(
         Object.keys(options.channels)
-          .map((name) => `listen ${name}`)
+          .map((name) => `listen "${name}"`)
           .join(';'),
       )
       client = opened

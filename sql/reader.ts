@@ -23,7 +23,8 @@ export interface Reader {
 }
 
 // A plan is kept from the time when its table was small and unknown, and reads all of it when it no longer is; that
-// lasts until the table is analyzed, which can take minutes. Planning all anew costs a few milliseconds.
+// lasts until the table is analyzed, which can take minutes. Planning all anew costs a few milliseconds. Behind a pooler this
+// reaches one server connection at a time: that which was used last.
 const REPLAN_MS = 10_000
 const REPLAN: ReadStatement = { name: 'replan', text: 'discard plans' }
 

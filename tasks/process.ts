@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { poolerProblem } from '../sql/pooler.ts'
 import type { Log } from './log.ts'
 import { parse, type Settings, SettingsError } from './settings.ts'
 
@@ -22,6 +23,28 @@ export function settingsOrExit(): Settings {
     process.stderr.write(`${error.message}\n`)
     process.exit(2)
   }
+}
+
+/** Where the database is; without one, or behind a pooler that can't serve, the process ends and says why. */
+export async function databaseOrExit(
+  settings: Settings,
+  log: Log,
+): Promise<{ databaseUrl: string; directUrl: string }> {
+  const { databaseUrl, databaseUrlUnpooled: directUrl, projectName } = settings
+  if (databaseUrl === undefined || directUrl === undefined) {
+    log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
+    process.exit(2)
+  }
+  const problem = await poolerProblem({
+    url: databaseUrl,
+    directUrl,
+    applicationName: `${projectName}-start`,
+  })
+  if (problem !== null) {
+    log.fatal(problem)
+    process.exit(2)
+  }
+  return { databaseUrl, directUrl }
 }
 
 /** The signing key: the setting, or in development one that is made once and kept in `DATA_DIR`. */

@@ -147,6 +147,8 @@ export interface Settings {
   /** Absent: the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
+  /** `DATABASE_URL` leads through a pooler. */
+  readonly databasePooled: boolean
   readonly dataDir: string
   /** Absent in development until the start has generated one. */
   readonly secretKey: string | undefined
@@ -235,7 +237,9 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
       env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
     webConcurrency: env.WEB_CONCURRENCY,
     databaseUrl: env.DATABASE_URL,
-    databaseUrlUnpooled: env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL,
+    databaseUrlUnpooled: env.DATABASE_URL && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL),
+    databasePooled:
+      env.DATABASE_URL !== undefined && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL) !== env.DATABASE_URL,
     dataDir: env.DATA_DIR,
     secretKey: env.SECRET_KEY,
     authLevel: env.AUTH_LEVEL,

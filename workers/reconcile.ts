@@ -17,6 +17,7 @@ const db = createDatabase({
   applicationName: `${settings.projectName}-reconcile`,
   size: 2,
   validateRows: settings.checked,
+  pooled: settings.databasePooled,
 })
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   // It is no job, and nobody can take it over.

@@ -1,5 +1,5 @@
 import { createLog } from '../tasks/log.ts'
-import { onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { databaseOrExit, onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
 import { startWorker } from './worker.ts'
 
 const STOP_MS = 9_000
@@ -8,14 +8,10 @@ const STOP_MS = 9_000
 export async function runWorker(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'worker')
-  if (settings.databaseUrl === undefined) {
-    log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
-    process.exit(2)
-  }
+  const database = await databaseOrExit(settings, log)
   const worker = await startWorker({
     settings: { ...settings, secretKey: secretKeyOf(settings) },
-    databaseUrl: settings.databaseUrl,
-    directUrl: settings.databaseUrlUnpooled!,
+    ...database,
     log,
   })
   const stop = stopOnSignals(log, STOP_MS, () => worker.stop())

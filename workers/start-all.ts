@@ -54,6 +54,7 @@ async function startChildren(
 ): Promise<number> {
   const env = {
     DATABASE_URL: databaseUrl,
+    DATABASE_URL_UNPOOLED: settings.databaseUrlUnpooled ?? databaseUrl,
     SECRET_KEY: secretKeyOf(settings),
     // A session's cookies and a long token pass uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',

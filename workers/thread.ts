@@ -30,6 +30,7 @@ const db = createDatabase({
   applicationName: `${settings.projectName}-${pool}-thread`,
   size: pool === 'cpu' ? 2 : 4,
   validateRows: settings.checked,
+  pooled: settings.databasePooled,
 })
 // What a job of this pool may use: all of its threads while it is alone, then as many as the others leave it.
 const share = (): number => Math.max(1, Math.floor(threads / Math.max(1, Atomics.load(load, 0))))

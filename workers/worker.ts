@@ -1,7 +1,7 @@
 import { createDatabase, type Database } from '../sql/db.ts'
-import { createQueuePool } from '../sql/driver.ts'
 import { type ProgressEntry, stagedLanes, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
+import { openQueuePool } from '../sql/queue-pool.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
@@ -41,7 +41,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const all = queuesOf(tasks)
   const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
   const applicationName = `${settings.projectName}-worker`
-  const db = createDatabase({ url: databaseUrl, applicationName, size: 6, validateRows: settings.checked })
+  const { checked: validateRows, databasePooled: pooled } = settings
+  const db = createDatabase({ url: databaseUrl, applicationName, size: 6, validateRows, pooled })
   const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
   let lease: Lease | null = null
   let executor: Executor | null = null
@@ -71,11 +72,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       for (const id of ids) publisher.mark(id)
     },
   })
-  // A LISTEN holds one connection per runner for good; fetching and cron share the rest.
-  const queuePool = createQueuePool({
-    url: directUrl,
+  const queuePool = await openQueuePool({
+    url: databaseUrl,
+    pooled,
+    directUrl,
     applicationName: `${settings.projectName}-queue`,
-    size: queues.length * 2 + 2,
+    // Each runner fetches by one at a time, and cron is rare.
+    size: queues.length + 2,
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
   })
   for (const queue of queues) {

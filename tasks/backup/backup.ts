@@ -45,7 +45,13 @@ export async function backUp(
 ): Promise<BackupReport> {
   if (await exists(file)) throw new BackupError(`${file} is there already`)
   const applicationName = `${settings.projectName}-backup`
-  const db = createDatabase({ url: database.url, applicationName, size: 1, validateRows: false })
+  const db = createDatabase({
+    url: database.url,
+    applicationName,
+    size: 1,
+    validateRows: false,
+    pooled: settings.databasePooled,
+  })
   const blobs = createBlobs(db, settings)
   const client = await connect({ url: database.directUrl, applicationName })
   const report: BackupReport = { tables: 0, rows: 0, files: 0, missing: 0, elsewhere: [] }

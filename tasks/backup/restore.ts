@@ -75,7 +75,13 @@ async function fill(
 ): Promise<Omit<RestoreReport, 'createdAt'>> {
   const report = { tables: 0, rows: 0, files: 0, missing: 0 }
   const applicationName = `${settings.projectName}-restore`
-  const db = createDatabase({ url: database.url, applicationName, size: 2, validateRows: false })
+  const db = createDatabase({
+    url: database.url,
+    applicationName,
+    size: 2,
+    validateRows: false,
+    pooled: settings.databasePooled,
+  })
   const blobs = createBlobs(db, settings)
   const { store } = settings.blobs
   const held = await beginLoad(client)

@@ -10,6 +10,7 @@ export interface SearchThreadData {
   readonly url: string
   readonly applicationName: string
   readonly validateRows: boolean
+  readonly pooled: boolean
 }
 
 export type SearchQuestion =
@@ -22,9 +23,9 @@ export type SearchAnswer =
   | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
   | { readonly id: number; readonly error: string }
 
-const { url, applicationName, validateRows } = workerData as SearchThreadData
+const { url, applicationName, validateRows, pooled } = workerData as SearchThreadData
 // One connection for what is loaded now and then; it closes when it is idle.
-const db = createDatabase({ url, applicationName, size: 1, validateRows })
+const db = createDatabase({ url, applicationName, size: 1, validateRows, pooled })
 let searcher: Promise<Searcher> | null = null
 
 /** Connects with the first question; a failure is that question's, and the next one tries again. */

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
-import { AREAS, parse, SettingsError } from '../../tasks/settings.ts'
+import { AREAS, parse, type Settings, SettingsError } from '../../tasks/settings.ts'
 import { KEY, names, PRODUCTION, problems } from './settings-help.ts'
 
 test('an empty environment has the documented defaults', () => {
@@ -18,6 +18,7 @@ test('an empty environment has the documented defaults', () => {
     webConcurrency: 1,
     databaseUrl: undefined,
     databaseUrlUnpooled: undefined,
+    databasePooled: false,
     dataDir: '.data',
     secretKey: undefined,
     authLevel: 'rbac',
@@ -138,7 +139,17 @@ test('what is given counts', () => {
 test('what is left out follows from what is given', () => {
   assert.equal(parse({ HOST: '::1', PORT: '81' }).publicBaseUrl, 'http://[::1]:81')
   const direct = { DATABASE_URL: 'postgres://pooler/x', DATABASE_URL_UNPOOLED: 'postgres://direct/x' }
-  assert.equal(parse(direct).databaseUrlUnpooled, 'postgres://direct/x')
+  const ways = ({ databaseUrlUnpooled, databasePooled }: Settings) => [databaseUrlUnpooled, databasePooled]
+  assert.deepEqual(ways(parse(direct)), ['postgres://direct/x', true])
+  const { DATABASE_URL } = direct
+  assert.deepEqual(ways(parse({ DATABASE_URL })), [DATABASE_URL, false])
+  assert.deepEqual(ways(parse({ DATABASE_URL, DATABASE_URL_UNPOOLED: DATABASE_URL })), [DATABASE_URL, false])
+  const { DATABASE_URL_UNPOOLED } = direct
+  assert.deepEqual(
+    ways(parse({ DATABASE_URL_UNPOOLED })),
+    [undefined, false],
+    'the embedded database has one way',
+  )
 })
 
 test('a limit is so many requests in so many seconds, or none', () => {

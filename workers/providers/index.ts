@@ -35,6 +35,7 @@ export function createProviders(
       url: databaseUrl,
       applicationName: `${settings.projectName}-task-search`,
       validateRows: settings.checked,
+      pooled: settings.databasePooled,
     }),
     readModelList,
   }

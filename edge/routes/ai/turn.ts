@@ -8,7 +8,7 @@ import {
   readTurnStart,
   TurnState,
 } from '../../../sql/ai/turns.ts'
-import type { Queries } from '../../../sql/db.ts'
+import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { readState } from '../../../sql/rag.ts'
@@ -49,7 +49,7 @@ export async function beginTurn(
 ): Promise<JobRef<ChatResult>> {
   const { edge, tx, caller, requestId } = input
   const who = whoOf(caller, request.user_id)
-  const { model, conversation } = await admitted(edge, who, request)
+  const { model, conversation } = await admitted(edge, tx, who, request)
   const existing = request.conversation_id ?? null
   const conversationId = existing ?? uuidv7()
   const answerId = uuidv7()
@@ -91,13 +91,14 @@ export async function beginStream(input: TurnInput, request: ChatRequest): Promi
 
 /** The model that answers, and the conversation as it is. @throws the refusal. */
 async function admitted(
-  { settings: { ai }, reader }: Edge,
+  { settings: { ai } }: Edge,
+  tx: Queries,
   who: Who,
   { agent_slug, conversation_id = null, rag_collection }: ChatRequest,
 ): Promise<{ model: ModelRef; conversation: Whose | null }> {
   if (!ai.enabled) throw fail('ai.disabled')
   const slug = agent_slug ?? DEFAULT_AGENT
-  const text = await reader.text(readTurnStart, [slug, conversation_id])
+  const text = await readWithin(tx, readTurnStart, [slug, conversation_id])
   const { agent, chosen, conversation } = Start.parse(JSON.parse(text!))
   if (agent === null) throw fail('agent.missing')
   if (!agent.is_active) throw agent_slug === undefined ? fail('agent.none', { slug }) : fail('agent.inactive')
@@ -105,7 +106,7 @@ async function admitted(
     if (conversation === null) throw fail('conversation.unknown')
     if (!isTheirs(who, conversation)) throw fail('conversation.denied')
   }
-  if (rag_collection !== undefined && (await reader.text(readState, [rag_collection])) === null)
+  if (rag_collection !== undefined && (await readWithin(tx, readState, [rag_collection])) === null)
     throw fail('rag.missing')
   const model = modelOf(ai, chosen, agent.model_id)
   const { provider } = model

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { z } from 'zod'
+import { createDatabase, sql } from '../../sql/db.ts'
+import { testDatabase } from '../database.ts'
+import { textPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+import { type PoolerOptions, startPooler } from '../standins/pooler.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+/** The whole service behind a pooler in transaction mode; only LISTEN goes past it. */
+
+const { url, query } = await testDatabase()
+
+async function pooler(options: Partial<PoolerOptions> = {}) {
+  const started = await startPooler({ url, size: 3, ...options })
+  after(() => started.stop())
+  return started
+}
+
+const between = await pooler()
+const env = { DATABASE_URL_UNPOOLED: url }
+const [edge, worker] = await Promise.all([
+  startProcess('edge', between.url, { ...env, OPENAI_API_KEY: 'k' }),
+  startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' }),
+])
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+async function enqueue(body: object): Promise<string> {
+  const response = await client.post('/api/v1/tasks/enqueue', { queue_type: 'load_test', ...body })
+  assert.equal(response.status, 202)
+  return ((await response.json()) as { task_id: string }).task_id
+}
+
+test('a PDF goes in, its pages come out live, and are found', async () => {
+  const { id } = (await (await client.upload(await textPdf(7), 'report.pdf')).json()) as { id: number }
+  const stream = await client.stream(`/api/v1/jobs/${await crash.extract(client, id)}/events`)
+  assert.deepEqual(crash.assertWhole(await stream.finished()).result, { read: 7, unread: 0, skipped: 0 })
+  const found = await client.fetch('/api/v1/documents?search=%22page%203%20of%207%22')
+  assert.equal(((await found.json()) as { total: number }).total, 1)
+  assert.ok(between.moves > 50, 'clients went from one server connection to another')
+  const connected = await query(
+    `select application_name as name, count(*)::int as n from pg_stat_activity where datname = current_database()
+     and application_name not in ('test', '') group by 1 order by 1`,
+  )
+  assert.deepEqual(connected, [
+    { name: 'millrace-edge-listen', n: 1 },
+    { name: 'millrace-queue-listen', n: 1 },
+    { name: 'pooler', n: 3 },
+  ])
+})
+
+test('tasks are done once, also when the pooler restarts and their worker dies', async () => {
+  const id = await enqueue({
+    task_name: 'load_test_orchestrator',
+    args: { task_name: 'io_simulation_task', count: 300, args: { operations: 1, duration_ms: 20 } },
+  })
+  const done = async (): Promise<number> => {
+    const [row] = await query(
+      "select count(*)::int as n from job where name like '%io_simulation%' and status = 'done'",
+    )
+    return row!.n as number
+  }
+  await until('some are done', async () => (await done()) > 0)
+  between.restart()
+  await worker.kill()
+  await startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' })
+  const { status, result } = await crash.jobEnded(query, id)
+  assert.equal(status, 'done')
+  assert.deepEqual(pick(result as Report), { completed: 300, failed: 0 })
+  assert.equal(await done(), 300)
+})
+
+test('requests that come together do not hold what each other waits for', async () => {
+  // Each begins in a transaction, and reads in it: they are more than the pooler has connections.
+  const asked = Array.from({ length: 12 }, () =>
+    client.post('/api/v1/ai/chat?background=true', { message: 'Hello' }),
+  )
+  for (const { status } of await Promise.all(asked)) assert.equal(status, 202)
+})
+
+interface Report {
+  readonly completed: number
+  readonly failed: number
+}
+const pick = ({ completed, failed }: Report): Report => ({ completed, failed })
+
+test('a transaction has its limits there, which a connection is refused', async () => {
+  const options = { url: between.url, applicationName: 'limits', size: 1, validateRows: true }
+  const pooled = createDatabase({ ...options, pooled: true })
+  const limits = sql.type(z.object({ limits: z.string() }))`
+    select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as limits`
+  try {
+    assert.deepEqual(await pooled.transaction((tx) => tx.one(limits)), { limits: '1min 1min' })
+    assert.deepEqual(await pooled.one(limits), { limits: '0 0' })
+  } finally {
+    await pooled.close()
+  }
+  const direct = createDatabase(options)
+  await assert.rejects(direct.one(limits), { code: 'database.down' })
+  await direct.close()
+})
+
+test('a pooler that can not serve is named at the start', async () => {
+  const refused = async (kind: 'edge' | 'worker', url: string, env: Record<string, string>, why: RegExp) => {
+    const { message } = await startProcess(kind, url, env).then(
+      () => assert.fail('it started'),
+      (error: Error) => error,
+    )
+    assert.match(message, /ended with 2:/)
+    assert.match(message, why)
+  }
+  const [mixing, mapping] = [await pooler({ size: 1, maps: false }), await pooler({ size: 1 })]
+  await refused('edge', mixing.url, env, /PgBouncer needs version 1.21 and max_prepared_statements above 0/)
+  await refused('worker', mapping.url, {}, /DATABASE_URL_UNPOOLED has to name a direct connection/)
+  await refused('edge', mapping.url, { DATABASE_URL_UNPOOLED: mixing.url }, /where LISTEN hears nothing/)
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { openQueuePool } from '../../sql/queue-pool.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** The pool of the queue's runners, as graphile-worker uses it. */
+
+const { url, query } = await testDatabase()
+const pool = await openQueuePool({
+  url,
+  directUrl: url,
+  pooled: false,
+  applicationName: 'queue',
+  size: 1,
+  onError: () => {},
+})
+after(() => pool.end())
+
+/** What a runner does to hear of new jobs. */
+function runner(): { heard: string[]; release: () => void } {
+  const heard: string[] = []
+  let release = (): void => {}
+  pool.connect((error, client, done) => {
+    assert.equal(error, undefined)
+    release = done
+    client!.on('notification', ({ channel, payload }) => heard.push(`${channel} ${payload}`))
+    void client!.query('LISTEN "jobs:insert"; LISTEN "worker:migrate";')
+  })
+  return { heard, release: () => release() }
+}
+
+const notify = (payload: string) => query(`select pg_notify('jobs:insert', $1)`, [payload])
+const listening = () =>
+  query(
+    `select pid from pg_stat_activity where datname = current_database() and application_name = 'queue-listen'`,
+  )
+
+test('all runners hear of jobs over one connection, which is not of the pool', async () => {
+  const [first, second] = [runner(), runner()]
+  await notify('one')
+  await until('both hear it', () => first.heard.length === 1 && second.heard.length === 1)
+  assert.deepEqual(first.heard, ['jobs:insert one'])
+  first.release()
+  await notify('two')
+  await until('the other hears it', () => second.heard.length === 2)
+  assert.equal(first.heard.length, 1)
+  assert.equal((await listening()).length, 1)
+  // The only connection of the pool is free for both ways of asking.
+  const client = await pool.connect()
+  assert.equal((await client.query('show synchronous_commit')).rows[0].synchronous_commit, 'off')
+  client.release()
+  assert.equal((await pool.query('select 1 as n')).rows[0].n, 1)
+  second.release()
+})
+
+test('runners look again after the connection was lost', async () => {
+  const { heard, release } = runner()
+  const [{ pid }] = (await listening()) as [{ pid: number }]
+  await query('select pg_terminate_backend($1)', [pid])
+  await until('there is another', () => heard.length === 1)
+  assert.deepEqual(heard, ['jobs:insert {"count":1}'])
+  await notify('again')
+  await until('it is heard', () => heard.length === 2)
+  release()
+})

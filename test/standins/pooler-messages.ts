@@ -1,0 +1,69 @@
+/** Messages of PostgreSQL's protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html) for the pooler. */
+
+export interface Message {
+  /** '' for the first of a connection, which has no letter. */
+  readonly type: string
+  readonly whole: Buffer
+  readonly body: Buffer
+}
+
+/** Cuts what a socket says into messages. */
+export class Messages {
+  /** Whether the next one has a letter: those of a client that has not introduced itself have none. */
+  lettered: boolean
+  private rest: Buffer = Buffer.alloc(0)
+
+  constructor(lettered: boolean) {
+    this.lettered = lettered
+  }
+
+  push(chunk: Buffer): void {
+    this.rest = Buffer.concat([this.rest, chunk])
+  }
+
+  /** The next one that is whole. */
+  next(): Message | null {
+    const head = this.lettered ? 1 : 0
+    if (this.rest.length < head + 4) return null
+    const end = head + this.rest.readInt32BE(head)
+    if (this.rest.length < end) return null
+    const whole = this.rest.subarray(0, end)
+    this.rest = this.rest.subarray(end)
+    return { type: whole.toString('latin1', 0, head), whole, body: whole.subarray(head + 4) }
+  }
+}
+
+export function message(type: string, ...parts: readonly (string | Buffer)[]): Buffer {
+  const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
+  const head = Buffer.alloc(5)
+  head.write(type, 'latin1')
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
+
+export function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeInt32BE(value)
+  return bytes
+}
+
+/** The text up to the zero, and what is behind it. */
+export function textAt(body: Buffer, at = 0): [text: string, rest: Buffer] {
+  const zero = body.indexOf(0, at)
+  return [body.toString('utf8', at, zero), body.subarray(zero + 1)]
+}
+
+/** Names and values of a client's introduction. */
+export function parametersOf(startup: Buffer): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (let rest = startup.subarray(4); rest.length > 1; ) {
+    const [name, more] = textAt(rest)
+    const [value, after] = textAt(more)
+    found.set(name, value)
+    rest = after
+  }
+  return found
+}
+
+/** An error that ends the connection. */
+export const fatal = (text: string): Buffer => message('E', `SFATAL\0VFATAL\0C08P01\0M${text}\0\0`)

@@ -1,0 +1,211 @@
+import { createServer } from 'node:net'
+import { connectSocket } from '../../sql/driver.ts'
+import { fatal, int32, type Message, Messages, message, parametersOf } from './pooler-messages.ts'
+import { type Client, type Server, settle, translate } from './pooler-statements.ts'
+
+/**
+ * A pooler in transaction mode, as PgBouncer from 1.21 on is one, and less friendly: a client is given another server connection
+ * for each transaction wherever there is one, and the session that it left behind there is thrown away.
+ */
+export interface Pooler {
+  readonly url: string
+  /** How often a client went on at another server connection than before. */
+  readonly moves: number
+  /** Breaks every connection, as its restart does. */
+  restart(): void
+  stop(): Promise<void>
+}
+
+export interface PoolerOptions {
+  readonly url: string
+  /** Server connections. */
+  readonly size: number
+  /** False: named statements reach whatever server connection it is, as with PgBouncer before 1.21. */
+  readonly maps?: boolean
+}
+
+// What PgBouncer keeps track of; it refuses all others unless it is told to ignore them.
+const PARAMETERS = new Set([
+  'user',
+  'database',
+  'application_name',
+  'client_encoding',
+  'datestyle',
+  'timezone',
+])
+const SSL_REQUEST = 80_877_103
+const SYNCS = new Set(['S', 'Q'])
+
+export async function startPooler({ url, size, maps = true }: PoolerOptions): Promise<Pooler> {
+  const clients = new Set<Client>()
+  const idle: Server[] = []
+  const waiting: Client[] = []
+  let servers = 0
+  let ids = 0
+  let moves = 0
+
+  const listener = createServer((socket) => {
+    const client: Client = {
+      id: ++ids,
+      socket,
+      said: [],
+      statements: new Map(),
+      server: null,
+      last: null,
+      waits: false,
+      due: 0,
+      open: false,
+    }
+    const messages = new Messages(false)
+    clients.add(client)
+    socket.on('error', () => {})
+    socket.on('close', () => leave(client))
+    socket.on('data', (chunk) => {
+      messages.push(chunk)
+      for (let next = messages.next(); next !== null; next = messages.next()) {
+        if (next.type === '') messages.lettered = introduce(client, next)
+        else if (next.type === 'X') return void socket.end()
+        else client.said.push(next)
+      }
+      go(client)
+    })
+  })
+
+  /** False while it only asks for TLS. */
+  function introduce({ id, socket }: Client, { body }: Message): boolean {
+    if (body.readInt32BE() === SSL_REQUEST) return !socket.write('N') && false
+    const unknown = [...parametersOf(body).keys()].find((name) => !PARAMETERS.has(name.toLowerCase()))
+    if (unknown !== undefined) socket.end(fatal(`unsupported startup parameter: ${unknown}`))
+    else
+      socket.write(
+        Buffer.concat([
+          message('R', int32(0)),
+          message('S', 'client_encoding\0UTF8\0'),
+          message('K', int32(-id), int32(0)),
+          message('Z', 'I'),
+        ]),
+      )
+    return true
+  }
+
+  /** Passes on what the client has said, once it has a server connection. */
+  function go(client: Client): void {
+    if (client.said.length === 0 || client.waits) return
+    if (client.server === null) {
+      client.waits = true
+      waiting.push(client)
+      hand()
+      return
+    }
+    if (client.server.resetting) return
+    for (const said of client.said.splice(0)) {
+      client.open = !SYNCS.has(said.type)
+      if (!client.open) client.due++
+      client.server.socket.write(maps ? translate(client, client.server, said) : said.whole)
+      if (!client.open) client.server.batches.push([])
+    }
+  }
+
+  function hand(): void {
+    while (waiting.length > 0 && idle.length > 0) {
+      const client = waiting.shift()!
+      const other = idle.findIndex((server) => server !== client.last)
+      const [server] = idle.splice(Math.max(other, 0), 1)
+      client.waits = false
+      client.server = server!
+      server!.client = client
+      server!.batches = [[]]
+      if (server !== client.last) {
+        moves++
+        server!.resetting = maps
+        if (maps) server!.socket.write(message('Q', 'discard all\0'))
+      }
+      client.last = server!
+      go(client)
+    }
+    if (waiting.length > 0 && servers < size) {
+      servers++
+      void open()
+    }
+  }
+
+  async function open(): Promise<void> {
+    const socket = await connectSocket({ url, applicationName: 'pooler' }).catch(() => null)
+    if (socket === null) {
+      servers--
+      for (const client of waiting.splice(0)) client.socket.end(fatal('server_login_failed'))
+      return
+    }
+    const server: Server = { socket, client: null, resetting: false, known: new Set(), batches: [] }
+    const messages = new Messages(true)
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      servers--
+      const at = idle.indexOf(server)
+      if (at !== -1) idle.splice(at, 1)
+      server.client?.socket.destroy()
+      hand()
+    })
+    socket.on('data', (chunk) => {
+      messages.push(chunk)
+      for (let next = messages.next(); next !== null; next = messages.next()) answered(server, next)
+    })
+    idle.push(server)
+    hand()
+  }
+
+  function answered(server: Server, { type, whole, body }: Message): void {
+    const { client } = server
+    if (server.resetting) {
+      if (type !== 'Z') return
+      server.resetting = false
+      server.known.clear()
+      if (client === null) release(server)
+      else go(client)
+      return
+    }
+    if (type === '1' && server.batches[0]!.shift()?.own) return
+    if (type !== 'Z') return void client?.socket.write(whole)
+    settle(server)
+    if (client === null) return void server.socket.destroy()
+    client.socket.write(whole)
+    client.due--
+    if (client.due > 0 || client.open || body.toString() !== 'I') return
+    client.server = null
+    release(server)
+    go(client)
+  }
+
+  function release(server: Server): void {
+    server.client = null
+    idle.push(server)
+    hand()
+  }
+
+  /** A client that leaves in the middle takes its server connection with it. */
+  function leave(client: Client): void {
+    clients.delete(client)
+    if (client.waits) waiting.splice(waiting.indexOf(client), 1)
+    if (client.server === null) return
+    client.server.client = null
+    client.server.socket.destroy()
+  }
+
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const { port } = listener.address() as { port: number }
+  const restart = (): void => {
+    for (const { socket } of clients) socket.destroy()
+    for (const { socket } of idle) socket.destroy()
+  }
+  return {
+    url: `postgresql://anybody@127.0.0.1:${port}${new URL(url).pathname}`,
+    get moves() {
+      return moves
+    },
+    restart,
+    stop: () => {
+      restart()
+      return new Promise((resolve) => listener.close(() => resolve()))
+    },
+  }
+}
