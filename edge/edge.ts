@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createDatabase } from '../sql/db.ts'
 import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
@@ -119,16 +120,22 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
 export interface ServingEdge {
   readonly edge: Edge
   readonly port: number
-  /** Orderly and bounded: accept no more, end the streams, let requests in flight end, close. */
+  /** Orderly and bounded: accept no more, end the streams, let requests in flight and those of open connections end, close. */
   stop(): Promise<void>
 }
 
+// A connection that nobody asked anything on for so long is closed; until then it may be told that it closes.
+const IDLE_MS = 3_000
 // Requests that wait for a job may take their time; their clients come back to another process.
 const IN_FLIGHT_MS = 6_000
 // Those that wait for a job longer are answered 202 while they can still be answered.
 const WAIT_MS = 4_000
 
-export async function serveEdge(options: EdgeOptions, at: { exclusive: boolean }): Promise<ServingEdge> {
+/** `lingers`: there are other edges for its clients to go to, so that it waits for them to do so. */
+export async function serveEdge(
+  options: EdgeOptions,
+  at: { exclusive: boolean; lingers: boolean },
+): Promise<ServingEdge> {
   const parts = await createEdge(options)
   let inFlight = 0
   let idle: (() => void) | null = null
@@ -150,17 +157,24 @@ export async function serveEdge(options: EdgeOptions, at: { exclusive: boolean }
     edge: parts.edge,
     port: bound.port,
     stop: async () => {
-      server.stopListening()
+      const startedAt = Date.now()
+      const waiting = setTimeout(() => parts.edge.hub.stopWaiting(), WAIT_MS)
+      await server.leave()
       parts.closeStreams()
-      if (inFlight > 0) {
-        setTimeout(() => parts.edge.hub.stopWaiting(), WAIT_MS)
-        await new Promise<void>((resolve) => {
-          idle = resolve
-          setTimeout(resolve, IN_FLIGHT_MS)
-        })
-      }
+      if (at.lingers) await within(IDLE_MS, server.deserted())
+      const answered = new Promise<void>((resolve) => {
+        idle = resolve
+      })
+      if (inFlight > 0) await within(IN_FLIGHT_MS - (Date.now() - startedAt), answered)
+      clearTimeout(waiting)
       server.close()
       await parts.close()
     },
   }
+}
+
+async function within(ms: number, what: Promise<void>): Promise<void> {
+  const late = new AbortController()
+  await Promise.race([what, delay(ms, undefined, { signal: late.signal }).catch(() => {})])
+  late.abort()
 }

@@ -1,5 +1,12 @@
 import { createLog } from '../tasks/log.ts'
-import { databaseOrExit, onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import {
+  ALL_IN_ONE,
+  databaseOrExit,
+  onParentGone,
+  secretKeyOf,
+  settingsOrExit,
+  stopOnSignals,
+} from '../tasks/process.ts'
 import { ensureAdmin } from './admin.ts'
 import { serveEdge } from './edge.ts'
 
@@ -18,7 +25,10 @@ export async function runEdge(): Promise<void> {
       secretKey: secretKeyOf(settings),
       log,
     },
-    { exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1' },
+    {
+      exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1',
+      lingers: process.env[ALL_IN_ONE] === undefined,
+    },
   )
   await ensureAdmin(serving.edge)
   const stop = stopOnSignals(log, STOP_MS, () => serving.stop())

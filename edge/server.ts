@@ -36,6 +36,9 @@ const EXCLUSIVE = 1
 export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
   const shared: Shared = {
     openStreams: 0,
+    connections: 0,
+    leaving: false,
+    held: undefined,
     // An exception that reaches uWS ends the process; a broken log must not.
     onError: (error) => {
       try {
@@ -48,6 +51,12 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
     const name = NAMES[method] ?? method.toUpperCase()
     app[method]('/*', (res, req) => serve(handler, shared, name, res as NativeResponse, req))
   }
+  let deserted: (() => void) | undefined
+  const counted = (_: unknown, change: number): void => {
+    shared.connections += change
+    if (shared.connections === 0) deserted?.()
+  }
+  app.filter(counted)
   let listening: uWS.us_listen_socket | undefined
   const stopListening = () => {
     if (listening !== undefined) uWS.us_listen_socket_close(listening)
@@ -59,6 +68,18 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
       return { port: uWS.us_socket_local_port(listening as uWS.us_socket) }
     },
     stopListening,
+    async leave() {
+      shared.leaving = true
+      const held: (() => void)[] = []
+      shared.held = held
+      await quietTurn()
+      stopListening()
+      shared.held = undefined
+      for (const handle of held) handle()
+    },
+    async deserted() {
+      if (shared.connections > 0) await new Promise<void>((resolve) => (deserted = resolve))
+    },
     close() {
       stopListening()
       app.close()
@@ -67,6 +88,29 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
       return shared.openStreams
     },
   }
+}
+
+// A turn of the event loop that did nothing but take in connections, and how many are waited for it.
+const QUIET_MS = 0.2
+const MOST_TURNS = 20
+
+/**
+ * Resolves right after the event loop has taken in all connections that the kernel had for it. What comes between that and the
+ * closing of the listening socket is reset, by Linux also where another process shares the port, unless net.ipv4.tcp_migrate_req
+ * is set. So requests wait meanwhile, and a turn is waited for that was short.
+ */
+async function quietTurn(): Promise<void> {
+  // The rest of this turn says nothing: only from one such point to the next are all sockets looked at.
+  await endOfTurn()
+  for (let turns = 0, tookMs = QUIET_MS; turns < MOST_TURNS && tookMs >= QUIET_MS; turns++) {
+    const startedAt = performance.now()
+    await endOfTurn()
+    tookMs = performance.now() - startedAt
+  }
+}
+
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** One request. Nothing may be thrown from here: an exception that reaches uWS ends the process. */
@@ -82,12 +126,21 @@ function serve(
     const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
     const request = new Request(method, res, req, exchange)
     if (method !== 'GET' && method !== 'HEAD') attachBody(request, exchange, res)
+    if (shared.held === undefined) handle(handler, request, exchange)
+    else shared.held.push(() => handle(handler, request, exchange))
+  } catch (error) {
+    exchange.failed(error)
+  }
+  exchange.corked = false
+}
+
+function handle(handler: Handler, request: Request, exchange: Exchange): void {
+  try {
     const result = handler(request, exchange)
     if (result !== undefined) result.then(undefined, (error: unknown) => exchange.failed(error))
   } catch (error) {
     exchange.failed(error)
   }
-  exchange.corked = false
 }
 
 /** At once, because uWS throws away what arrives before onData. */

@@ -61,6 +61,7 @@ export const SSE_HEADERS: readonly (readonly [string, string])[] = [
 
 export function createStreams(): Streams {
   const open = new Map<EventSink, Reading>()
+  let closed = false
   const timer = setInterval(() => {
     for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
   }, HEARTBEAT_MS).unref()
@@ -69,6 +70,10 @@ export function createStreams(): Streams {
     open: (responder, head, source, audience) => {
       const sink = responder.events(head)
       if (sink.closed) return
+      if (closed) {
+        sink.end(RETRY)
+        return
+      }
       let stop: (() => void) | null = null
       const forget = (): void => {
         open.delete(sink)
@@ -97,6 +102,7 @@ export function createStreams(): Streams {
       return open.size
     },
     close: () => {
+      closed = true
       clearInterval(timer)
       for (const sink of open.keys()) sink.end(RETRY)
     },

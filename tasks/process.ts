@@ -104,6 +104,9 @@ export function stopOnSignals(
   return begin
 }
 
+/** Tells an edge that when it stops, all others do. */
+export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'
+
 /** Tells a child that it has a supervisor, whose death it might otherwise miss while it loads its modules. */
 export const SUPERVISED = 'MILLRACE_SUPERVISED'
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { EmbeddedDatabase } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { createLog, type Log } from '../tasks/log.ts'
-import { secretKeyOf, settingsOrExit, stopOnSignals, WORKER_MALLOC } from '../tasks/process.ts'
+import { ALL_IN_ONE, secretKeyOf, settingsOrExit, stopOnSignals, WORKER_MALLOC } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
@@ -56,6 +56,7 @@ async function startChildren(
     DATABASE_URL: databaseUrl,
     DATABASE_URL_UNPOOLED: settings.databaseUrlUnpooled ?? databaseUrl,
     SECRET_KEY: secretKeyOf(settings),
+    [ALL_IN_ONE]: '1',
     // A session's cookies and a long token pass uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),

@@ -70,7 +70,7 @@ export class Exchange implements Responder {
   }
 
   body(head: ReplyHead, totalBytes: number): BodyWriter {
-    const text = headText(head)
+    const text = this.headOf(head)
     const pieces = new Pieces(this.res, text, totalBytes, this.state === 'open')
     if (this.state !== 'open') return pieces
     if (totalBytes === 0) this.send({ ...head, body: '' })
@@ -79,14 +79,14 @@ export class Exchange implements Responder {
   }
 
   chunks(head: ReplyHead): ChunkWriter {
-    const text = headText(head)
+    const text = this.headOf(head)
     const chunks = new Chunks(this.res, text, this.state === 'open')
     if (this.state === 'open') this.begin(chunks)
     return chunks
   }
 
   events(head: ReplyHead, first?: Uint8Array | string): EventSink {
-    const text = headText(head)
+    const text = this.headOf(head)
     if (this.state !== 'open') return new EventStream(this.res, this.shared, undefined)
     const stream = new EventStream(this.res, this.shared, text, first)
     this.begin(stream)
@@ -98,6 +98,11 @@ export class Exchange implements Responder {
     this.shared.onError(error)
     if (this.state === 'open') this.send(INTERNAL)
     else if (this.state === 'streaming') this.cut()
+  }
+
+  /** Of an answer in pieces. */
+  private headOf(head: ReplyHead): string {
+    return this.shared.leaving ? `${headText(head)}\r\nConnection: close` : headText(head)
   }
 
   private begin(stream: EventStream | Pieces | Chunks): void {
@@ -114,13 +119,16 @@ export class Exchange implements Responder {
   private write(text: string, reply: Reply): void {
     const { res } = this
     const { body } = reply
+    const bodiless = reply.head === true || isBodiless(reply.status)
     if (text !== '200 OK') res.writeStatus(text)
+    // Only end() can close: after the others the client does.
+    if (bodiless && this.shared.leaving) res.writeHeader('Connection', 'close')
     if (reply.head === true) {
       // Written by hand: endWithoutBody(length) leaves the response pending in this core.
       if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       res.endWithoutBody()
-    } else if (isBodiless(reply.status)) res.endWithoutBody()
-    else res.end(body)
+    } else if (bodiless) res.endWithoutBody()
+    else res.end(body, this.shared.leaving)
   }
 
   /**

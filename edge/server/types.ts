@@ -97,8 +97,15 @@ export type Handler = (request: EdgeRequest, responder: Responder) => void | Pro
 export interface EdgeServer {
   /** @throws when the port cannot be had; `exclusive` refuses to share it with another process. */
   listen(options: { host: string; port: number; exclusive: boolean }): Promise<{ port: number }>
-  /** Refuses new connections, keeps the existing ones. */
+  /** Refuses new connections, keeps the existing ones. What is in the kernel's queue is reset: see `leave`. */
   stopListening(): void
+  /**
+   * Takes in whoever knocks already, refuses new connections, and makes every answer its connection's last
+   * (`Connection: close`), so that clients go elsewhere with nothing lost.
+   */
+  leave(): Promise<void>
+  /** Resolves when no connection is open. */
+  deserted(): Promise<void>
   /** Cuts every connection. */
   close(): void
   /** Event streams now open. */
@@ -109,6 +116,11 @@ export interface EdgeServer {
 export interface Shared {
   readonly onError: (error: unknown) => void
   openStreams: number
+  connections: number
+  /** Every answer is its connection's last. */
+  leaving: boolean
+  /** Requests that wait for the listening socket to close, while it does. */
+  held: (() => void)[] | undefined
 }
 
 /** The part of uWS.HttpResponse in use. It throws after the answer and after an abort: every caller checks first. */
@@ -120,7 +132,7 @@ export interface NativeResponse {
   writeStatus(status: string | Uint8Array): unknown
   writeHeader(name: string, value: string): unknown
   write(chunk: string | Uint8Array): boolean
-  end(body?: string | Uint8Array): unknown
+  end(body?: string | Uint8Array, closeConnection?: boolean): unknown
   endWithoutBody(): unknown
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
   getWriteOffset(): number

@@ -180,6 +180,8 @@ export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly areas?: readonly Area[]
   readonly log?: Log
+  /** Whether its stop gives clients the time to go elsewhere. Default false. */
+  readonly lingers?: boolean
 }
 
 const silent = await createLog('silent', 'edge')
@@ -199,7 +201,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       log: options.log ?? silent,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
     },
-    { exclusive: true },
+    { exclusive: true, lingers: options.lingers ?? false },
   )
   stops.push(() => serving.stop())
   return new Api(serving)

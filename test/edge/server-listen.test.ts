@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import net from 'node:net'
 import { test } from 'node:test'
 import { createServer } from '../../edge/server.ts'
-import { Client, child, request, serve } from './fixtures/raw.ts'
+import { Client, child, request, serve, until } from './fixtures/raw.ts'
 
 const answers = (name: string) =>
   createServer((_, responder) => responder.send({ status: 200, headers: [], body: name }), {
@@ -84,4 +85,54 @@ test('shutdown: close cuts every connection, and those who wait for one hear of 
   server.close()
   for (const client of clients) await client.isClosed()
   assert.deepEqual([closed.sort(), server.openStreams], [['stream', 'waits'], 0])
+})
+
+test('leaving: whoever knocks is let in, every answer is the last, and the next connection is refused', async (t) => {
+  let answer = (): void => {}
+  const { port, server } = await serve(t, (seen, responder) => {
+    if (seen.path === '/waits') answer = () => responder.send({ status: 200, headers: [], body: 'at last' })
+    else if (seen.path === '/pieces')
+      void responder.body({ status: 200, headers: [] }, 6).write(Buffer.from('pieces'))
+    else responder.send({ status: seen.path === '/empty' ? 204 : 200, headers: [], body: 'served' })
+  })
+  const [kept, waiting, empty, pieces] = await Promise.all([1, 2, 3, 4].map(() => Client.connect(t, port)))
+  await kept!.send(request('GET /')).has('served')
+  assert.doesNotMatch(kept!.text, /connection: close/i)
+  waiting!.send(request('GET /waits'))
+  await until(() => answer.name === 'answer', 'the request is there')
+  // Connected for the kernel; this process has not looked yet.
+  const knocking = net.connect(port, '127.0.0.1')
+  t.after(() => knocking.destroy())
+  const [data] = await Promise.all([
+    once(knocking, 'data'),
+    once(knocking, 'connect').then(() => {
+      knocking.write(request('POST /', {}, 'body'))
+      return server.leave()
+    }),
+  ])
+  assert.match(String(data), /Connection: close[\s\S]*served$/)
+  let left = false
+  const deserted = server.deserted().then(() => {
+    left = true
+  })
+  await assert.rejects(Client.connect(t, port), /ECONNREFUSED/)
+  kept!.arrivals.length = 0
+  await kept!.send(request('GET /')).has('served')
+  assert.match(kept!.text, /\r\nConnection: close\r\n/)
+  await kept!.isClosed()
+  answer()
+  await waiting!.has('at last')
+  assert.match(waiting!.text, /\r\nConnection: close\r\n/)
+  await waiting!.isClosed()
+  // These the client closes.
+  for (const [client, path] of [
+    [empty!, '/empty'],
+    [pieces!, '/pieces'],
+  ] as const) {
+    await client.send(request(`GET ${path}`)).has('\r\n\r\n')
+    assert.match(client.text, /\r\nConnection: close\r\n/)
+    assert.equal(left, false)
+    client.socket.end()
+  }
+  await deserted
 })

@@ -5,6 +5,7 @@ import { area, route } from '../../edge/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
+import { Client as Raw, request } from './fixtures/raw.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
@@ -83,6 +84,31 @@ test('a process that stops ends its streams in order and asks their readers to c
   )
   assert.match(await raw, /retry: 1000\n\n/)
   await assert.rejects(stopping.get('/health'))
+})
+
+test('who still comes to a process that stops is answered for the last time, and a reader sent on', async (t) => {
+  const stopping = await startEdge(database.url, { lingers: true })
+  const [asking, reading] = [await Raw.connect(t, stopping.port), await Raw.connect(t, stopping.port)]
+  for (const client of [asking, reading]) await client.send(request('GET /health')).has('"ok"')
+  let stopped = false
+  const stop = stopping.serving.stop().then(() => {
+    stopped = true
+  })
+  await until('it refuses others', () =>
+    Raw.connect(t, stopping.port).then(
+      () => false,
+      () => true,
+    ),
+  )
+  await asking.send(request('GET /health')).has('Connection: close')
+  await asking.isClosed()
+  assert.equal(stopped, false, 'it waits for the other')
+  const authorization = `Bearer ${token}`
+  await reading.send(request(`GET /api/v1/jobs/${id}/events`, { authorization })).has('\r\n0\r\n\r\n')
+  assert.match(reading.text, /\r\nConnection: close\r\n[\s\S]*retry: 1000/)
+  assert.doesNotMatch(reading.text, /event: status/)
+  reading.socket.end()
+  await stop
 })
 
 test('a reader who comes back to another process goes on where it was', async (t) => {

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { Agent, request } from 'node:http'
+import net from 'node:net'
+import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, type Frame, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+/** Every process is replaced under load: no request fails, no job is lost or done twice. */
+
+const { url, query } = await testDatabase()
+const PORT = await freePort()
+const edge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
+const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
+const serving = await Promise.all([edge(), edge()])
+const working = await Promise.all([worker(), worker()])
+const client = new Client(PORT)
+await client.register('tester@example.com')
+
+async function freePort(): Promise<number> {
+  const probe = net.createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => probe.once('listening', resolve))
+  const { port } = probe.address() as net.AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  return port
+}
+
+/** A client with one connection, which it keeps as long as it may, and that tries nothing twice. */
+function keepingClient() {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ask = (method: string, path: string, body?: object): Promise<{ status: number; text: string }> =>
+    new Promise((resolve, reject) => {
+      const text = body === undefined ? '' : JSON.stringify(body)
+      const headers = {
+        authorization: `Bearer ${client.token}`,
+        ...(text === ''
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      }
+      request({ host: '127.0.0.1', port: PORT, agent, method, path, headers }, (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => (text += chunk))
+        response.on('end', () => resolve({ status: response.statusCode!, text }))
+        response.on('error', reject)
+      })
+        .on('error', reject)
+        .end(text)
+    })
+  return { ask, close: () => agent.destroy() }
+}
+
+const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
+const posted: string[] = []
+const failures: string[] = []
+const streams: (readonly Frame[])[] = []
+let over = false
+
+/** Adds tasks and looks at them, one request after the other. */
+async function keepAsking(): Promise<void> {
+  const { ask, close } = keepingClient()
+  const asked = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
+    const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
+    if (answer.status === status) return JSON.parse(answer.text) as { task_id: string }
+    failures.push(`${what[0]} ${what[1]}: ${answer.status} ${answer.text}`)
+    return { task_id: '' }
+  }
+  while (!over) {
+    const { task_id } = await asked(202, 'POST', '/api/v1/tasks/enqueue', {
+      ...TASK,
+      args: { duration_ms: 5 },
+    })
+    posted.push(task_id)
+    await asked(200, 'GET', `/api/v1/tasks/result/${task_id}`)
+    await delay(10)
+  }
+  close()
+}
+
+/** Follows one task after the other to its end, and comes back to where it was when its stream ends before. */
+async function keepFollowing(): Promise<void> {
+  while (!over) {
+    const body = { ...TASK, args: { operations: 5, duration_ms: 500 } }
+    const { task_id } = (await (await client.post('/api/v1/tasks/enqueue', body)).json()) as {
+      task_id: string
+    }
+    posted.push(task_id)
+    const frames: Frame[] = []
+    for (let lastId = ''; !isOver(frames); lastId = frames.at(-1)?.id ?? '') {
+      const headers = lastId === '' ? {} : { 'last-event-id': lastId }
+      const stream = await client.stream(`/api/v1/jobs/${task_id}/events`, headers)
+      frames.push(...(await stream.finished()))
+    }
+    streams.push(frames)
+  }
+}
+
+const isOver = (frames: readonly Frame[]): boolean => frames.at(-1)?.data.status === 'done'
+
+async function replace(children: Child[], start: () => Promise<Child>): Promise<void> {
+  children.push(await start())
+  const old = children.shift()!
+  await old.kill('SIGTERM')
+  assert.equal(old.process.exitCode, 0)
+}
+
+test('no request fails and no job is lost while every process is replaced', async () => {
+  const clients = [keepAsking, keepAsking, keepAsking, keepFollowing, keepFollowing].map((run) =>
+    run().catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
+  )
+  await until('the load runs', () => posted.length > 20)
+  for (let round = 0; round < 2; round++)
+    await Promise.all([replace(serving, edge), replace(working, worker)])
+  over = true
+  await Promise.all(clients)
+
+  assert.deepEqual(failures, [])
+  assert.ok(posted.length > 100 && streams.length > 4, `${posted.length} ${streams.length}`)
+  for (const frames of streams) crash.assertWhole(frames)
+  const jobs = "select count(*)::int as n from job where name = 'load_test.io_simulation_task'"
+  await until('all jobs have ended', async () => (await query(`${jobs} and status <> 'done'`))[0]!.n === 0)
+  assert.equal((await query(jobs))[0]!.n, posted.length, 'each request is one job')
+  const ends = await query(
+    `select job_id from job_event where data ->> 'status' = 'done' group by job_id having count(*) > 1`,
+  )
+  assert.deepEqual(ends, [])
+})
