@@ -13,18 +13,23 @@ const first = await worker()
 const client = new Client(edge.ready.port!)
 await client.register('tester@example.com')
 
-async function enqueue(body: object): Promise<string> {
-  const response = await client.post('/api/v1/tasks/enqueue', body)
+async function enqueue(body: object, by = client): Promise<string> {
+  const response = await by.post('/api/v1/tasks/enqueue', body)
   assert.equal(response.status, 202)
   return ((await response.json()) as { task_id: string }).task_id
 }
 // biome-ignore lint/suspicious/noExplicitAny: tests look into what came
-const result = async (id: string): Promise<any> => (await client.fetch(`/api/v1/tasks/result/${id}`)).json()
-const ended = (id: string) =>
-  until('the task has ended', async () => {
-    const found = await result(id)
-    return found.status === 'completed' || found.status === 'failed' ? found : undefined
-  })
+const result = async (id: string, by = client): Promise<any> =>
+  (await by.fetch(`/api/v1/tasks/result/${id}`)).json()
+const ended = (id: string, by = client) =>
+  until(
+    'the task has ended',
+    async () => {
+      const found = await result(id, by)
+      return found.status === 'completed' || found.status === 'failed' ? found : undefined
+    },
+    60_000,
+  )
 
 test('every built-in task runs on both queues', async () => {
   const args: Record<string, object> = {
@@ -39,7 +44,7 @@ test('every built-in task runs on both queues', async () => {
       Object.entries(args).map(([task_name, args]) => enqueue({ task_name, queue_type, args })),
     ),
   )
-  for (const end of await Promise.all(ids.map(ended)))
+  for (const end of await Promise.all(ids.map((id) => ended(id))))
     assert.equal(end.status, 'completed', JSON.stringify(end))
 })
 
@@ -66,4 +71,33 @@ test('a load is added once, also when its worker dies, and its report adds up', 
     [id],
   )
   assert.deepEqual(row, { n: count, done: report.completed })
+})
+
+test("a flood of one owner's keeps another's tasks waiting for a part of it, in both lanes", async () => {
+  // The one of the test before ended with it.
+  await worker()
+  const other = new Client(edge.ready.port!)
+  const { id: otherId } = await other.register('other@example.com')
+  // The first keeps both threads busy for a minute; the second is more than a worker has in hand at once.
+  const floods = {
+    cpu_intensive_task: { count: 4000, args: { duration_ms: 30 } },
+    io_simulation_task: { count: 8000, args: { operations: 1, duration_ms: 500 } },
+  }
+  for (const [task_name, flood] of Object.entries(floods))
+    await enqueue({ task_name, queue_type: 'load_test', ...flood })
+  const late = await Promise.all(
+    Object.keys(floods).map((task_name) =>
+      enqueue({ task_name, queue_type: 'load_test', args: { duration_ms: 30 } }, other),
+    ),
+  )
+  for (const id of late) assert.equal((await ended(id, other)).status, 'completed')
+  const rows = await query(
+    `select late.name, (count(*) filter (where flood.finished_at <= late.finished_at))::int as before, count(*)::int as n
+     from job late join job flood on flood.name = late.name and flood.owner_id <> late.owner_id
+     where late.owner_id = $1 group by late.name order by late.name`,
+    [otherId],
+  )
+  assert.equal(rows.length, 2)
+  for (const { name, before, n } of rows as unknown as { name: string; before: number; n: number }[])
+    assert.ok(before < n / 2, `${name}: ${before} of ${n} had ended before`)
 })
