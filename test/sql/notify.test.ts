@@ -145,7 +145,7 @@ test('what somebody waits for word by word goes out within 2 ms of the last, oth
   publisher.mark('b', true)
   assert.deepEqual([await after(1), await after(1)], [1, 2])
   publisher.mark('c')
-  assert.deepEqual([await after(4), await after(20), await after(1)], [2, 2, 3])
+  assert.deepEqual([await after(2), await after(22), await after(1)], [2, 2, 3])
   publisher.mark('d')
   assert.equal(await after(10), 3)
   publisher.mark('e', true)
