@@ -8,7 +8,8 @@ import { ledgerOf } from '../edge/ledger.ts'
 import * as crash from '../flow/crash.ts'
 import { mixedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
-import { findChromium, freePort, launch, NO_CHROMIUM } from './chromium.ts'
+import { until } from '../until.ts'
+import { findChromium, launch, NO_CHROMIUM } from './chromium.ts'
 
 /** `npm run pictures`: draws the pictures of the README anew, from the service at work. */
 
@@ -21,14 +22,20 @@ const database = await testDatabase()
 const { url, query } = database
 const ledger = ledgerOf(database)
 await crash.witness(query, 350)
-const port = await freePort()
-const edge = await startProcess('edge', url, { PORT: String(port) })
-await startProcess('worker', url, { WORKER_THREADS: '2' })
-const client = new Client(edge.ready.port!)
+// One for each picture of the monitor: an edge keeps what it has read of the past.
+const edges = { light: await startEdge(), dark: await startEdge() }
+const QUEUES = 'accounts,blog,comms,documents,payments,pictures,system'
+await startProcess('worker', url, { WORKER_THREADS: '2', WORKER_QUEUES: QUEUES })
+let client = edges.light
 const chromium = findChromium()
 
-/** Ten minutes of work that nobody had the time to wait for: rows of jobs that ended. */
+async function startEdge(): Promise<Client> {
+  return new Client((await startProcess('edge', url)).ready.port!)
+}
+
+/** Ten minutes of work that nobody had the time to wait for, up to now: rows of jobs that ended. */
 async function past(): Promise<void> {
+  await query(`delete from job where payload = '{}' and finished_at is not null`)
   await query(`
     insert into job (id, name, queue, payload, status, max_tries, attempt, created_at, started_at, finished_at, error_code, error_detail)
     select gen_random_uuid(), name, queue, '{}', case when failed then 'failed' else 'done' end, 3, case when failed then 3 else 1 end,
@@ -65,13 +72,15 @@ async function readDocuments(edition: string): Promise<number> {
 test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, async (t) => {
   mkdirSync(FOLDER, { recursive: true })
   await client.register('admin@example.com')
-  await past()
   const later = { queue: 'blog', name: 'blog.import', run_at: new Date(Date.now() + 3_600_000).toISOString() }
   for (let n = 0; n < 3; n++) await ledger.add(null, later)
   const browser = await launch(chromium!)
   t.after(() => browser.close())
   for (const colorScheme of ['light', 'dark'] as const) {
+    edges[colorScheme].token = client.token
+    client = edges[colorScheme]
     const id = await readDocuments(colorScheme)
+    await past()
     const context = await browser.newContext({ colorScheme, viewport: WIDE })
     const page = await context.newPage()
     page.on('pageerror', (error) => t.diagnostic(String(error)))
@@ -81,14 +90,15 @@ test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, a
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.locator('#link.live').waitFor()
     await page.locator('progress[value]').nth(1).waitFor()
-    await page.waitForTimeout(2500)
+    await page.waitForTimeout(1000)
     await shoot(page, `monitor-${colorScheme}`)
     await page.setViewportSize(NARROW)
     await shoot(page, `phone-${colorScheme}`)
     await page.setViewportSize(WIDE)
     await page.goto(`${client.base}/monitor/documents/${id}`)
     await page.locator('.page:not(.waits) img').first().waitFor()
-    await page.waitForTimeout(500)
+    await until('it is drawn', () => page.evaluate(`document.querySelector('.page img').naturalWidth > 0`))
+    await page.waitForTimeout(300)
     await shoot(page, `document-${colorScheme}`)
     await page.goto(`${client.base}/docs`)
     await page.getByPlaceholder('Filter by tag').fill('documents')
