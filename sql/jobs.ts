@@ -55,16 +55,33 @@ export const claimJobs = (
   sql.prepared('job_claim', Claimed)`
     select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
 
-/** Takes staged jobs of one lane, at most `most`, the same number for each of the owners after `afterOwner`. */
-export const takeJobs = (
+const Taken = Claimed.extend({ ordinal: z.number() })
+export type Taken = z.output<typeof Taken>
+
+/** Of which lane how many staged jobs are wanted: the same number for each of the owners after `afterOwner`. */
+export interface Wanted {
+  readonly queue: string
+  readonly lane: string
+  readonly most: number
+  readonly afterOwner: number
+}
+
+/** Takes staged jobs of one lane. */
+export const takeJobs = (lease: string, { queue, lane, most, afterOwner }: Wanted): Query<Taken> =>
+  sql.prepared('job_take', Taken)`
+    select *, (select ordinal::float8 from job where job.id = taken.id) as ordinal
+    from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4) taken`
+
+/** The same, of these owners alone, and of each only what was added after its floor, the ordinal of a job. */
+export const takeKnownJobs = (
   lease: string,
-  queue: string,
-  lane: string,
-  most: number,
-  afterOwner: number,
-): Query<Claimed> =>
-  sql.prepared('job_take', Claimed)`
-    select * from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4)`
+  { queue, lane, most, afterOwner }: Wanted,
+  floors: ReadonlyMap<number, number>,
+): Query<Taken> =>
+  sql.prepared('job_take_known', Taken)`
+    select *, (select ordinal::float8 from job where job.id = taken.id) as ordinal
+    from job_take_known(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4,
+      ${sql.array([...floors.keys()], 'int4')}, ${sql.array([...floors.values()], 'int8')}) taken`
 
 /** Which of these lanes have staged jobs: `queue/lane`. */
 export const stagedLanes = (queues: readonly string[], lanes: readonly string[]): Query<{ key: string }> =>
@@ -105,9 +122,11 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
     Id,
   )`select id from job_finish(${JSON.stringify(entries)}::jsonb, ${LOSS_LIMIT}) as id`
 
-export const recoverJobs = (graceMs: number): Query<{ id: string }> =>
+/** `whole`: also looks for jobs whose lease has gone in another way than by running out. */
+export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
-    select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${LOSS_LIMIT}) as id`
+    select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${LOSS_LIMIT}) as id
+    where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 export const cancelJob = (id: string): Query<{ found: boolean }> =>
   sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
@@ -161,13 +180,21 @@ const Heartbeat = z.object({
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
-/** Renews a lease and answers what the database holds to be running under it; no row when the lease is lost. */
-export const renewLease = (id: string, use: LeaseUse, ttlMs: number): Query<Heartbeat> =>
+/**
+ * Renews a lease and answers what the database holds to be running under it, with `of` only what of these; no row when the
+ * lease is lost.
+ */
+export const renewLease = (
+  id: string,
+  use: LeaseUse,
+  ttlMs: number,
+  of: readonly string[] | null = null,
+): Query<Heartbeat> =>
   sql.prepared('lease_renew', Heartbeat)`
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning job_running(id) as running`
+    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
 
 /** Gives a lease back at an orderly end. */
 export const deleteLease = (id: string): Query<unknown> =>

@@ -1422,7 +1422,7 @@ AS $function$
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
     from unnest(ids, deliveries) as wanted(id, delivery)
     where job.id = wanted.id and job.delivery = wanted.delivery
-      and (job.status = 'sent' or (job.status = 'running' and job.lease_id = lease))
+      and (job.status || '' = 'sent' or (job.status || '' = 'running' and job.lease_id = lease))
     returning job.*
   ), event as (
     insert into job_event (job_id, seq, kind, data)
@@ -1465,7 +1465,8 @@ begin
     select numbered.*, case when nth = 1 and run_at is null and front is not null then (
       select count(*) from (
         select from job where job.queue = numbered.queue and coalesce(job.owner_id, 0) = coalesce(numbered.owner_id, 0)
-          and job.status in ('queued', 'sent') limit numbered.front) waits) end as waiting
+          and job.status in ('queued', 'sent') and job.ordinal > (select last_value - 10000 from job_ordinal_seq)
+        order by job.ordinal desc limit numbered.front) waits) end as waiting
     from numbered
   ), placed as (
     select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null)
@@ -1661,6 +1662,20 @@ AS $function$
   where job.lease_id = lease and job.status = 'running'
 $function$;
 
+CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
+    'cancel', job.cancel_requested_at is not null)), '[]') from job
+  where job.id = any(ids) and job.lease_id = lease and job.status || '' = 'running'
+$function$;
+
 CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 1)
  RETURNS void
  LANGUAGE plpgsql
@@ -1730,6 +1745,45 @@ AS $function$
       select job.id from job
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
         and coalesce(job.owner_id, 0) = share.owner
+      order by job.ordinal limit share.part for update skip locked) staged
+    limit most
+  ), taken as (
+    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
+    from picked where job.id = picked.id and job.status || '' = 'queued'
+    returning job.*
+  ), event as (
+    insert into job_event (job_id, seq, kind, data)
+    select taken.id, taken.seq, 'status', jsonb_build_object('status', 'running', 'label', taken.label,
+      'current', taken.progress_current, 'total', taken.progress_total) from taken
+  )
+  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from taken order by ordinal
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with line as (
+    select known.owner, known.floor from unnest(owners, floors) as known(owner, floor)
+    cross join lateral (
+      select from job where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) = known.owner and job.ordinal > known.floor
+      order by job.ordinal limit 1) first
+    where known.owner > after_owner
+    order by known.owner limit 100
+  ), share as (
+    select owner, floor, greatest(1, (most + count(*) over () - 1) / count(*) over ()) as part from line
+  ), picked as (
+    select staged.id from share cross join lateral (
+      select job.id from job
+      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) = share.owner and job.ordinal > share.floor
       order by job.ordinal limit share.part for update skip locked) staged
     limit most
   ), taken as (

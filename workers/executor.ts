@@ -1,4 +1,4 @@
-import type { Claimed, FinishEntry, Heartbeat } from '../sql/jobs.ts'
+import type { Claimed, FinishEntry, Heartbeat, Wanted } from '../sql/jobs.ts'
 import type { TaskFinder } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Ledger } from './ledger.ts'
@@ -10,13 +10,18 @@ export interface Executor {
   /** Resolves when the delivery is dealt with, whatever came of it. Rejects never. */
   deliver(id: string, delivery: number): Promise<void>
   /** Takes staged jobs of a lane; each is to be given to `attempt`. @throws when the database does not answer. */
-  take(queue: string, lane: string, most: number, afterOwner: number): Promise<readonly Claimed[]>
+  take(wanted: Wanted): Promise<readonly Claimed[]>
   /** Runs a job that was taken; resolves when its end is stored. One of a task unknown here is left to others. */
   attempt(job: Claimed): Promise<void>
   /** Gives back a job that was taken and not begun. */
   release(job: Claimed): Promise<void>
-  /** Compares what the database holds to be running here with what is, and passes cancellations on. */
-  reconcile(running: Heartbeat['running']): void
+  /**
+   * Compares what the database holds to be running here with what is, and passes cancellations on. `whole`: that is all it
+   * holds, and not only what of `ids` it does.
+   */
+  reconcile(running: Heartbeat['running'], whole?: boolean): void
+  /** What runs here, as far as is known. */
+  readonly ids: readonly string[]
   /** The lease is gone: everything here belongs to others now. */
   supersedeAll(): void
   supersede(id: string, attempt: number): void
@@ -121,17 +126,17 @@ export function createExecutor(options: {
       })
       if (job !== null) await attempt(job)
     },
-    take: async (queue, lane, most, afterOwner) => {
+    take: async (wanted) => {
       taking++
       try {
-        return await ledger.take(queue, lane, most, afterOwner)
+        return await ledger.take(wanted)
       } finally {
         taking--
       }
     },
     attempt: (job) => (knows(job.name) ? attempt(job) : leave(job)),
     release,
-    reconcile: (held) => {
+    reconcile: (held, whole = true) => {
       const still = new Map<string, number>()
       for (const { id, attempt, cancel } of held) {
         const found = running.get(id)
@@ -142,7 +147,7 @@ export function createExecutor(options: {
           void ledger.finish({ id, attempt, outcome: 'release' })
         else still.set(id, attempt)
       }
-      unknown = still
+      if (whole) unknown = still
     },
     supersede,
     supersedeAll: () => {
@@ -154,6 +159,9 @@ export function createExecutor(options: {
     },
     releaseAll: () => {
       for (const { abort } of running.values()) abort('stopping')
+    },
+    get ids() {
+      return [...running.keys()]
     },
     get running() {
       return running.size

@@ -11,6 +11,7 @@ import {
 } from '../sql/jobs.ts'
 import { workerChanged } from '../sql/notify.ts'
 import type { Log } from '../tasks/log.ts'
+import { createPace } from './pace.ts'
 
 /** This process's claim to be alive, on the database's clock. Whoever sees another's run out takes its jobs over. */
 export interface Lease {
@@ -27,7 +28,10 @@ export interface LeaseOptions {
   /** The queue pools that hold deliveries in this process's name. */
   readonly poolIds: () => readonly string[]
   readonly threads: () => number
-  readonly onHeartbeat: (running: Heartbeat['running']) => void
+  /** What runs here. */
+  readonly running: () => readonly string[]
+  /** What the database holds to be running here; all of it, or only what of `running` it does. */
+  readonly onHeartbeat: (running: Heartbeat['running'], whole: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => void
 }
@@ -42,6 +46,8 @@ const HUNG_MS = 10_000
 
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const { db, log } = options
+  // Both are quick as long as no snapshot is held open.
+  const [asking, searching] = [createPace(), createPace()]
   let id = randomUUID() as string
   let renewedAt = Date.now()
   // A process that has just been cut off itself is no judge of others: they may have been, too.
@@ -66,10 +72,13 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   }
 
   const renew = async (): Promise<void> => {
-    const row = await db.maybeOne(renewLease(id, use(), TTL_MS))
+    const { due } = asking
+    const row = due
+      ? await asking.spend(() => db.maybeOne(renewLease(id, use(), TTL_MS)))
+      : await db.maybeOne(renewLease(id, use(), TTL_MS, options.running()))
     if (Date.now() - renewedAt > TTL_MS - RENEW_MS) judgeFrom = Date.now() + TTL_MS
     renewedAt = Date.now()
-    if (row !== null) return options.onHeartbeat(row.running)
+    if (row !== null) return options.onHeartbeat(row.running, due)
     log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
     options.onLost()
     // Only a lease that is in the table may claim: a job under any other would be taken over at once.
@@ -80,7 +89,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 
   const watch = async (): Promise<void> => {
     if (Date.now() < judgeFrom || Date.now() - renewedAt > 2 * RENEW_MS) return
-    const recovered = await db.any(recoverJobs(TTL_MS * 2))
+    const recovered = searching.due
+      ? await searching.spend(() => db.any(recoverJobs(TTL_MS * 2)))
+      : await db.any(recoverJobs(TTL_MS * 2, false))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
     options.onRecovered(recovered.map((row) => row.id))

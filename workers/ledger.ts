@@ -8,10 +8,15 @@ import {
   finishJobs,
   type ProgressEntry,
   storeProgress,
+  type Taken,
   takeJobs,
+  takeKnownJobs,
+  type Wanted,
 } from '../sql/jobs.ts'
 import type { Publisher } from '../sql/notify.ts'
 import type { Log } from '../tasks/log.ts'
+import { createFloors, type Floors } from './floors.ts'
+import { createPace, type Pace } from './pace.ts'
 
 /**
  * What this process tells the database about its jobs, in batches: while one statement is under way the next one
@@ -22,7 +27,7 @@ export interface Ledger {
   /** Takes a job for this worker; null when the delivery is stale or the job is no longer there to run. */
   claim(id: string, delivery: number): Promise<Claimed | null>
   /** Takes staged jobs of a lane, at most `most`, owner by owner. @throws when the database does not answer. */
-  take(queue: string, lane: string, most: number, afterOwner: number): Promise<readonly Claimed[]>
+  take(wanted: Wanted): Promise<readonly Claimed[]>
   progress(entry: ProgressEntry): void
   /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
   finish(entry: FinishEntry): Promise<boolean>
@@ -55,11 +60,19 @@ export function createLedger(options: LedgerOptions): Ledger {
   const claims: Waiting<{ id: string; delivery: number }, Claimed | null>[] = []
   const progress: ProgressEntry[] = []
   const finishes: Waiting<FinishEntry, boolean>[] = []
+  const lanes = new Map<string, Lane>()
   let claiming: Promise<void> | null = null
   let writing: Promise<void> | null = null
   let gathered = 0
   let events = false
   let hurry = (): void => {}
+
+  const laneOf = ({ queue, lane }: Wanted): Lane => {
+    const key = `${queue}/${lane}`
+    const known = lanes.get(key) ?? { floors: createFloors(), pace: createPace() }
+    lanes.set(key, known)
+    return known
+  }
 
   const claimLoop = async (): Promise<void> => {
     await nextTurn()
@@ -102,8 +115,8 @@ export function createLedger(options: LedgerOptions): Ledger {
         claims.push({ item: { id, delivery }, resolve })
         claiming ??= claimLoop()
       }),
-    take: async (queue, lane, most, afterOwner) => {
-      const jobs = await options.db.any(takeJobs(options.leaseId(), queue, lane, most, afterOwner))
+    take: async (wanted) => {
+      const jobs = await takeFrom(laneOf(wanted), options, wanted)
       for (const { id } of jobs) options.publisher.mark(id)
       return jobs
     },
@@ -125,6 +138,28 @@ export function createLedger(options: LedgerOptions): Ledger {
       while (writing !== null || claiming !== null) await Promise.all([writing, claiming])
     },
   }
+}
+
+/** What is known of the staged jobs of a lane. */
+interface Lane {
+  readonly floors: Floors
+  /** Of looking at all of them. */
+  readonly pace: Pace
+}
+
+/** Of all owners where that is cheap or has not been done for long, else of those known. */
+async function takeFrom(
+  { floors, pace }: Lane,
+  { db, leaseId }: LedgerOptions,
+  wanted: Wanted,
+): Promise<readonly Taken[]> {
+  const { due } = pace
+  if (!due && floors.known.size === 0) return []
+  const jobs = due
+    ? await pace.spend(() => db.any(takeJobs(leaseId(), wanted)))
+    : await db.any(takeKnownJobs(leaseId(), wanted, floors.known))
+  floors.took(jobs)
+  return jobs
 }
 
 function nextTurn(): Promise<void> {

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueuePool } from '../sql/driver.ts'
-import type { Claimed } from '../sql/jobs.ts'
+import type { Claimed, Wanted } from '../sql/jobs.ts'
 import { createRoom } from '../sql/room.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
@@ -30,12 +30,7 @@ export interface QueueRunnerOptions {
   readonly log: Log
   readonly deliver: (id: string, delivery: number) => Promise<void>
   /** Takes staged jobs, see `Executor`. */
-  readonly take: (
-    queue: string,
-    lane: string,
-    most: number,
-    afterOwner: number,
-  ) => Promise<readonly Claimed[]>
+  readonly take: (wanted: Wanted) => Promise<readonly Claimed[]>
   readonly attempt: (job: Claimed) => Promise<void>
   readonly release: (job: Claimed) => Promise<void>
   /** Cron entries, by the group that has them: identifier -> what to do. */
@@ -82,7 +77,7 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
     const puller = createPuller({
       room,
       places,
-      take: (most, afterOwner) => take(queue, lane, most, afterOwner),
+      take: (most, afterOwner) => take({ queue, lane, most, afterOwner }),
       run: (job) => hold(room.enter(() => (stopped ? release(job) : attempt(job)))),
       onError: (error) => log.warn({ err: error, queue }, 'Staged jobs could not be taken'),
     })

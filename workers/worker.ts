@@ -10,6 +10,7 @@ import { enqueue } from '../tasks/task.ts'
 import { createExecutor, type Executor } from './executor.ts'
 import { holdLease, type Lease } from './lease.ts'
 import { createLedger } from './ledger.ts'
+import { createPace } from './pace.ts'
 import { createPools } from './pools.ts'
 import { type QueueRunner, startQueueRunner } from './runner.ts'
 
@@ -66,7 +67,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     queues,
     poolIds: () => runners.flatMap(({ poolId }) => poolId ?? []),
     threads: () => pools.threads,
-    onHeartbeat: (running) => executor.reconcile(running),
+    running: () => executor.ids,
+    onHeartbeat: (running, whole) => executor.reconcile(running, whole),
     onLost: () => executor.supersedeAll(),
     onRecovered: (ids) => {
       for (const id of ids) publisher.mark(id)
@@ -126,14 +128,19 @@ const STAGED_MS = 500
 /** One look for all queues. */
 function watchStaged(db: Database, runners: readonly QueueRunner[], log: Log): NodeJS.Timeout {
   const lanes = runners.flatMap((runner) => runner.lanes.map((lane) => ({ runner, lane })))
+  const pace = createPace()
   let busy = false
   const look = async (): Promise<void> => {
-    const found = await db.any(
-      stagedLanes(
-        lanes.map(({ runner }) => runner.queue),
-        lanes.map(({ lane }) => lane),
-      ),
+    // Of what is known already each looks by itself.
+    if (!pace.due) {
+      for (const { runner, lane } of lanes) runner.nudge(lane)
+      return
+    }
+    const query = stagedLanes(
+      lanes.map(({ runner }) => runner.queue),
+      lanes.map(({ lane }) => lane),
     )
+    const found = await pace.spend(() => db.any(query))
     const keys = new Set(found.map(({ key }) => key))
     for (const { runner, lane } of lanes) if (keys.has(`${runner.queue}/${lane}`)) runner.nudge(lane)
   }

@@ -72,6 +72,14 @@ describe('job_recover', () => {
     assert.equal(await ledger.status(job.id), 'sent')
   })
 
+  test('the whole is looked at when asked for, or when a lease has run out', async () => {
+    const orphan = await ledger.running({}, randomUUID())
+    const partly = async (): Promise<string[]> => (await db.any(recoverJobs(0, false))).map((row) => row.id)
+    assert.deepEqual(await partly(), [])
+    await expire(await ledger.lease())
+    assert.deepEqual(await partly(), [orphan.id])
+  })
+
   test('right after a start of the server nobody is judged', async () => {
     const job = await ledger.running({}, randomUUID())
     const dead = await ledger.lease(-1000)
@@ -218,6 +226,11 @@ describe('job_cancel', () => {
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
+    // Also when it asks only for what it knows of.
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [randomUUID(), job.id])), {
+      running: [{ id: job.id, attempt: 1, cancel: true }],
+    })
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [])), { running: [] })
     assert.equal(await cancel(job.id), true)
     assert.deepEqual((await ledger.row(job.id)).cancel_requested_at, row.cancel_requested_at)
   })

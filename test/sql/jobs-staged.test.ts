@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { cancelJob, type JobSpec, stagedLanes, takeJobs } from '../../sql/jobs.ts'
+import { connect } from '../../sql/driver.ts'
+import { cancelJob, type JobSpec, stagedLanes, takeJobs, takeKnownJobs } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf, spec } from './ledger-help.ts'
 
 /** Jobs behind an owner's first ones: they wait in the ledger, and workers take them owner by owner. */
 
 const base = await testDatabase()
-const { db, query } = base
+const { db, query, url } = base
 const ledger = ledgerOf(base)
 const owners: number[] = []
 for (const name of ['a', 'b', 'c']) {
@@ -21,7 +22,8 @@ const [A, B, C] = owners as [number, number, number]
 
 const some = (count: number, owner: number | null, more: Partial<JobSpec> = {}): JobSpec[] =>
   Array.from({ length: count }, () => spec({ owner_id: owner, queue: 'q', front: 3, lane: 'io', ...more }))
-const take = (most: number, after = -1, lane = 'io') => db.any(takeJobs(randomUUID(), 'q', lane, most, after))
+const take = (most: number, after = -1, lane = 'io') =>
+  db.any(takeJobs(randomUUID(), { queue: 'q', lane, most, afterOwner: after }))
 const ownersOf = (jobs: readonly { owner_id: number | null }[]) => jobs.map(({ owner_id }) => owner_id)
 const states = async (): Promise<Record<string, number>> => {
   const rows = await query('select status, count(*)::int as n from job group by 1')
@@ -114,6 +116,68 @@ describe('staging', { concurrency: false }, () => {
     assert.deepEqual(await lanes(), ['q/io', 'q/cpu'])
     assert.equal((await take(10, -1, 'cpu')).length, 2)
     assert.deepEqual(await lanes(), ['q/io'])
+  })
+
+  test('of owners that are known only what lies beyond their floors is taken, as fairly', async () => {
+    await ledger.enqueue(...some(9, A), ...some(9, B), ...some(9, C))
+    const all = await take(12)
+    const last = (owner: number) => all.filter(({ owner_id }) => owner_id === owner).at(-1)!.ordinal
+    const known = (floors: readonly (readonly [number, number])[], afterOwner = -1) =>
+      db.any(takeKnownJobs(randomUUID(), { queue: 'q', lane: 'io', most: 2, afterOwner }, new Map(floors)))
+    assert.deepEqual(ownersOf(await known([])), [])
+    assert.deepEqual(ownersOf(await known([[A, last(A) + 100]])), [])
+    assert.deepEqual(
+      ownersOf(
+        await known([
+          [A, last(A)],
+          [B, last(B)],
+        ]),
+      ),
+      [A, B],
+    )
+    assert.deepEqual(
+      ownersOf(
+        await known(
+          [
+            [A, last(A)],
+            [B, last(B)],
+          ],
+          A,
+        ),
+      ),
+      [B],
+    )
+    assert.deepEqual(
+      ownersOf(
+        await known([
+          [0, 0],
+          [C, 0],
+        ]),
+      ),
+      [C, C],
+    )
+  })
+
+  test('while a snapshot is held, what was taken long ago is not read again', async () => {
+    await ledger.enqueue(...some(2003, A))
+    const holder = await connect({ url, applicationName: 'holder' })
+    await holder.query('begin isolation level repeatable read')
+    await holder.query('select from job limit 1')
+    const read = async (): Promise<number> => {
+      await query('select pg_stat_force_next_flush()')
+      const [row] = await query(
+        `select idx_tup_read::int as n from pg_stat_user_indexes where indexrelname = 'job_staged_idx'`,
+      )
+      return row!.n as number
+    }
+    const taken = await take(1900)
+    const floors = new Map([[A, taken.at(-1)!.ordinal]])
+    const before = await read()
+    const wanted = { queue: 'q', lane: 'io', most: 10, afterOwner: -1 }
+    assert.equal((await db.any(takeKnownJobs(randomUUID(), wanted, floors))).length, 10)
+    const some10 = await read()
+    await holder.end()
+    assert.ok(some10 - before <= 30, `${some10 - before} entries of the index were read for 10 jobs`)
   })
 
   test('a staged job is cancelled at once, and not taken', async () => {

@@ -32,6 +32,7 @@ async function hold() {
     queues: ['a', 'b'],
     poolIds: () => pools,
     threads: () => 3,
+    running: () => [],
     onHeartbeat: (running) => void heartbeats.push(running),
     onLost: () => void lost++,
     onRecovered: (ids) => void recovered.push(...ids),

@@ -1,0 +1,29 @@
+/**
+ * Work that is cheap as a rule, and may become dear: it is done as often as wanted while it is cheap, and else as often as
+ * a twentieth of the time allows.
+ */
+export interface Pace {
+  readonly due: boolean
+  /** Does it, and notes how long it took. */
+  spend<T>(work: () => Promise<T>): Promise<T>
+}
+
+const PAUSES = 19
+
+export function createPace(now: () => number = () => performance.now()): Pace {
+  let nextAt = Number.NEGATIVE_INFINITY
+  return {
+    get due() {
+      return now() >= nextAt
+    },
+    spend: async (work) => {
+      const startedAt = now()
+      try {
+        return await work()
+      } finally {
+        const endedAt = now()
+        nextAt = endedAt + (endedAt - startedAt) * PAUSES
+      }
+    },
+  }
+}
