@@ -11,6 +11,8 @@ const effect = defineTask({
   payload: z.strictObject({ before_ms: z.int(), after_ms: z.int() }),
   result: z.strictObject({ written: z.boolean() }),
   run: async (ctx, { before_ms, after_ms }) => {
+    // Five workers killed in a row under a job that never got anywhere make it a suspect: this one gets somewhere.
+    ctx.progress('writing', 0, 1)
     await delay(before_ms, undefined, { signal: ctx.signal })
     // Behind the fence an attempt is the only one: what an earlier one has done stands there, or was never done.
     const written = await ctx.fenced(async (tx) => {
