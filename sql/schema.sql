@@ -1725,39 +1725,24 @@ CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane te
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   with recursive line as (
-    (select coalesce(job.owner_id, 0) as owner, 1 as n from job
+    (select coalesce(job.owner_id, 0) as owner, job.ordinal as first, 1 as n from job
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
         and coalesce(job.owner_id, 0) > after_owner
-      order by coalesce(job.owner_id, 0) limit 1)
+      order by coalesce(job.owner_id, 0), job.ordinal limit 1)
     union all
-    select (select coalesce(job.owner_id, 0) from job
+    select next.owner, next.first, line.n + 1 from line cross join lateral (
+      select coalesce(job.owner_id, 0) as owner, job.ordinal as first from job
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
         and coalesce(job.owner_id, 0) > line.owner
-      order by coalesce(job.owner_id, 0) limit 1), line.n + 1
-    from line where line.owner is not null and line.n < 100
-  ), share as (
-    select owner, greatest(1, (most + count(*) over () - 1) / count(*) over ()) as part from line where owner is not null
-  ), picked as (
-    select staged.id from share cross join lateral (
-      select job.id from job
-      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) = share.owner
-      order by job.ordinal limit share.part for update skip locked) staged
-    limit most
-  ), taken as (
-    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
-      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
-    from picked where job.id = picked.id and job.status || '' = 'queued'
-    returning job.*
-  ), event as (
-    insert into job_event (job_id, seq, kind, data)
-    select taken.id, taken.seq, 'status', jsonb_build_object('status', 'running', 'label', taken.label,
-      'current', taken.progress_current, 'total', taken.progress_total) from taken
+      order by coalesce(job.owner_id, 0), job.ordinal limit 1) next
+    where line.n < 100
   )
-  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from taken order by ordinal
+  select taken.* from (select array_agg(owner) as owners, array_agg(first - 1) as floors from line) known
+  cross join lateral job_take_known(lease, of_queue, of_lane, most, after_owner, known.owners, known.floors) taken
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])

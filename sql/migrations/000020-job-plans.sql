@@ -29,6 +29,7 @@ begin
     group by name, run_at, priority, part) deliveries;
 end $$;
 
+-- What an owner has waiting is looked for among the last 10,000 jobs, beginning with the newest (000021 says why).
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_generic_plan
@@ -58,7 +59,8 @@ begin
     select numbered.*, case when nth = 1 and run_at is null and front is not null then (
       select count(*) from (
         select from job where job.queue = numbered.queue and coalesce(job.owner_id, 0) = coalesce(numbered.owner_id, 0)
-          and job.status in ('queued', 'sent') limit numbered.front) waits) end as waiting
+          and job.status in ('queued', 'sent') and job.ordinal > (select last_value - 10000 from job_ordinal_seq)
+        order by job.ordinal desc limit numbered.front) waits) end as waiting
     from numbered
   ), placed as (
     select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null)
@@ -97,45 +99,6 @@ begin
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'actor' is null;
 end $$;
-
-create or replace function job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer)
-returns table (id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer,
-  owner_id integer, actor text, request_id text)
-language sql
-  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_generic_plan
-as $$
-  with recursive line as (
-    (select coalesce(job.owner_id, 0) as owner, 1 as n from job
-      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) > after_owner
-      order by coalesce(job.owner_id, 0) limit 1)
-    union all
-    select (select coalesce(job.owner_id, 0) from job
-      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) > line.owner
-      order by coalesce(job.owner_id, 0) limit 1), line.n + 1
-    from line where line.owner is not null and line.n < 100
-  ), share as (
-    select owner, greatest(1, (most + count(*) over () - 1) / count(*) over ()) as part from line where owner is not null
-  ), picked as (
-    select staged.id from share cross join lateral (
-      select job.id from job
-      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) = share.owner
-      order by job.ordinal limit share.part for update skip locked) staged
-    limit most
-  ), taken as (
-    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
-      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
-    from picked where job.id = picked.id and job.status || '' = 'queued'
-    returning job.*
-  ), event as (
-    insert into job_event (job_id, seq, kind, data)
-    select taken.id, taken.seq, 'status', jsonb_build_object('status', 'running', 'label', taken.label,
-      'current', taken.progress_current, 'total', taken.progress_total) from taken
-  )
-  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from taken order by ordinal
-$$;
 
 create or replace function job_claim(lease uuid, ids uuid[], deliveries integer[])
 returns table (id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer,

@@ -7,6 +7,7 @@ import { type Child, startChild } from './children.ts'
 import type { Measured } from './report.ts'
 import { effect } from './servers/effects.ts'
 import { ask, SECRET, type Stack } from './stack.ts'
+import { percentile } from './stats.ts'
 
 /**
  * `npm run bench -- recovery`: workers are killed at random moments, again and again, while jobs with effects run. How
@@ -61,9 +62,7 @@ export async function recovery(stack: Stack): Promise<Measured> {
 
 function summary(kills: readonly Kill[], jobs: number, row: Record<string, number>): Measured {
   const ms = kills.filter((kill) => kill.jobs > 0).map((kill) => kill.ms)
-  const sorted = [...ms].sort((a, b) => a - b)
-  const at = (share: number): number =>
-    sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+  const at = (share: number): number => percentile(ms, share)
   return {
     rounds: kills.length,
     findings: [

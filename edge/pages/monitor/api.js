@@ -1,5 +1,8 @@
 // Calls to the service, as whoever has signed in here: the cookies say who, and are renewed when they have run out.
 
+/** The states that a job stays in. */
+export const ENDED = new Set(['done', 'failed', 'cancelled'])
+
 /** An answer that is no success; `message` says why in words. */
 export class Refused extends Error {
   constructor(status, detail) {

@@ -1,12 +1,11 @@
 // One document: the pictures of its pages beside their text, filling in while it is read.
 
-import { call, follow } from './api.js'
+import { call, ENDED, follow } from './api.js'
 import { announce, h, say } from './dom.js'
 import { bytes, count } from './format.js'
 import { noticeOthers } from './others.js'
 import { act, cancelButton, progressBar } from './tables.js'
 
-const ENDED = new Set(['done', 'failed', 'cancelled'])
 
 export async function show(view, { id, showLink }) {
   const path = `/api/v1/documents/${encodeURIComponent(id)}`

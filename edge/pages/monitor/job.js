@@ -1,13 +1,12 @@
 // One job: what it is, how far it is, how it ended, and every event of it.
 
-import { call, follow } from './api.js'
+import { call, ENDED, follow } from './api.js'
 import { h, panel, say, table } from './dom.js'
 import { clock, moment, passed, since } from './format.js'
 import { cancelButton, progressBar, retryButton } from './tables.js'
 
 const MOST_ROWS = 500
 const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '' }
-const ENDED = new Set(['done', 'failed', 'cancelled'])
 
 export async function show(view, { id, showLink }) {
   const path = `/api/v1/jobs/${encodeURIComponent(id)}`

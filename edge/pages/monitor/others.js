@@ -1,8 +1,7 @@
 // What was begun elsewhere: by another tab, another client, a colleague.
 
-import { follow } from './api.js'
+import { ENDED, follow } from './api.js'
 
-const ENDED = new Set(['done', 'failed', 'cancelled'])
 // Frames of all jobs don't name documents, and an admin sees those of everybody: one look a second at most.
 const LOOK_MS = 1000
 const MOST_KNOWN = 10_000
