@@ -7,7 +7,7 @@ import { fingerprintOf } from './idempotency.ts'
 import { parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
 import { failureBody, type Header, isCrossSite, preflightHeaders } from './reply.ts'
-import type { AnyRoute, Area, Auth } from './route.ts'
+import { type AnyRoute, type Area, type Auth, isJobBacked } from './route.ts'
 import type { EdgeRequest, Responder } from './server.ts'
 import type { Streams } from './sse.ts'
 
@@ -70,7 +70,7 @@ function hasParsedBody(route: AnyRoute): boolean {
 
 function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
   if (route.handle !== undefined) return endWithHandle
-  if (route.job !== undefined) return endWithJob
+  if (isJobBacked(route)) return endWithJob
   return route.stream !== undefined ? endWithStream : endWithRaw
 }
 
@@ -121,7 +121,7 @@ async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRo
 
 function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean {
   // A GET that adds a job has an effect.
-  if (method === 'GET' && route?.job !== undefined) return true
+  if (method === 'GET' && route !== undefined && isJobBacked(route)) return true
   return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
 }
 

@@ -82,7 +82,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     blobs: createBlobs(db, settings),
     hub,
     overview,
-    enqueuer: createEnqueuer(db),
+    enqueuer: createEnqueuer(db, publisher),
     publisher,
     accounts,
     passwords: createPasswords(),

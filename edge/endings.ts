@@ -1,7 +1,8 @@
-import type { Queries } from '../sql/db.ts'
+import { type Queries, readWithin } from '../sql/db.ts'
 import { type Failure, fail, storedFailure } from '../sql/errors.ts'
 import { type Claim, tieKeyToJob } from '../sql/idempotency.ts'
-import type { JobRef } from '../tasks/task.ts'
+import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
+import type { NewJob } from '../tasks/task.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import type { JobEvent } from './hub.ts'
@@ -17,7 +18,7 @@ import {
 import { invalid, wantsBackground } from './input.ts'
 import type { Entry } from './match.ts'
 import { failureBody } from './reply.ts'
-import { Answer, type Received } from './route.ts'
+import { Answer, type Received, type TaskInput } from './route.ts'
 import { SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
 
 /** The four ways in which a route can end. */
@@ -65,8 +66,7 @@ export async function endWithJob(ending: Ending): Promise<void> {
   })
   if ('first' in begun) await received?.discard()
   if ('first' in begun) return repeatJob(ending, key!, begun.first)
-  const { jobId } = begun.ref
-  edge.publisher.mark(jobId)
+  const { jobId } = begun
   if (follow !== undefined && !background) return openStream(ending, await follow.open(input, jobId))
   const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
   // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
@@ -75,22 +75,52 @@ export async function endWithJob(ending: Ending): Promise<void> {
 }
 
 /** Adds the job, or finds the request that was the first under its key. */
-function beginJob(
-  { edge, entry, exchange, input, fingerprint }: Ending,
+async function beginJob(
+  ending: Ending,
   key: KeyRef | null,
   received: Received | undefined,
-): Promise<{ first: Claim } | { ref: JobRef<unknown> }> {
+): Promise<{ first: Claim } | { jobId: string }> {
+  const { edge, entry, exchange, fingerprint } = ending
   const { method, path, query } = exchange.request
-  return edge.db.transaction(async (tx: Queries) => {
+  if (entry.route.task !== undefined && key === null) return addTogether(ending)
+  const begun = await edge.db.transaction(async (tx: Queries) => {
     if (key !== null) {
       const print =
         received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
       const first = await takeKey(edge, tx, key, print)
       if (first !== null) return { first }
     }
-    const ref = await entry.route.job!({ ...(input as object), tx, received } as never)
-    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, ref.jobId))
-    return { ref }
+    const jobId = await addWithin(tx, ending, received)
+    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, jobId))
+    return { jobId }
+  })
+  if ('jobId' in begun) edge.publisher.mark(begun.jobId, 'later')
+  return begun
+}
+
+async function addWithin(tx: Queries, ending: Ending, received: Received | undefined): Promise<string> {
+  const { route } = ending.entry
+  const input = ending.input as object
+  if (route.job !== undefined) return (await route.job({ ...input, tx, received } as never)).jobId
+  const read: TaskInput['read'] = (statement, values) => readWithin(tx, statement, values)
+  const job = await route.task!({ ...input, read } as never)
+  return (await tx.one(enqueueJobs([specOf(ending, job)]))).job_id
+}
+
+/** A statement that several requests may share is all that such a route needs of the database. */
+async function addTogether(ending: Ending): Promise<{ jobId: string }> {
+  const { edge, entry, input } = ending
+  const { text } = edge.reader
+  const job = await entry.route.task!({ ...(input as object), read: text } as never)
+  const [added] = await edge.enqueuer.add([specOf(ending, job)])
+  return { jobId: added!.job_id }
+}
+
+function specOf({ edge, exchange }: Ending, job: NewJob<unknown>): JobSpec {
+  return job.spec({
+    ownerId: exchange.caller?.ownerId ?? null,
+    requestId: exchange.requestId,
+    maxTries: edge.settings.workerMaxTries,
   })
 }
 

@@ -1,12 +1,13 @@
 import type { Database } from '../sql/db.ts'
 import { type Enqueued, enqueueJobs, type JobSpec } from '../sql/jobs.ts'
+import type { Publisher } from '../sql/notify.ts'
 
 /**
  * Adds the jobs of requests that arrive together in one statement. A commit that adds jobs notifies, and such commits
  * go one at a time through the whole cluster: what counts is how many jobs each of them carries.
  */
 export interface Enqueuer {
-  /** Resolves when the jobs are committed: one row per spec, in order. */
+  /** Resolves when the jobs are committed, and listeners will be told: one row per spec, in order. */
   add(specs: readonly JobSpec[]): Promise<readonly Enqueued[]>
 }
 
@@ -20,16 +21,40 @@ interface Request {
 const FEW = 50
 // What one statement carries: more gains nothing, and the first would wait for the last.
 const MOST_TOGETHER = 500
+// Of so many others a client that watches all jobs hears when they start.
+const MOST_ANNOUNCED = 1000
 
-export function createEnqueuer(db: Pick<Database, 'any'>): Enqueuer {
+export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Publisher): Enqueuer {
   let waiting: Request[] = []
   let sending = false
+
+  const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
+    const rows = await db.any(enqueueJobs(specs))
+    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.mark(job_id, 'later')
+    return rows
+  }
+
+  const addTogether = async (together: readonly Request[]): Promise<void> => {
+    try {
+      const rows = await addNow(together.flatMap(({ specs }) => specs))
+      let from = 0
+      for (const { specs, resolve } of together) {
+        resolve(rows.slice(from, from + specs.length))
+        from += specs.length
+      }
+    } catch (error) {
+      const [only, ...others] = together
+      if (others.length === 0) return only!.reject(error)
+      // One may be refused, such as that of an account deleted meanwhile: the others must not suffer for it.
+      for (const one of together) await addTogether([one])
+    }
+  }
 
   const send = async (): Promise<void> => {
     while (waiting.length > 0) {
       const together = take(waiting)
       waiting = waiting.slice(together.length)
-      await addTogether(db, together)
+      await addTogether(together)
     }
     sending = false
   }
@@ -37,7 +62,7 @@ export function createEnqueuer(db: Pick<Database, 'any'>): Enqueuer {
   return {
     add: (specs) =>
       specs.length > FEW
-        ? db.any(enqueueJobs(specs))
+        ? addNow(specs)
         : new Promise((resolve, reject) => {
             waiting.push({ specs, resolve, reject })
             if (sending) return
@@ -58,20 +83,4 @@ function take(waiting: readonly Request[]): readonly Request[] {
     together.push(request)
   }
   return together
-}
-
-async function addTogether(db: Pick<Database, 'any'>, together: readonly Request[]): Promise<void> {
-  try {
-    const rows = await db.any(enqueueJobs(together.flatMap(({ specs }) => specs)))
-    let from = 0
-    for (const { specs, resolve } of together) {
-      resolve(rows.slice(from, from + specs.length))
-      from += specs.length
-    }
-  } catch (error) {
-    const [only, ...others] = together
-    if (others.length === 0) return only!.reject(error)
-    // One may be refused, such as that of an account deleted meanwhile: the others must not suffer for it.
-    for (const one of together) await addTogether(db, [one])
-  }
 }

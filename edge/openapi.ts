@@ -4,7 +4,7 @@ import type { Settings } from '../tasks/settings.ts'
 import { roleFor } from './auth.ts'
 import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
-import type { AnyRoute, Area, Auth } from './route.ts'
+import { type AnyRoute, type Area, type Auth, isJobBacked } from './route.ts'
 import { Accepted, Problem } from './schemas.ts'
 
 /** The OpenAPI 3.1 document of the service, made from the very schemas that requests are checked against. */
@@ -116,7 +116,7 @@ function responsesOf(
     const body = Number(status) < 300 && route.response !== undefined ? { content: json(route.response) } : {}
     responses[status] = { description, ...body }
   }
-  if (route.job !== undefined)
+  if (isJobBacked(route))
     responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
   if (route.stream !== undefined || route.follow !== undefined)
     responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
@@ -140,7 +140,7 @@ function exampleText({ example }: AnyRoute): { example?: string } {
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
-  if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || route.job !== undefined))
+  if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || isJobBacked(route)))
     codes.add('request.cross_site')
   if (route.limit !== undefined) codes.add('request.limited')
   if (roleFor(auth, settings) !== null) codes.add('auth.forbidden')
@@ -151,7 +151,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
       codes.add(code)
   if (route.sideEffect)
     for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
-  if (route.job !== undefined) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
+  if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
   const byStatus = new Map<number, string[]>()
   for (const code of codes) {
     const row = errorRow(code)
@@ -205,7 +205,7 @@ function headersOf(route: AnyRoute): Json[] {
     ...(route.sideEffect
       ? [header('Idempotency-Key', 'The same key and request within 24 hours gives the first answer again')]
       : []),
-    ...(route.job && !route.alwaysWaits
+    ...(isJobBacked(route) && !route.alwaysWaits
       ? [header('Prefer', '`respond-async` answers 202 with the job at once')]
       : []),
     ...(route.stream || route.follow ? [header('Last-Event-ID', 'Goes on after this event')] : []),

@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import type { Queries } from '../sql/db.ts'
 import type { ErrorCode } from '../sql/errors.ts'
-import type { JobRef } from '../tasks/task.ts'
+import type { ReadStatement, ReadValue } from '../sql/reader.ts'
+import type { JobRef, NewJob } from '../tasks/task.ts'
 import type { Caller } from './auth.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
@@ -89,6 +90,12 @@ export interface Received {
   discard(): Promise<unknown>
 }
 
+/** What a `task` is given on top. */
+export interface TaskInput {
+  /** The first column of the first row; null when there is no row or it is null. */
+  read(statement: ReadStatement, values: readonly ReadValue[]): Promise<string | null>
+}
+
 /** How a job is answered by its stream. */
 export interface Follow<I> {
   /** The stream that a reader who came back means by their Last-Event-ID: no job is added; null: none. */
@@ -158,6 +165,8 @@ type Out<T extends z.ZodType> = z.output<T>
 interface Endings<P, Q, B, R, C, V> {
   handle: (input: Input<P, Q, B, C>) => Promise<R | Answer<R>> | R | Answer<R>
   job: (input: Input<P, Q, B, C> & { readonly tx: Queries; readonly received: V }) => Promise<JobRef<R>>
+  /** A `job` that is all that is written: those of requests that arrive together are added together. */
+  task: (input: Input<P, Q, B, C> & TaskInput) => NewJob<R> | Promise<NewJob<R>>
   stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>
   raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
 }
@@ -192,6 +201,11 @@ export function route<
 ): AnyRoute {
   // The one place where a route's types are erased: dispatch parses the input with the same schemas that typed it.
   return declaration as unknown as AnyRoute
+}
+
+/** Whether a job answers for the route. */
+export function isJobBacked(route: AnyRoute): boolean {
+  return route.job !== undefined || route.task !== undefined
 }
 
 /** Routes that share a prefix, a name and who may call them. */

@@ -13,8 +13,8 @@ export const ACCOUNT_CHANGED = 'account_changed'
 /** Tells listeners that a worker has come or gone. */
 export const workerChanged = (): Query<unknown> => sql.type(nothing)`select pg_notify(${WORKER_CHANGED}, '')`
 
-// A payload ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit.
-const IDS_PER_PAYLOAD = 200
+/** How many jobs one payload names: it ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit. */
+export const MOST_TOLD = 200
 // Beyond it a reader finds what it watches sooner by itself than by reading all these.
 const MOST_PAYLOADS = 50
 const INTERVAL_MS = 25
@@ -26,11 +26,21 @@ const SOON_MS = 2
  * whole cluster, so this is done once for many: the first of a burst at once, then at most one per 25 ms.
  */
 export interface Publisher {
-  /** `soon`: within 2 ms, for what was collected already. */
-  mark(jobId: string, soon?: boolean): void
+  mark(jobId: string, when?: When): void
+  /**
+   * Whether a statement of the caller's may tell about its jobs by itself, a round trip sooner. That is then the first of a
+   * burst: what is marked from now on follows 25 ms later.
+   */
+  takeTurn(): boolean
   /** Sends what is marked; resolves when it is out. */
   close(): Promise<void>
 }
+
+/**
+ * `next`: at once, or with the rest of a burst. `soon`: within 2 ms also then, for what was collected already. `later`: never
+ * at once, for jobs just added: a worker that is free tells of them first, and in that moment it needs all that is in its way.
+ */
+type When = 'next' | 'soon' | 'later'
 
 export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
   const dirty = new Set<string>()
@@ -64,13 +74,18 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   }
 
   return {
-    mark: (jobId, soon = false) => {
+    mark: (jobId, when = 'next') => {
       dirty.add(jobId)
-      if (soon) {
+      if (when === 'soon') {
         isSoon = true
         hurry?.()
       }
-      sending ??= Promise.resolve().then(send)
+      sending ??= (when === 'later' ? pause() : Promise.resolve()).then(send)
+    },
+    takeTurn: () => {
+      if (sending !== null) return false
+      sending = pause().then(send)
+      return true
     },
     close: async () => {
       await sending
@@ -79,10 +94,10 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
 }
 
 function payloadsOf(ids: readonly string[]): string[] {
-  if (ids.length > IDS_PER_PAYLOAD * MOST_PAYLOADS) return ['*']
+  if (ids.length > MOST_TOLD * MOST_PAYLOADS) return ['*']
   const payloads: string[] = []
-  for (let start = 0; start < ids.length; start += IDS_PER_PAYLOAD) {
-    payloads.push(ids.slice(start, start + IDS_PER_PAYLOAD).join(' '))
+  for (let start = 0; start < ids.length; start += MOST_TOLD) {
+    payloads.push(ids.slice(start, start + MOST_TOLD).join(' '))
   }
   return payloads
 }

@@ -78,13 +78,11 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 
 // Extraction.
 
-const Extractable = z.object({ id: z.number(), has_bytes: z.boolean() })
-
-/** The document that a request wants extracted, if the owner has it. */
-export const extractableDocument = (id: number, owner: number | null): Query<z.output<typeof Extractable>> =>
-  sql.type(Extractable)`
-    select d.id, exists (select from blob b where b.sha256 = d.sha256) as has_bytes from document d
-    where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
+/** Whether the bytes of a document are there, `true` or `false`: $1 id, $2 owner. Null when there is no such document. */
+export const readHasBytes: ReadStatement = {
+  name: 'document_has_bytes',
+  text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
+}
 
 const Source = z.object({
   blob_id: z.number().nullable(),

@@ -60,6 +60,17 @@ export interface EnqueueOptions {
   readonly idOf?: (n: number) => string
 }
 
+/** A job that is to be added, whoever adds it. */
+export interface NewJob<R> {
+  readonly result: z.ZodType<R>
+  /** @throws ZodError when the payload is not the task's. */
+  spec(options: EnqueueOptions): JobSpec
+}
+
+export function newJob<P, R>(task: TaskDefinition<P, R>, payload: P): NewJob<R> {
+  return { result: task.result, spec: (options) => specsOf(task, [payload], options)[0]! }
+}
+
 /**
  * Adds one job in the caller's transaction: the job exists if and only if what the transaction wrote does.
  * @throws ZodError when the payload is not the task's.

@@ -3,6 +3,7 @@ import type { Database } from '../sql/db.ts'
 import { Failure } from '../sql/errors.ts'
 import {
   type Claimed,
+  claimAndTell,
   claimJobs,
   type FinishEntry,
   finishJobs,
@@ -13,7 +14,7 @@ import {
   takeKnownJobs,
   type Wanted,
 } from '../sql/jobs.ts'
-import type { Publisher } from '../sql/notify.ts'
+import { MOST_TOLD, type Publisher } from '../sql/notify.ts'
 import type { Log } from '../tasks/log.ts'
 import { createFloors, type Floors } from './floors.ts'
 import { createPace, type Pace } from './pace.ts'
@@ -170,21 +171,17 @@ async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
   batch: readonly Waiting<{ id: string; delivery: number }, Claimed | null>[],
 ): Promise<void> {
-  const rows = await untilStored(log, () =>
-    db.any(
-      claimJobs(
-        leaseId(),
-        batch.map(({ item }) => item.id),
-        batch.map(({ item }) => item.delivery),
-      ),
-    ),
-  )
+  const ids = batch.map(({ item }) => item.id)
+  const deliveries = batch.map(({ item }) => item.delivery)
+  const tells = batch.length <= MOST_TOLD && publisher.takeTurn()
+  const claim = tells ? claimAndTell : claimJobs
+  const rows = await untilStored(log, () => db.any(claim(leaseId(), ids, deliveries)))
   // A stale delivery and the current one may be asked about at once: only the one that was meant gets the job.
   const claimed = new Map(rows.map((row) => [`${row.id}/${row.delivery}`, row]))
   for (const { item, resolve } of batch) {
     const row = claimed.get(`${item.id}/${item.delivery}`) ?? null
     claimed.delete(`${item.id}/${item.delivery}`)
-    if (row !== null) publisher.mark(row.id)
+    if (row !== null && !tells) publisher.mark(row.id)
     resolve(row)
   }
 }
@@ -195,7 +192,7 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
   })
   for (const { id, attempt, kind } of batch) {
     // A task's own events are what streams wait for; of its progress a moment ago is soon enough.
-    if (stored.has(id)) options.publisher.mark(id, kind !== 'status')
+    if (stored.has(id)) options.publisher.mark(id, kind === 'status' ? 'next' : 'soon')
     else options.onSuperseded(id, attempt)
   }
 }

@@ -14,7 +14,7 @@ import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/models-dev.ts'
 import { sync } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { enqueue } from '../../tasks/task.ts'
+import { newJob } from '../../tasks/task.ts'
 import type { Edge } from '../context.ts'
 import { area, json, route } from '../route.ts'
 import { count } from '../schemas.ts'
@@ -152,13 +152,7 @@ dollars per million tokens; null where nobody knows.`,
     response: SyncResult,
     errors: ['llm.list_failed', 'llm.list_refused'],
     sideEffect: true,
-    job: async ({ query, caller, edge, tx, requestId }) =>
-      enqueue(
-        tx,
-        sync,
-        { asked: true, force: query.force },
-        { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
-      ),
+    task: ({ query }) => newJob(sync, { asked: true, force: query.force }),
   }),
 ])
 

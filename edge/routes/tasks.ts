@@ -12,8 +12,6 @@ import { Timestamp } from '../schemas.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
 const LONGEST_DELAY_SECONDS = 30 * 86_400
-// Of so many others a client that watches all jobs hears when they start.
-const MOST_ANNOUNCED = 1000
 
 const EnqueueRequest = z.strictObject({
   task_name: z.string().max(100).meta({ example: 'io_simulation_task' }),
@@ -97,7 +95,6 @@ like any other: \`/jobs/{task_id}\` watches and cancels it.`,
         ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
       })
       const ids = (await edge.enqueuer.add(specs)).map(({ job_id }) => job_id)
-      for (const id of ids.slice(0, MOST_ANNOUNCED)) edge.publisher.mark(id)
       return {
         task_id: ids[0]!,
         ...(body.count > 1 ? { task_ids: ids } : {}),

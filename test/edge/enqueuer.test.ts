@@ -17,12 +17,14 @@ function database(gate: Promise<unknown> = Promise.resolve()) {
     if (ids.includes('bad')) throw new Error('refused')
     return ids.map((id, n) => ({ spec_ordinal: n + 1, job_id: id, joined: false }))
   }
-  return { statements, enqueuer: createEnqueuer({ any } as never) }
+  const marked: string[] = []
+  const publisher = { mark: (id: string, when?: string) => void marked.push(`${id} ${when}`) }
+  return { statements, marked, enqueuer: createEnqueuer({ any } as never, publisher as never) }
 }
 const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)
 
 test('requests of one turn are one statement, and each gets its own jobs', async () => {
-  const { statements, enqueuer } = database()
+  const { statements, marked, enqueuer } = database()
   const answers = await Promise.all([
     enqueuer.add(jobs('a')),
     enqueuer.add(jobs('b', 'c')),
@@ -30,6 +32,7 @@ test('requests of one turn are one statement, and each gets its own jobs', async
   ])
   assert.deepEqual(answers.map(idsOf), [['a'], ['b', 'c'], ['d']])
   assert.deepEqual(statements, [['a', 'b', 'c', 'd']])
+  assert.deepEqual(marked, ['a later', 'b later', 'c later', 'd later'])
 })
 
 test('those that arrive while a statement is under way are the next one', async () => {

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { cancelJob, claimJobs, fenceJob, storeProgress } from '../../sql/jobs.ts'
+import { cancelJob, claimAndTell, claimJobs, fenceJob, storeProgress } from '../../sql/jobs.ts'
+import { listen } from '../../sql/listen.ts'
+import { JOB_EVENTS } from '../../sql/notify.ts'
 import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import { ledgerOf, spec } from './ledger-help.ts'
 
 const base = await testDatabase()
-const { db, query } = base
+const { db, query, url } = base
 const ledger = ledgerOf(base)
 const lease = await ledger.lease()
 const other = await ledger.lease()
@@ -97,6 +100,34 @@ describe('job_claim', () => {
     )
     assert.deepEqual(claimed.map((row) => row.id).sort(), ids.filter((_, i) => i % 3 !== 0).sort())
   })
+})
+
+test('a claim that tells names the jobs it took, and says nothing when it took none', async () => {
+  const heard: string[] = []
+  const listener = await listen({
+    url,
+    applicationName: 'claim-test',
+    channels: { [JOB_EVENTS]: (payload) => void heard.push(payload) },
+    onReconnect: () => {},
+    onError: () => {},
+  })
+  const [stale, first, second] = [spec(), spec(), spec()]
+  await ledger.enqueue(stale, first, second)
+  assert.deepEqual(await db.any(claimAndTell(lease, [stale.id], [9])), [])
+  const rows = await db.any(claimAndTell(lease, [first.id, second.id, stale.id], [1, 1, 9]))
+  assert.deepEqual(
+    rows.map(({ id, attempt }) => [id, attempt]).sort(),
+    [
+      [first.id, 1],
+      [second.id, 1],
+    ].sort(),
+  )
+  await until('it is heard', () => heard.length > 0)
+  await listener.close()
+  assert.deepEqual(
+    heard.map((payload) => payload.split(' ').sort()),
+    [[first.id, second.id].sort()],
+  )
 })
 
 describe('job_progress', () => {

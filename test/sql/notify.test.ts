@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { after, describe, type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -128,7 +128,8 @@ describe('a publisher', { concurrency: false }, () => {
   })
 })
 
-test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {
+/** A publisher under a clock that only the test moves: what it has sent after so many milliseconds more. */
+function clocked(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let sent = 0
   const db = { run: () => Promise.resolve(++sent) } as unknown as Database
@@ -139,15 +140,35 @@ test('what somebody waits for word by word goes out within 2 ms of the last, oth
     await turn()
     return sent
   }
+  return { publisher, turn, after, sent: () => sent }
+}
+
+test('jobs just added are told of 25 ms later, or with what a statement of another kind has told', async (t) => {
+  const { publisher, turn, after, sent } = clocked(t)
+  publisher.mark('added', 'later')
+  await turn()
+  assert.deepEqual([sent(), await after(2), await after(22), await after(1)], [0, 0, 0, 1])
+  await after(2)
+  await after(23)
+  assert.equal(publisher.takeTurn(), true, 'nothing is under way')
+  assert.equal(publisher.takeTurn(), false, 'once per burst')
+  publisher.mark('a')
+  publisher.mark('b', 'later')
+  await turn()
+  assert.deepEqual([await after(2), await after(22), await after(1)], [1, 1, 2])
+})
+
+test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {
+  const { publisher, turn, after, sent } = clocked(t)
   publisher.mark('a')
   await turn()
-  assert.equal(sent, 1)
-  publisher.mark('b', true)
+  assert.equal(sent(), 1)
+  publisher.mark('b', 'soon')
   assert.deepEqual([await after(1), await after(1)], [1, 2])
   publisher.mark('c')
   assert.deepEqual([await after(2), await after(22), await after(1)], [2, 2, 3])
   publisher.mark('d')
   assert.equal(await after(10), 3)
-  publisher.mark('e', true)
+  publisher.mark('e', 'soon')
   assert.equal(await after(0), 4)
 })

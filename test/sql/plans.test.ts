@@ -34,7 +34,14 @@ import {
   renewLease,
   storeProgress,
 } from '../../sql/jobs.ts'
-import { countPages, extractedPages, readExtraction, readPage, readPages } from '../../sql/pages.ts'
+import {
+  countPages,
+  extractedPages,
+  readExtraction,
+  readHasBytes,
+  readPage,
+  readPages,
+} from '../../sql/pages.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
@@ -101,6 +108,7 @@ const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['the pages of a document', readPages, 5, 5],
   ['a page', readPage, 5, 5, 1],
   ['the extraction of a document', readExtraction, 5, 5],
+  ['whether the bytes of a document are there', readHasBytes, 5, 5],
   ['a job', readJob, 5, false, job],
   ['jobs of an account', readJobs, 5, false, 100, null],
   ['jobs of an account that has none', readJobs, 200, false, 100, null],

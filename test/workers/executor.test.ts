@@ -42,7 +42,7 @@ async function open() {
   const threads = new Map<string, Running>()
   const ledger = createLedger({
     db,
-    publisher: { mark: () => {}, close: () => Promise.resolve() },
+    publisher: { mark: () => {}, takeTurn: () => false, close: () => Promise.resolve() },
     log,
     leaseId: () => lease,
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),

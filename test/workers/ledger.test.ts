@@ -13,13 +13,13 @@ const help = ledgerOf(base)
 const lease = await help.lease()
 
 /** A ledger of its own for each test: what it sent to the database, marked and gave up. */
-function open(leaseId: () => string = () => lease) {
+function open(leaseId: () => string = () => lease, takeTurn = () => false) {
   const db: Faulty = faulty(base.db, () => fail('database.down'))
   const marked: string[] = []
   const superseded: string[] = []
   const ledger = createLedger({
     db,
-    publisher: { mark: (id) => void marked.push(id), close: () => Promise.resolve() },
+    publisher: { mark: (id) => void marked.push(id), takeTurn, close: () => Promise.resolve() },
     log,
     leaseId,
     onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),
@@ -64,6 +64,16 @@ describe('the worker ledger', () => {
       assert.equal((await help.row(id)).result, id)
       await help.assertSound(id)
     }
+  })
+
+  test('a claim tells of its jobs itself when it may, a payload full at most', async () => {
+    const { ledger, named, marked } = open(undefined, () => true)
+    const [few, many] = [spec(), Array.from({ length: 201 }, () => spec())]
+    await help.enqueue(few, ...many)
+    await ledger.claim(few.id, 1)
+    assert.deepEqual([named('job_claim_tell').length, marked], [1, []])
+    await Promise.all(many.map((job) => ledger.claim(job.id, 1)))
+    assert.deepEqual([named('job_claim').length, marked.length], [1, 201])
   })
 
   test('more than a batch is cut, and nothing of it lost', async () => {

@@ -7,8 +7,7 @@ import {
   DomainWithRecords,
   listDomains,
 } from '../../../tasks/comms/domains.ts'
-import { enqueue } from '../../../tasks/task.ts'
-import type { Caller } from '../../auth.ts'
+import { newJob } from '../../../tasks/task.ts'
 import type { Edge } from '../../context.ts'
 import { route } from '../../route.ts'
 import { Background, DomainName, DomainRequest } from './shapes.ts'
@@ -26,7 +25,10 @@ export const domainRoutes = [
     query: Background,
     response: z.array(SendingDomain),
     errors: ERRORS,
-    job: async ({ tx, edge, ...input }) => enqueue(tx, listDomains, {}, optionsOf(edge, input)),
+    task: ({ edge }) => {
+      requireKey(edge)
+      return newJob(listDomains, {})
+    },
   }),
 
   route({
@@ -39,10 +41,9 @@ export const domainRoutes = [
     response: SendingDomainWithRecords,
     errors: ERRORS,
     sideEffect: true,
-    job: async ({ body, tx, edge, ...input }) => {
-      const { name, region } = body
-      const payload = { name, ...(region === undefined ? {} : { region }) }
-      return enqueue(tx, addDomain, payload, optionsOf(edge, input))
+    task: ({ body: { name, region }, edge }) => {
+      requireKey(edge)
+      return newJob(addDomain, { name, ...(region === undefined ? {} : { region }) })
     },
   }),
 
@@ -55,12 +56,14 @@ export const domainRoutes = [
     response: SendingDomainWithRecords,
     errors: [...ERRORS, 'domain.missing'],
     sideEffect: true,
-    job: async ({ params, tx, edge, ...input }) =>
-      enqueue(tx, checkDomain, { name: params.domain }, optionsOf(edge, input)),
+    task: ({ params, edge }) => {
+      requireKey(edge)
+      return newJob(checkDomain, { name: params.domain })
+    },
   }),
 ]
 
-function optionsOf(edge: Edge, { caller, requestId }: { caller: Caller; requestId: string }) {
-  if (edge.settings.email.apiKey === null) throw fail('domain.not_configured')
-  return { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+/** @throws without an account there is nobody to ask. */
+function requireKey({ settings }: Edge): void {
+  if (settings.email.apiKey === null) throw fail('domain.not_configured')
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { extractableDocument, pageImage, readExtraction, readPage, readPages } from '../../../sql/pages.ts'
+import { pageImage, readExtraction, readHasBytes, readPage, readPages } from '../../../sql/pages.ts'
 import { draw } from '../../../tasks/documents/draw.ts'
 import { ExtractCounts, extract } from '../../../tasks/documents/extract.ts'
-import { enqueue } from '../../../tasks/task.ts'
+import { newJob, specsOf } from '../../../tasks/task.ts'
 import type { Edge } from '../../context.ts'
 import { jobFailure } from '../../endings.ts'
 import { matchesEtag } from '../../range.ts'
@@ -24,16 +24,11 @@ export const pageRoutes = [
     response: ExtractCounts.meta({ id: 'ExtractCounts' }),
     errors: ['document.missing', 'document.bytes_missing'],
     sideEffect: true,
-    job: async ({ params, query, caller, edge, tx, requestId }) => {
-      const document = await tx.maybeOne(extractableDocument(params.id, caller.ownerId))
-      if (document === null) throw fail('document.missing')
-      if (!document.has_bytes) throw fail('document.bytes_missing')
-      const payload = { documentId: document.id, force: query.force }
-      return enqueue(tx, extract, payload, {
-        ownerId: caller.ownerId,
-        requestId,
-        maxTries: edge.settings.workerMaxTries,
-      })
+    task: async ({ params, query, caller, read }) => {
+      const hasBytes = await read(readHasBytes, [params.id, caller.ownerId])
+      if (hasBytes === null) throw fail('document.missing')
+      if (hasBytes === 'false') throw fail('document.bytes_missing')
+      return newJob(extract, { documentId: params.id, force: query.force })
     },
   }),
 
@@ -126,10 +121,8 @@ async function drawn(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const options = { ownerId, requestId, maxTries: edge.settings.workerMaxTries }
-  const { jobId } = await edge.db.transaction((tx) =>
-    enqueue(tx, draw, { documentId: id, page: number }, options),
-  )
-  edge.publisher.mark(jobId)
+  const [added] = await edge.enqueuer.add(specsOf(draw, [{ documentId: id, page: number }], options))
+  const jobId = added!.job_id
   const end = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
   if (end === null) throw fail('document.image_pending', {}, { retryAfter: PENDING_SECONDS })
   if (end.status !== 'done') throw jobFailure(end)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { indexFiles } from '../../../tasks/rag/index-files.ts'
-import { enqueue } from '../../../tasks/task.ts'
+import { newJob } from '../../../tasks/task.ts'
 import { route } from '../../route.ts'
 import { IndexRequest, IndexResult } from './shapes.ts'
 
@@ -30,16 +30,11 @@ left out. \`documents_added\` are those read in this run; what could not be read
     'rag.root_missing',
   ],
   sideEffect: true,
-  job: async ({ body, caller, edge, tx, requestId }) =>
-    enqueue(
-      tx,
-      indexFiles,
-      {
-        collection: body.collection_name,
-        path: body.path,
-        extensions: body.extensions,
-        excludes: body.exclude_patterns,
-      },
-      { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries },
-    ),
+  task: ({ body }) =>
+    newJob(indexFiles, {
+      collection: body.collection_name,
+      path: body.path,
+      extensions: body.extensions,
+      excludes: body.exclude_patterns,
+    }),
 })
