@@ -29,17 +29,9 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const admitted = admit(edge, exchange, entry)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
     if (entry.route.limit !== undefined) await edge.limits.take(entry.route.limit, exchange.address)
-    await run(exchange, entry, match.params ?? {})
-  }
-
-  const run = async (
-    exchange: Exchange,
-    entry: Entry,
-    rawParams: Readonly<Record<string, string>>,
-  ): Promise<void> => {
-    const { request, requestId, caller } = exchange
+    const { caller, requestId } = exchange
     const { route } = entry
-    const params = parsePart(route.params, 'path', rawParams)
+    const params = parsePart(route.params, 'path', match.params)
     const query =
       route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
     const bodyBytes = Math.max(edge.settings.maxJsonBytes, route.bodyBytes ?? 0)

@@ -37,12 +37,15 @@ const REPEAT_WAIT_MS = 100
 
 export async function endWithHandle(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
-  const work = async (): Promise<Answer<unknown>> => checked(edge, entry, await entry.route.handle!(input))
+  const { handle } = entry.route
   const key = keyOf(exchange, entry)
-  if (key === null) return sendAnswer(exchange, completed(edge, entry, await work()))
+  if (key === null) {
+    const answer = checked(edge, entry, await handle!(input))
+    return sendAnswer(exchange, completed(edge, entry, answer))
+  }
   let live: Answer<unknown> | null = null
   const kept = await once(edge, key, ending.fingerprint, async () => {
-    live = await work()
+    live = checked(edge, entry, await handle!(input))
     return { status: live.status ?? 200, headers: live.headers, body: textOf(live) }
   })
   // The first answer may carry cookies; its repetitions do not.
@@ -217,7 +220,7 @@ function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
     const { json, value } = completed(edge, entry, given)
     route.response.parse(json === undefined ? value : JSON.parse(json))
   }
-  return given.status === status ? given : given.withStatus(status)
+  return (given.status ?? 200) === status ? given : given.withStatus(status)
 }
 
 /** An answer with what is stored nowhere. */

@@ -11,7 +11,7 @@ export interface Entry {
 export interface Match {
   /** Entries by method in upper case. */
   readonly entries: ReadonlyMap<string, Entry>
-  readonly params: Readonly<Record<string, string>> | null
+  readonly params: Readonly<Record<string, string>>
 }
 
 interface Node {

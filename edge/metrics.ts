@@ -13,6 +13,14 @@ export interface Metrics {
   readonly contentType: string
 }
 
+// Clients choose the method's name; a series of its own for each would be theirs to add.
+const OTHER = 'other'
+const METHODS = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', OTHER]
+
+interface Child {
+  observe(value: number): void
+}
+
 interface QueueDepth {
   readonly queue: string
   readonly status: string
@@ -58,20 +66,19 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
   gauge('db_pool_idle', 'Database connections at rest', () => parts.db.usage().idle)
   gauge('db_pool_waiting', 'Requests that wait for a database connection', () => parts.db.usage().waiting)
 
-  // Clients choose the method's name; a series of its own for each would be theirs to add.
-  const methods = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-  // Finding a histogram's child by labels costs more than the observation.
-  const children = new Map<string, { observe(value: number): void }>()
+  // Finding a histogram's child by labels costs more than the observation, and making one text of them no less.
+  const children = new Map<string, Map<string, Child[]>>(METHODS.map((name) => [name, new Map()]))
   return {
     answered: (route, name, status, seconds) => {
-      const method = methods.has(name) ? name : 'other'
-      const key = `${method} ${status} ${route}`
-      let child = children.get(key)
-      if (child === undefined) {
-        child = requests.labels(method, route, String(status))
-        children.set(key, child)
+      const method = children.has(name) ? name : OTHER
+      const routes = children.get(method)!
+      let byStatus = routes.get(route)
+      if (byStatus === undefined) {
+        byStatus = []
+        routes.set(route, byStatus)
       }
-      child.observe(seconds)
+      byStatus[status] ??= requests.labels(method, route, String(status))
+      byStatus[status].observe(seconds)
     },
     text: async () => {
       // While the database is down, the rest is what an operator looks at.

@@ -46,11 +46,15 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
     return opening
   }
 
-  const rows = (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
-    (wire.broken ? again(statement, values) : wire.read(statement, values)).catch((error) => {
+  const rows = <T>(
+    statement: ReadStatement,
+    values: readonly ReadValue[],
+    pick: (rows: WireRows) => T,
+  ): Promise<T> =>
+    (wire.broken ? again(statement, values) : wire.read(statement, values)).then(pick, async (error) => {
       // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
-      return again(statement, values).catch((second) => {
+      return again(statement, values).then(pick, (second) => {
         throw mapDatabaseError(second)
       })
     })
@@ -61,8 +65,8 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
   const replanning = setInterval(() => wire.broken || wire.read(REPLAN, []).catch(() => {}), replanMs).unref()
 
   return {
-    text: (statement, values) => rows(statement, values).then((found) => found[0] ?? null),
-    texts: (statement, values) => rows(statement, values).then((found) => found.map((row) => row ?? '')),
+    text: (statement, values) => rows(statement, values, first),
+    texts: (statement, values) => rows(statement, values, all),
     close: async () => {
       closed = true
       clearInterval(replanning)
@@ -70,4 +74,12 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
       await wire.close()
     },
   }
+}
+
+function first(rows: WireRows): string | null {
+  return rows[0] ?? null
+}
+
+function all(rows: WireRows): readonly string[] {
+  return rows.map((row) => row ?? '')
 }
