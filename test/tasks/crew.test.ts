@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { drawOnThread, openOnThreads } from '../../workers/providers/crew.ts'
 import { endIdleThreads } from '../../workers/providers/page-threads.ts'
@@ -67,17 +67,39 @@ test('a page that kills its thread twice is given up, and the others are read', 
   await reader.close()
 })
 
-test('a page that takes too long is given up', async (t) => {
-  // Read by a model that never answers: late on every machine. The opening has all the time that a busy one takes.
+/** A model that never answers: late on every machine. */
+async function silentModel(t: TestContext) {
   const silent = createServer().listen(0, '127.0.0.1')
   t.after(() => silent.close())
   await once(silent, 'listening')
   const baseUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
-  const vision = { provider: 'openai', name: 'm', apiKey: 'k', baseUrl, timeoutSeconds: 60 } as const
+  return {
+    asked: () => once(silent, 'connection'),
+    vision: { provider: 'openai', name: 'm', apiKey: 'k', baseUrl, timeoutSeconds: 60 } as const,
+  }
+}
+
+test('a page that takes too long is given up', async (t) => {
+  // The opening has all the time that a busy machine takes.
+  const { vision } = await silentModel(t)
   const reader = await openOnThreads(await scanPdf(1), PDF, { vision, limitMs: 600, openMs: 60_000 })
   const page = await reader.read(1)
   assert.deepEqual([page.status, page.givenUp], ['unread', true])
   assert.equal(page.detail, 'Reading the page took longer than 1 s')
+  await reader.close()
+})
+
+test('a second chance has what is left of the time of the page', async (t) => {
+  await endIdleThreads()
+  const { vision, asked } = await silentModel(t)
+  let jumped = 0
+  const now = () => performance.now() + jumped
+  const reader = await openOnThreads(await scanPdf(1), PDF, { vision, limitMs: 60_000, now })
+  const reading = reader.read(1)
+  await asked()
+  jumped = 59_000
+  void threads.at(-1)!.terminate()
+  assert.equal((await reading).detail, 'Reading the page took longer than 60 s')
   await reader.close()
 })
 

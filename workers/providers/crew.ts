@@ -14,10 +14,12 @@ export interface CrewOptions {
   readonly alone?: () => boolean
   /** Whether memory is so short that documents wait for each other; default is by what the process holds. */
   readonly tight?: () => boolean
-  /** For one page, in ms. */
+  /** For one page, in ms, its second chance included. */
   readonly limitMs?: number
-  /** For the opening of the document, in ms; default that for one page. */
+  /** For the opening of the document, in ms, its second chance included; default that for one page. */
   readonly openMs?: number
+  /** The time in ms; default `performance.now()`. */
+  readonly now?: () => number
 }
 
 interface Job {
@@ -97,6 +99,7 @@ function shared(bytes: Uint8Array): SharedArrayBuffer {
 
 function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOptions) {
   const { signal, vision, share = () => 1, alone = () => true, tight = isTight } = options
+  const now = options.now ?? (() => performance.now())
   const limitMs = options.limitMs ?? LIMIT_MS + (typeof vision === 'string' ? 0 : MODEL_MS)
   const openMs = options.openMs ?? limitMs
   const waiting: Job[] = []
@@ -120,18 +123,19 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
       ? 1
       : Math.max(1, Math.min(share(), cores, Math.floor(COPIES_BYTES / Math.max(1, bytes.byteLength))))
 
-  const openOn = async (thread: PageThread, careful: boolean): Promise<number> => {
+  const openOn = async (thread: PageThread, careful: boolean, withinMs: number): Promise<number> => {
     const hand = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
     hands.set(thread, new Int32Array(hand))
-    return (await thread.ask({ kind: 'open', bytes, mediaType, options: { vision, careful }, hand }, openMs))
-      .pageCount
+    return (
+      await thread.ask({ kind: 'open', bytes, mediaType, options: { vision, careful }, hand }, withinMs)
+    ).pageCount
   }
 
-  const join = async (careful = false): Promise<number> => {
+  const join = async (careful = false, withinMs = openMs): Promise<number> => {
     const thread = takeThread()
     members.add(thread)
     try {
-      const pageCount = await openOn(thread, careful)
+      const pageCount = await openOn(thread, careful, withinMs)
       free.push(thread)
       return pageCount
     } catch (error) {
@@ -152,8 +156,8 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   /** Whether pages must wait until other documents have given memory back, or have had their time to. */
   const isHeld = (): boolean => {
     if (waiting.length === 0 || alone() || !tight()) heldSince = 0
-    else if (heldSince === 0) heldSince = performance.now()
-    return heldSince > 0 && performance.now() - heldSince < HOLD_MS
+    else if (heldSince === 0) heldSince = now()
+    return heldSince > 0 && now() - heldSince < HOLD_MS
   }
 
   /** The others may be waiting for us: what the document holds without need is given back first. */
@@ -188,6 +192,7 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   }
 
   const work = async (thread: PageThread, jobs: readonly Job[]): Promise<void> => {
+    const end = now() + limitMs
     try {
       const { pages, heavy } = await thread.ask({ kind: 'read', pages: jobs.map((job) => job.page) }, limitMs)
       for (const [i, page] of pages.entries()) jobs[i]!.resolve(page)
@@ -201,20 +206,23 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
       const culprit = jobs.find((job) => job.page === inHand) ?? jobs[0]!
       if (error instanceof ThreadLost && !closed) {
         waiting.unshift(...jobs.filter((job) => job !== culprit))
-        await lost(culprit, error)
+        await lost(culprit, error, end)
       } else for (const job of jobs) job.reject(error)
     }
     pump()
   }
 
-  /** A crash may be PDFium's, or what earlier pages left behind: the page gets another chance, alone and without it. */
-  const lost = async (job: Job, first: ThreadLost): Promise<void> => {
+  /**
+   * A crash may be PDFium's, or what earlier pages left behind: the page gets another chance, alone and without it, in the
+   * time that it has left.
+   */
+  const lost = async (job: Job, first: ThreadLost, end: number): Promise<void> => {
     if (first.why === 'late') return job.resolve(givenUp('Reading the page', first, limitMs))
     const thread = takeThread()
     members.add(thread)
     try {
-      await openOn(thread, true)
-      job.resolve((await thread.ask({ kind: 'read', pages: [job.page] }, limitMs)).pages[0]!)
+      await openOn(thread, true, end - now())
+      job.resolve((await thread.ask({ kind: 'read', pages: [job.page] }, end - now())).pages[0]!)
     } catch (error) {
       if (error instanceof ThreadLost && !closed) job.resolve(givenUp('Reading the page', error, limitMs))
       else job.reject(error)
@@ -230,10 +238,13 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   signal?.addEventListener('abort', aborted, { once: true })
 
   return {
-    open: () =>
-      join().catch((error) =>
-        error instanceof ThreadLost && error.why !== 'late' ? join(true) : Promise.reject(error),
-      ),
+    open: () => {
+      const end = now() + openMs
+      return join().catch((error) => {
+        if (error instanceof ThreadLost && error.why !== 'late') return join(true, end - now())
+        throw error
+      })
+    },
     read: async (page: number): Promise<PageResult> => {
       signal?.throwIfAborted()
       const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
