@@ -4,9 +4,11 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
+import type { PageResult } from '../../tasks/context.ts'
 import { drawOnThread, openOnThreads } from '../../workers/providers/crew.ts'
 import { endIdleThreads } from '../../workers/providers/page-threads.ts'
 import { deepPdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+import { until } from '../until.ts'
 
 const threads: Worker[] = []
 subscribe('worker_threads', (message) => threads.push((message as { worker: Worker }).worker))
@@ -127,6 +129,28 @@ test('where memory is short a document gives back what it holds, and waits for t
     (await pages).map(({ status }) => status),
     ['read', 'read'],
   )
+  await reader.close()
+})
+
+test('a page waits for memory so long in all, however often it was nearly its turn', async () => {
+  await endIdleThreads()
+  let tight = true
+  let now = 1_000
+  const options = { vision: 'none', alone: () => false, tight: () => tight, now: () => now } as const
+  const reader = await openOnThreads(await textPdf(1), PDF, options)
+  const opened = threads.at(-1)!
+  const gone = once(opened, 'exit')
+  let page: PageResult | undefined
+  void reader.read(1).then((read) => (page = read))
+  await gone
+  now = 16_000
+  tight = false
+  const second = await until('a thread is taken', () => threads.at(-1) !== opened && threads.at(-1))
+  // Before it has opened the document, memory is short again.
+  tight = true
+  await once(second, 'exit')
+  now = 22_000
+  assert.equal((await until('the page is read', () => page)).status, 'read')
   await reader.close()
 })
 

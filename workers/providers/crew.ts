@@ -36,7 +36,8 @@ const LEAST_TOGETHER = 4
 // Every thread has its own copy of the document, or two: of large ones there are fewer.
 const COPIES_BYTES = 256 * 2 ** 20
 
-// Longer than most pages take. Documents that wait for each other all go on then: late is better than never.
+// What a page waits for other documents in all, longer than most pages take. Those that wait for each other all go on then:
+// late is better than never.
 const HOLD_MS = 20_000
 const HOLD_STEP_MS = 50
 
@@ -111,8 +112,9 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
   let atOnce = false
   let pumping = false
   let closed = false
-  // Since when pages have been waiting for other documents; 0 when they are not.
+  // Since when pages have been waiting for other documents; 0 when they are not. And how long the next page has waited before.
   let heldSince = 0
+  let heldMs = 0
   let holding: NodeJS.Timeout | undefined
 
   // Only a model elsewhere is waited for. What is read here keeps a core busy, and starting an engine takes half of what
@@ -155,9 +157,13 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
 
   /** Whether pages must wait until other documents have given memory back, or have had their time to. */
   const isHeld = (): boolean => {
-    if (waiting.length === 0 || alone() || !tight()) heldSince = 0
-    else if (heldSince === 0) heldSince = now()
-    return heldSince > 0 && now() - heldSince < HOLD_MS
+    if (waiting.length === 0 || alone() || !tight()) {
+      if (heldSince > 0) heldMs += now() - heldSince
+      heldSince = 0
+      return false
+    }
+    if (heldSince === 0) heldSince = now()
+    return heldMs + now() - heldSince < HOLD_MS
   }
 
   /** The others may be waiting for us: what the document holds without need is given back first. */
@@ -196,6 +202,7 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
     try {
       const { pages, heavy } = await thread.ask({ kind: 'read', pages: jobs.map((job) => job.page) }, limitMs)
       for (const [i, page] of pages.entries()) jobs[i]!.resolve(page)
+      heldMs = 0
       waiting.unshift(...jobs.slice(pages.length))
       atOnce = pages.at(-1)?.method === 'text_layer'
       if (heavy || members.size > places() || (!atOnce && tight())) await leave(thread)
