@@ -20,6 +20,8 @@ const MOST_PAYLOADS = 50
 const INTERVAL_MS = 25
 // What somebody watches come, word by word, is already collected over a time when it gets here.
 const SOON_MS = 2
+// A commit that notifies and writes holds the lock of the whole cluster while it is flushed: of a process, ten a second at most.
+const TURN_MS = 100
 
 /**
  * Tells listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a lock of the
@@ -28,8 +30,8 @@ const SOON_MS = 2
 export interface Publisher {
   mark(jobId: string, when?: When): void
   /**
-   * Whether a statement of the caller's may tell about its jobs by itself, a round trip sooner. That is then the first of a
-   * burst: what is marked from now on follows 25 ms later.
+   * Whether a statement of the caller's may tell about its jobs by itself, a round trip sooner: the first of a burst, ten times
+   * a second at most. What is marked from then on follows 25 ms later.
    */
   takeTurn(): boolean
   /** Sends what is marked; resolves when it is out. */
@@ -47,6 +49,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   let sending: Promise<void> | null = null
   let isSoon = false
   let hurry: (() => void) | null = null
+  let turnAt = Number.NEGATIVE_INFINITY
 
   const send = async (): Promise<void> => {
     while (dirty.size > 0) {
@@ -83,7 +86,8 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       sending ??= (when === 'later' ? pause() : Promise.resolve()).then(send)
     },
     takeTurn: () => {
-      if (sending !== null) return false
+      if (sending !== null || Date.now() - turnAt < TURN_MS) return false
+      turnAt = Date.now()
       sending = pause().then(send)
       return true
     },

@@ -130,7 +130,7 @@ describe('a publisher', { concurrency: false }, () => {
 
 /** A publisher under a clock that only the test moves: what it has sent after so many milliseconds more. */
 function clocked(t: TestContext) {
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   let sent = 0
   const db = { run: () => Promise.resolve(++sent) } as unknown as Database
   const publisher = createPublisher(db, (error) => assert.fail(String(error)))
@@ -156,6 +156,11 @@ test('jobs just added are told of 25 ms later, or with what a statement of anoth
   publisher.mark('b', 'later')
   await turn()
   assert.deepEqual([await after(2), await after(22), await after(1)], [1, 1, 2])
+  await after(2)
+  await after(72)
+  assert.equal(publisher.takeTurn(), false, 'within 100 ms of the last')
+  await after(1)
+  assert.equal(publisher.takeTurn(), true)
 })
 
 test('what somebody waits for word by word goes out within 2 ms of the last, other things within 25', async (t) => {

@@ -167,15 +167,15 @@ describe('collecting', { concurrency: false }, () => {
     const first = await blobs.store(only(bytes))
     await db.run(deleteDocument(await become(first), null))
     await age(2 * GRACE_SECONDS)
-    let commit = () => {}
-    const committed = new Promise<void>((resolve) => {
-      commit = resolve
-    })
+    const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
+    const { promise: locked, resolve: hasLock } = Promise.withResolvers<void>()
     const upload = db.transaction(async (tx) => {
       await tx.run(lockDigest(first.sha256))
       await tx.one(insertDocument({ ...FIELDS, byteSize: 100, sha256: first.sha256 }))
+      hasLock()
       await committed
     })
+    await locked
     const collecting = runWith(blobs)
     await until(
       'the collection waits',
