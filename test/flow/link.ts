@@ -10,7 +10,7 @@ export interface Link {
   /** Breaks every connection and refuses new ones. */
   cut(): void
   mend(): void
-  /** Lets nothing more through, without a word to either side. */
+  /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. */
   silence(): void
 }
 
@@ -21,8 +21,13 @@ export async function openLink(url: string): Promise<Link> {
   const name = `.s.PGSQL.${target.port}`
   const open = new Set<Socket>()
   let whole = true
+  let silent = false
   const server = createServer((near) => {
     if (!whole) return void near.destroy()
+    if (silent) {
+      open.add(near.on('error', () => {}).resume())
+      return
+    }
     const far = connect(join(decodeURIComponent(target.hostname), name))
     for (const [from, to] of [
       [near, far],
@@ -41,6 +46,7 @@ export async function openLink(url: string): Promise<Link> {
   await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
   after(async () => {
     server.close()
+    for (const socket of open) socket.destroy()
     await rm(folder, { recursive: true, force: true })
   })
   return {
@@ -50,6 +56,7 @@ export async function openLink(url: string): Promise<Link> {
       for (const socket of open) socket.destroy()
     },
     silence: () => {
+      silent = true
       for (const socket of open) {
         socket.unpipe()
         socket.pause()
