@@ -180,7 +180,10 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
       hold()
       return
     }
-    while (waiting.length > 0 && free.length > 0) void work(free.pop()!, waiting.splice(0, together()))
+    while (waiting.length > 0 && free.length > 0) {
+      heldMs = 0
+      void work(free.pop()!, waiting.splice(0, together()))
+    }
     if (waiting.length > 0 && members.size < places()) {
       const one: Promise<void> = more().finally(() => joining.delete(one))
       joining.add(one)
@@ -202,7 +205,6 @@ function createCrew(bytes: SharedArrayBuffer, mediaType: string, options: CrewOp
     try {
       const { pages, heavy } = await thread.ask({ kind: 'read', pages: jobs.map((job) => job.page) }, limitMs)
       for (const [i, page] of pages.entries()) jobs[i]!.resolve(page)
-      heldMs = 0
       waiting.unshift(...jobs.slice(pages.length))
       atOnce = pages.at(-1)?.method === 'text_layer'
       if (heavy || members.size > places() || (!atOnce && tight())) await leave(thread)
