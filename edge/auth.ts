@@ -233,8 +233,6 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
 function credential(request: EdgeRequest, cookie: string): string | null {
   const authorization = request.header('authorization')
   if (authorization !== '') {
-    // As nearly all clients write it: verification looks at the characters.
-    if (authorization.startsWith('Bearer ') && !authorization.includes(' ', 7)) return authorization.slice(7)
     const match = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(authorization)
     if (match === null) throw fail('auth.required')
     return match[1]!

@@ -2,7 +2,6 @@ import { type Queries, readWithin } from '../sql/db.ts'
 import { type Failure, fail, storedFailure } from '../sql/errors.ts'
 import { type Claim, tieKeyToJob } from '../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
-import type { NewJob } from '../tasks/task.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import type { JobEvent } from './hub.ts'
@@ -102,24 +101,21 @@ async function beginJob(
 }
 
 async function addWithin(tx: Queries, ending: Ending, received: Received | undefined): Promise<string> {
-  const { route } = ending.entry
-  const input = ending.input as object
-  if (route.job !== undefined) return (await route.job({ ...input, tx, received } as never)).jobId
-  const read: TaskInput['read'] = (statement, values) => readWithin(tx, statement, values)
-  const job = await route.task!({ ...input, read } as never)
-  return (await tx.one(enqueueJobs([specOf(ending, job)]))).job_id
+  const { job } = ending.entry.route
+  if (job !== undefined) return (await job({ ...(ending.input as object), tx, received } as never)).jobId
+  const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))
+  return (await tx.one(enqueueJobs([spec]))).job_id
 }
 
 /** A statement that several requests may share is all that such a route needs of the database. */
 async function addTogether(ending: Ending): Promise<{ jobId: string }> {
-  const { edge, entry, input } = ending
-  const { text } = edge.reader
-  const job = await entry.route.task!({ ...(input as object), read: text } as never)
-  const [added] = await edge.enqueuer.add([specOf(ending, job)])
+  const { enqueuer, reader } = ending.edge
+  const [added] = await enqueuer.add([await specOf(ending, reader.text)])
   return { jobId: added!.job_id }
 }
 
-function specOf({ edge, exchange }: Ending, job: NewJob<unknown>): JobSpec {
+async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput['read']): Promise<JobSpec> {
+  const job = await entry.route.task!({ ...(input as object), read } as never)
   return job.spec({
     ownerId: exchange.caller?.ownerId ?? null,
     requestId: exchange.requestId,

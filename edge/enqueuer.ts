@@ -24,7 +24,7 @@ const MOST_TOGETHER = 500
 // Of so many others a client that watches all jobs hears when they start.
 const MOST_ANNOUNCED = 1000
 
-export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Publisher): Enqueuer {
+export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'mark'>): Enqueuer {
   let waiting: Request[] = []
   let sending = false
 

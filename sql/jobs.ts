@@ -48,23 +48,16 @@ const Claimed = z.object({
 })
 export type Claimed = z.output<typeof Claimed>
 
-export const claimJobs = (
-  lease: string,
-  ids: readonly string[],
-  deliveries: readonly number[],
-): Query<Claimed> =>
-  sql.prepared('job_claim', Claimed)`
-    select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
+const claim = (lease: string, ids: readonly string[], deliveries: readonly number[]) =>
+  sql.fragment`select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
+
+export const claimJobs = (...claims: Parameters<typeof claim>): Query<Claimed> =>
+  sql.prepared('job_claim', Claimed)`${claim(...claims)}`
 
 /** The same, and tells who listens to jobs, a round trip sooner than a notification of its own: at most `MOST_TOLD`. */
-export const claimAndTell = (
-  lease: string,
-  ids: readonly string[],
-  deliveries: readonly number[],
-): Query<Claimed> =>
+export const claimAndTell = (...claims: Parameters<typeof claim>): Query<Claimed> =>
   sql.prepared('job_claim_tell', Claimed)`
-    with claimed as (
-        select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})),
+    with claimed as (${claim(...claims)}),
       told as (select pg_notify(${JOB_EVENTS}, string_agg(id::text, ' ')) from claimed having count(*) > 0)
     select claimed.* from claimed left join told on true`
 

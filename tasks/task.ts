@@ -67,6 +67,7 @@ export interface NewJob<R> {
   spec(options: EnqueueOptions): JobSpec
 }
 
+/** What a route's `task` answers: a job of this task for the caller of the request. */
 export function newJob<P, R>(task: TaskDefinition<P, R>, payload: P): NewJob<R> {
   return { result: task.result, spec: (options) => specsOf(task, [payload], options)[0]! }
 }
