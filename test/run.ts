@@ -48,6 +48,8 @@ function run(): Promise<number> {
       '--test-timeout=120000',
       // Files wait more than they compute; by default two cores would run one at a time.
       '--test-concurrency=2',
+      // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
+      ...(flags.some((flag) => flag.startsWith('--test-reporter')) ? [] : ['--test-reporter=spec']),
       ...flags,
       ...chosen,
     ],
