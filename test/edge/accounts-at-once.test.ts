@@ -17,7 +17,7 @@ const change = (id: number, what: string): Promise<Answered> =>
 /** The ms until the other process answers so. What it knows unasked lasts for 5 s: this is less. */
 async function seen(what: string, holds: () => Promise<boolean>): Promise<number> {
   const startedAt = performance.now()
-  await until(what, holds, 2_000)
+  await until(what, holds, 4_000)
   return performance.now() - startedAt
 }
 const refused = (token: string) =>

@@ -273,10 +273,8 @@ test('who leaves before the answer is known all the same', async () => {
   const { id, token } = await newcomer()
   const text = `PATCH /api/v1/auth/users/${id}?full_name=Gone HTTP/1.1\r\nhost: x\r\nx-request-id: hasty\r\nauthorization: Bearer ${token}\r\n\r\n`
   const socket = net.connect(api.port, '127.0.0.1', () => socket.end(text, () => socket.destroy()))
-  const event = await until(
-    'the event',
-    async () => (await page('page_size=5')).events.find(({ request_id }) => request_id === 'hasty'),
-    3_000,
+  const event = await until('the event', async () =>
+    (await page('page_size=5')).events.find(({ request_id }) => request_id === 'hasty'),
   )
   assert.deepEqual([event.kind, event.actor_id, event.address], ['account.updated', id, '127.0.0.1'])
 })

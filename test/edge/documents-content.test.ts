@@ -209,7 +209,7 @@ test('a first chunk that is gone is 502; a later one cuts the connection, since 
         ({ status, bytes: got }) => `${status} with ${got.length} bytes`,
         () => 'cut',
       ),
-      new Promise((resolve) => setTimeout(resolve, 2_000, 'hangs')),
+      new Promise((resolve) => setTimeout(resolve, 10_000, 'hangs').unref()),
     ])
     assert.match(String(outcome), expected)
   }

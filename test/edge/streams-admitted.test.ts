@@ -31,7 +31,7 @@ async function read(t: TestContext, { id, token }: Account, edge: Api = other): 
 
 async function assertEnd(streams: readonly Stream[]): Promise<void> {
   for (const stream of streams) {
-    await stream.finished(2_000)
+    await stream.finished(4_000)
     assert.equal(stream.broken, false, 'in order')
   }
 }
@@ -110,5 +110,5 @@ test('streams without a credential go on, whoever changes', async (t) => {
   t.after(() => stream.close())
   await change((await newcomer()).id, 'deactivate')
   const job = await ledger.add(null)
-  await until('it goes on', () => stream.frames.some(({ data }) => data.job_id === job), 2_000)
+  await until('it goes on', () => stream.frames.some(({ data }) => data.job_id === job))
 })

@@ -31,9 +31,9 @@ test('a comment every 15 seconds keeps a stream that has nothing to say', async 
     await new Promise((resolve) => setTimeout(resolve, 40))
     assert.equal(stream.comments, before)
     mock.timers.tick(1)
-    await until('one comment', () => stream.comments === before + 1, 2_000)
+    await until('one comment', () => stream.comments === before + 1)
     mock.timers.tick(30_000)
-    await until('two more', () => stream.comments >= before + 3, 2_000)
+    await until('two more', () => stream.comments >= before + 3)
     assert.equal(stream.frames.length, 1, 'which is no frame')
     stream.close()
     await until('it is gone', () => api.serving.edge.hub.watchers === 0)
@@ -57,11 +57,9 @@ test('a notification that never comes is made up for within five seconds, on bot
   await ledger.finish(job, 'done', { result: null })
   ledger.quiet = false
   mock.timers.tick(5_000)
-  await one.until('the end', () => one.ended, 2_000)
-  await all.until(
-    'the end',
-    (frames) => frames.some(({ data }) => data.job_id === job && data.status === 'done'),
-    2_000,
+  await one.until('the end', () => one.ended)
+  await all.until('the end', (frames) =>
+    frames.some(({ data }) => data.job_id === job && data.status === 'done'),
   )
 })
 
@@ -75,7 +73,7 @@ test('a process that stops ends its streams in order and asks their readers to c
   )
   await until('both are there', () => stopping.serving.edge.hub.watchers === 2)
   await stopping.serving.stop()
-  await until('it ended', () => stream.ended, 2_000)
+  await until('it ended', () => stream.ended)
   assert.equal(stream.broken, false)
   assert.deepEqual(
     stream.frames.map(({ data }) => data.status),

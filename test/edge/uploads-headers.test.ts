@@ -49,9 +49,9 @@ test('media types are lower case without parameters, and nonsense is none', () =
 })
 
 test('a header made to be slow is read in no time', () => {
-  const start = performance.now()
+  const start = process.cpuUsage()
   named(`name="${'\\'.repeat(50_000)}; filename=${'"\\'.repeat(20_000)}`)
   named(`name=a${'; '.repeat(30_000)}`)
   named(`name=a;${' '.repeat(60_000)}x`)
-  assert.ok(performance.now() - start < 1000)
+  assert.ok(process.cpuUsage(start).user < 1_000_000)
 })

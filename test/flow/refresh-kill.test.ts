@@ -171,6 +171,6 @@ async function assertEnded(sessions: readonly Session[]): Promise<void> {
   for (const session of sessions)
     for (let edge = 0; edge < EDGES; edge++) {
       assert.equal((await refresh(edge, session.refresh, randomUUID())).status, 401)
-      await until('the access token is refused', async () => (await meStatus(edge, session)) === 401, 2000)
+      await until('the access token is refused', async () => (await meStatus(edge, session)) === 401, 4000)
     }
 }

@@ -178,7 +178,7 @@ describe('a reader', () => {
       reader.text(echo, ['s']),
     ])
     assert.deepEqual([text!.length, small], [40_000_000, 's'])
-    assert.ok(Date.now() - startedAt < 3000, `took ${Date.now() - startedAt} ms`)
+    assert.ok(Date.now() - startedAt < 10_000, `took ${Date.now() - startedAt} ms`)
   })
 
   test('after close nothing is read, and no connection is left', async () => {

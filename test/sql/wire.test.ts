@@ -75,7 +75,7 @@ test('answers of many rows and of none', async () => {
 
 test('a lost connection fails what is under way, and what comes after', async () => {
   const lost = new Wire(await connectSocket({ url, applicationName: 'wire-lost' }))
-  const slow = lost.read({ name: 'slow', text: 'select pg_sleep(60)::text' }, [])
+  const failed = assert.rejects(lost.read({ name: 'slow', text: 'select pg_sleep(60)::text' }, []))
   const [{ pid }] = (await query(
     "select pid from pg_stat_activity where application_name = 'wire-lost' and query like '%pg_sleep%'",
   ).then(async (rows) =>
@@ -84,7 +84,7 @@ test('a lost connection fails what is under way, and what comes after', async ()
       : await query("select pid from pg_stat_activity where application_name = 'wire-lost'"),
   )) as [{ pid: number }]
   await query('select pg_terminate_backend($1)', [pid])
-  await assert.rejects(slow)
+  await failed
   assert.equal(lost.broken, true)
   await assert.rejects(lost.read(echo, ['x']), /Connection terminated/)
 })

@@ -180,7 +180,10 @@ describe('collecting', { concurrency: false }, () => {
     await until(
       'the collection waits',
       async () =>
-        (await query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)).length > 0,
+        (
+          await query(`select 1 from pg_locks where locktype = 'advisory' and not granted
+            and database = (select oid from pg_database where datname = current_database())`)
+        ).length > 0,
     )
     commit()
     await upload

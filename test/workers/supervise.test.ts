@@ -120,9 +120,9 @@ test('a child that does not stop in time is killed, and the others still get the
 test('a stop before a child is ready tells those who wait', async (t) => {
   const { supervisor, spec } = stage(t)
   supervisor.start(spec('one', 'crash'))
-  const ready = supervisor.ready('one')
+  const ready = assert.rejects(supervisor.ready('one'), /stopped before it was ready/)
   await supervisor.stop()
-  await assert.rejects(ready, /stopped before it was ready/)
+  await ready
 })
 
 test('children get our loader flags, not our debugger or test runner', () => {
