@@ -63,6 +63,8 @@ export const claimAndTell = (...claims: Parameters<typeof claim>): Query<Claimed
 
 const Taken = Claimed.extend({ ordinal: z.number() })
 export type Taken = z.output<typeof Taken>
+const TAKEN = sql.fragment`
+  id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id, ordinal::float8 as ordinal`
 
 /** Of which lane how many staged jobs are wanted: the same number for each of the owners after `afterOwner`. */
 export interface Wanted {
@@ -75,8 +77,7 @@ export interface Wanted {
 /** Takes staged jobs of one lane. */
 export const takeJobs = (lease: string, { queue, lane, most, afterOwner }: Wanted): Query<Taken> =>
   sql.prepared('job_take', Taken)`
-    select *, (select ordinal::float8 from job where job.id = taken.id) as ordinal
-    from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4) taken`
+    select ${TAKEN} from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4)`
 
 /** The same, of these owners alone, and of each only what was added after its floor, the ordinal of a job. */
 export const takeKnownJobs = (
@@ -85,9 +86,8 @@ export const takeKnownJobs = (
   floors: ReadonlyMap<number, number>,
 ): Query<Taken> =>
   sql.prepared('job_take_known', Taken)`
-    select *, (select ordinal::float8 from job where job.id = taken.id) as ordinal
-    from job_take_known(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4,
-      ${sql.array([...floors.keys()], 'int4')}, ${sql.array([...floors.values()], 'int8')}) taken`
+    select ${TAKEN} from job_take_known(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4,
+      ${sql.array([...floors.keys()], 'int4')}, ${sql.array([...floors.values()], 'int8')})`
 
 /** Which of these lanes have staged jobs: `queue/lane`. */
 export const stagedLanes = (queues: readonly string[], lanes: readonly string[]): Query<{ key: string }> =>

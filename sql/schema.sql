@@ -424,13 +424,13 @@ create table job (
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85);
 
-create table job_event (
+create table job_event_row (
   job_id uuid not null,
   seq integer not null,
   kind text not null,
   data jsonb not null,
   created_at timestamp with time zone not null default now(),
-  constraint job_event_pkey PRIMARY KEY (job_id, seq)
+  constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
 );
 
 create table llm_current (
@@ -1011,6 +1011,30 @@ CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used
 
 CREATE INDEX voice_settings_updated_by_idx ON public.voice_settings USING btree (updated_by);
 
+create view job_event as
+ SELECT job.id AS job_id,
+    1 AS seq,
+    'status'::text AS kind,
+    '{"label": "", "total": null, "status": "running", "current": null}'::jsonb AS data,
+    job.started_at AS created_at
+   FROM job
+  WHERE (job.attempt > 0)
+UNION ALL
+ SELECT job_event_row.job_id,
+    job_event_row.seq,
+    job_event_row.kind,
+    job_event_row.data,
+    job_event_row.created_at
+   FROM job_event_row
+UNION ALL
+ SELECT job.id AS job_id,
+    job.seq,
+    'status'::text AS kind,
+    jsonb_build_object('status', job.status, 'label', job.label, 'current', job.progress_current, 'total', job.progress_total) AS data,
+    job.finished_at AS created_at
+   FROM job
+  WHERE (job.finished_at IS NOT NULL);
+
 CREATE OR REPLACE FUNCTION public.account_delete(id integer)
  RETURNS TABLE(email text, inherited json, deleted json)
  LANGUAGE plpgsql
@@ -1395,11 +1419,7 @@ begin
       delivery = delivery + case when status = 'running' then 0 else 1 end,
       seq = seq + case when status = 'running' then 0 else 1 end
     where id = job_cancel.job_id and status in ('queued', 'sent', 'running')
-    returning *
-  ), event as (
-    insert into job_event (job_id, seq, kind, data)
-    select id, seq, 'status', jsonb_build_object('status', 'cancelled', 'label', label,
-      'current', progress_current, 'total', progress_total) from moved where status = 'cancelled'
+    returning status, actor
   )
   select actor into cancelled_actor from moved where status = 'cancelled';
   if cancelled_actor is not null then
@@ -1425,9 +1445,9 @@ AS $function$
       and (job.status || '' = 'sent' or (job.status || '' = 'running' and job.lease_id = lease))
     returning job.*
   ), event as (
-    insert into job_event (job_id, seq, kind, data)
+    insert into job_event_row (job_id, seq, kind, data)
     select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
-      'current', claimed.progress_current, 'total', claimed.progress_total) from claimed
+      'current', claimed.progress_current, 'total', claimed.progress_total) from claimed where claimed.attempt > 1
   )
   select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
 $function$;
@@ -1554,12 +1574,11 @@ begin
       run_at = case when e.outcome in ('retry', 'release', 'lost')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.*
+    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total
   ), event as (
-    insert into job_event (job_id, seq, kind, data)
-    select moved.id, moved.seq, 'status', jsonb_build_object(
-      'status', case when moved.status = 'sent' then 'queued' else moved.status end, 'label', moved.label,
-      'current', moved.progress_current, 'total', moved.progress_total) from moved
+    insert into job_event_row (job_id, seq, kind, data)
+    select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
+      'current', moved.progress_current, 'total', moved.progress_total) from moved where moved.status = 'sent'
   )
   select coalesce(array_agg(id), '{}'),
     coalesce(array_agg(id) filter (where status = 'sent'), '{}'),
@@ -1578,7 +1597,7 @@ CREATE OR REPLACE FUNCTION public.job_gone()
  LANGUAGE plpgsql
 AS $function$
 begin
-  delete from job_event using gone where job_event.job_id = gone.id;
+  delete from job_event_row e using gone where e.job_id = gone.id;
   return null;
 end $function$;
 
@@ -1606,7 +1625,7 @@ AS $function$
     where job.id = said.id and job.attempt = said.attempt and job.lease_id is not null and said.n > job.reported
     returning job.id, job.seq - said.events as base, said.kinds, said.list
   ), event as (
-    insert into job_event (job_id, seq, kind, data)
+    insert into job_event_row (job_id, seq, kind, data)
     select moved.id, moved.base + e.ordinal, e.kind, e.data
     from moved cross join lateral unnest(moved.kinds, moved.list) with ordinality as e(kind, data, ordinal)
   )
@@ -1720,7 +1739,7 @@ AS $function$
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer)
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
@@ -1746,7 +1765,7 @@ AS $function$
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
@@ -1775,13 +1794,10 @@ AS $function$
     update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
     from picked where job.id = picked.id and job.status || '' = 'queued'
-    returning job.*
-  ), event as (
-    insert into job_event (job_id, seq, kind, data)
-    select taken.id, taken.seq, 'status', jsonb_build_object('status', 'running', 'label', taken.label,
-      'current', taken.progress_current, 'total', taken.progress_total) from taken
+    returning job.id, job.delivery, job.name, job.payload, job.attempt, job.tries, job.max_tries, job.owner_id, job.actor,
+      job.request_id, job.ordinal
   )
-  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from taken order by ordinal
+  select * from taken order by ordinal
 $function$;
 
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)

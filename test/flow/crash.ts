@@ -40,7 +40,7 @@ export async function witness(query: Ask, pageMs = 0): Promise<void> {
       return new;
     end $$;
     create trigger witness_page after insert or update on document_page for each row execute function witness_page();
-    create trigger witness_event after insert or update on job_event for each row execute function witness_event()`)
+    create trigger witness_event after insert or update on job_event_row for each row execute function witness_event()`)
 }
 
 export async function writes(query: Ask, what: Write['what'], jobId: string): Promise<Write[]> {

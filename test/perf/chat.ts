@@ -46,10 +46,10 @@ export async function chat(stack: Stack): Promise<Measured> {
     await untilQuiet()
     const { edge, worker } = service
     const meter = cpuMeter({
-      edge: [edge.pid],
-      worker: [worker.pid],
-      postgres: family(stack.postmaster),
-      bench: [models.pid, talkers.pid],
+      edge: () => [edge.pid],
+      worker: () => [worker.pid],
+      postgres: () => family(stack.postmaster),
+      bench: () => [models.pid, talkers.pid],
     })
     const heard = await ours()
     const cpu = meter()

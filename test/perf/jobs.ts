@@ -183,9 +183,9 @@ async function paceOf(stack: Stack, url: string, watched: Watched): Promise<Pace
     const startedAt = performance.now()
     const before = (await client.query<{ n: number }>(watched.done)).rows[0]!.n
     const meter = cpuMeter({
-      worker: [watched.pid],
-      postgres: family(stack.postmaster),
-      bench: [process.pid],
+      worker: () => [watched.pid],
+      postgres: () => family(stack.postmaster),
+      bench: () => [process.pid],
     })
     const ms = (await until(watched.over)) - startedAt
     const { used, foreign } = meter()

@@ -4,12 +4,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 // USER_HZ: fixed at 100 in Linux's interface to user space.
 const MS_PER_TICK = 10
 
-/** Begins to measure; the answer tells the CPU ms that each group has used since, and what everybody else has. */
+/**
+ * Begins to measure; the answer tells the CPU ms that each group has used since, and what everybody else has. Groups
+ * are looked at again at the end: who joins one meanwhile counts from its start.
+ */
 export function cpuMeter<G extends string>(
-  groups: Readonly<Record<G, readonly number[]>>,
+  groups: Readonly<Record<G, () => readonly number[]>>,
 ): () => { used: Record<G, number>; foreign: number } {
   const names = Object.keys(groups) as G[]
-  const before = new Map(names.flatMap((name) => groups[name]).map((pid) => [pid, ticks(pid)]))
+  const before = new Map(names.flatMap((name) => groups[name]()).map((pid) => [pid, ticks(pid)]))
   const busyBefore = busyTicks()
   return () => {
     const busy = (busyTicks() - busyBefore) * MS_PER_TICK
@@ -17,7 +20,8 @@ export function cpuMeter<G extends string>(
     // One that has ended meanwhile can no longer be asked, and counts as none.
     for (const name of names)
       used[name] =
-        groups[name].reduce((sum, pid) => sum + Math.max(0, ticks(pid) - before.get(pid)!), 0) * MS_PER_TICK
+        groups[name]().reduce((sum, pid) => sum + Math.max(0, ticks(pid) - (before.get(pid) ?? 0)), 0) *
+        MS_PER_TICK
     const ours = names.reduce((sum, name) => sum + used[name], 0)
     return { used, foreign: Math.max(0, busy - ours) }
   }

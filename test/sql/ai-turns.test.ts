@@ -207,7 +207,7 @@ describe('a turn is settled', () => {
       if (i === 4) {
         const [row] = await query('select attempt, reported from job where id = $1', [turn.jobId])
         await query(
-          `insert into job_event (job_id, seq, kind, data) values ($1, 1000, 'chunk', '{"content":"0123456789"}')`,
+          `insert into job_event_row (job_id, seq, kind, data) values ($1, 1000, 'chunk', '{"content":"0123456789"}')`,
           [turn.jobId],
         )
         assert.ok(Number(row!.attempt) === 5)

@@ -254,7 +254,12 @@ describe('constraints', () => {
     }
     await assertBroken('account_email_key', insert('account', account({ email: 'a1@example.com' })))
     await twice('job_pkey', 'job', job())
-    await twice('job_event_pkey', 'job_event', { job_id: randomUUID(), seq: 1, kind: 'k', data: '{}' })
+    await twice('job_event_row_pkey', 'job_event_row', {
+      job_id: randomUUID(),
+      seq: 1,
+      kind: 'k',
+      data: '{}',
+    })
     await twice('worker_lease_pkey', 'worker_lease', {
       id: randomUUID(),
       name: 'w',
@@ -356,7 +361,7 @@ describe('constraints', () => {
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union
        select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
-      [[...Object.keys(broken), 'job_event', 'worker_lease']],
+      [[...Object.keys(broken), 'job_event_row', 'worker_lease']],
     )
     const untried = names.map((row) => String(row.name)).filter((name) => !tried.has(name))
     assert.deepEqual(untried.sort(), [])

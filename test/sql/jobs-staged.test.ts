@@ -37,7 +37,7 @@ const deliveries = async (): Promise<number> => {
 }
 
 describe('staging', { concurrency: false }, () => {
-  beforeEach(() => query('truncate job, job_event, graphile_worker._private_jobs cascade'))
+  beforeEach(() => query('truncate job, job_event_row, graphile_worker._private_jobs cascade'))
 
   test('the first few of an owner go to the queue, the others wait without a delivery', async () => {
     await ledger.enqueue(...some(5, A), ...some(2, B), ...some(4, null))

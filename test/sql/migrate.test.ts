@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { dumpSchema } from '../../sql/dump.ts'
@@ -89,6 +90,58 @@ describe('migrate', () => {
     await rowsOf(url, `delete from migration where name = '${first}'`)
     await assert.rejects(migrate(url), new RegExp(first.replace('.', '\\.')))
     assert.equal((await rowsOf(url, 'select name from migration')).length, names.length - 1)
+  })
+
+  test('the events of jobs are the same after it as before (000022)', async () => {
+    const url = await empty()
+    await migrate(url, '000021-held-snapshots.sql')
+    const lease = randomUUID()
+    await rowsOf(
+      url,
+      `insert into worker_lease (id, name, queues, expires_at) values ('${lease}', 'w', '{q}', 'infinity')`,
+    )
+    const id: Record<string, string> = {}
+    const call = (name: string, more: Record<string, unknown>) =>
+      rowsOf(url, `select * from ${name}('${JSON.stringify([more])}'${name === 'job_finish' ? ', 5' : ''})`)
+    for (const name of ['waits', 'cancelled', 'runs', 'done', 'failed', 'retried']) {
+      id[name] = randomUUID()
+      await call('job_enqueue', {
+        id: id[name],
+        name: 'n',
+        queue: 'q',
+        payload: {},
+        max_tries: 3,
+        priority: 0,
+      })
+    }
+    const claim = (name: string, delivery: number) =>
+      rowsOf(url, `select * from job_claim('${lease}', '{${id[name]}}', '{${delivery}}')`)
+    const said = (name: string, attempt: number, label: string) =>
+      call('job_progress', {
+        id: id[name],
+        attempt,
+        n: 1,
+        kind: 'status',
+        data: { label, current: 1, total: 2 },
+      })
+    const end = (name: string, attempt: number, outcome: string) =>
+      call('job_finish', { id: id[name], attempt, outcome, result: { name } })
+    await rowsOf(url, `select job_cancel('${id.cancelled}')`)
+    for (const name of ['runs', 'done', 'failed', 'retried']) {
+      assert.equal((await claim(name, 1)).length, 1)
+      await said(name, 1, `of ${name}`)
+    }
+    await end('done', 1, 'done')
+    await end('failed', 1, 'failed')
+    await end('retried', 1, 'retry')
+    await claim('retried', 2)
+    await end('retried', 2, 'done')
+    const events = () => rowsOf(url, 'select job_id, seq, kind, data from job_event order by job_id, seq')
+    const before = await events()
+    assert.equal(before.length, 1 + 2 + 3 + 3 + 5)
+    await migrate(url)
+    assert.deepEqual(await events(), before)
+    assert.deepEqual(await rowsOf(url, 'select count(*)::int as stored from job_event_row'), [{ stored: 6 }])
   })
 
   test('no connection is left behind, whatever came of it', async () => {

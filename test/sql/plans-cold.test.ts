@@ -39,7 +39,7 @@ async function enqueue(count: number): Promise<readonly string[]> {
 }
 
 beforeEach(async () => {
-  await query('truncate job, job_event')
+  await query('truncate job, job_event_row')
   await query('analyze job')
 })
 

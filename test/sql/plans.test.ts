@@ -64,7 +64,7 @@ await query(
   [ROWS],
 )
 await query(
-  `insert into job_event (job_id, seq, kind, data) select id, s, 'status', '{"status":"running"}' from job, generate_series(1, 3) s`,
+  `insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{"status":"running"}' from job, generate_series(1, 3) s`,
 )
 await query(
   `insert into document (owner_id, title, media_type, byte_size, sha256, kind) select case when n % 200 > 0 then n % 200 end,

@@ -27,7 +27,8 @@ test('every constraint and index has a name that says what it is', async () => {
   const suffix: Record<string, string> = { p: 'pkey', u: 'key', f: 'fkey', c: 'check', x: 'excl' }
   assert.ok(constraints.length > 30)
   for (const { table, name, type } of constraints) {
-    assert.ok(texts.includes(`constraint ${name} `), `${name} is named by PostgreSQL, not by us`)
+    const named = texts.includes(`constraint ${name} `) || texts.includes(` to ${name};`)
+    assert.ok(named, `${name} is named by PostgreSQL, not by us`)
     assert.match(
       String(name),
       new RegExp(`^${table}(_[a-z0-9_]*[a-z0-9])?_${suffix[String(type)]}$`),

@@ -22,14 +22,14 @@ const ended = (n: number, age: number) =>
   query(
     `with made as (insert into job (id, name, queue, payload, status, max_tries, seq, finished_at)
        select gen_random_uuid(), 'n', 'q', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
-     insert into job_event (job_id, seq, kind, data) select id, s, 'status', '{}' from made, generate_series(1, 2) s`,
+     insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{}' from made, generate_series(1, 2) s`,
     [n, age],
   )
 
 describe('housekeeping', { concurrency: false }, () => {
   beforeEach(() =>
     query(
-      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event, blob, blob_chunk, blog_upload, idempotency_key, document cascade',
+      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event_row, blob, blob_chunk, blog_upload, idempotency_key, document cascade',
     ),
   )
 
@@ -43,10 +43,10 @@ describe('housekeeping', { concurrency: false }, () => {
     await ledger.enqueue(spec(), spec({ actor: 'a' }), spec({ actor: 'a' }))
     const job = await ledger.running()
     assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
-    assert.deepEqual([await count('job'), await count('job_event')], [7 + 3 + 1, 14 + 1])
+    assert.deepEqual([await count('job'), await count('job_event_row')], [7 + 3 + 1, 14])
     assert.equal(await ledger.status(job.id), 'running')
     assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
-    assert.deepEqual([await count('job'), await count('job_event')], [4, 1])
+    assert.deepEqual([await count('job'), await count('job_event_row')], [4, 0])
   })
 
   test('removes files whose import has ended, after a day', async () => {
@@ -108,7 +108,7 @@ describe('housekeeping', { concurrency: false }, () => {
     await ended(3000, 10_000)
     const [one, two] = await Promise.all([run(), run()])
     assert.equal(one.jobs + two.jobs, 3000)
-    assert.equal(await count('job_event'), 0)
+    assert.equal(await count('job_event_row'), 0)
   })
 
   test('runs every minute, one at a time', () => {
@@ -125,7 +125,7 @@ describe('housekeeping', { concurrency: false }, () => {
     await ledger.finish({ ...owned, outcome: 'done' })
     await query('delete from account')
     await run()
-    assert.deepEqual([await count('job'), await count('job_event')], [0, 0])
+    assert.deepEqual([await count('job'), await count('job_event_row')], [0, 0])
   })
 })
 

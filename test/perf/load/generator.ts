@@ -46,9 +46,9 @@ async function perform(order: LoadOrder): Promise<LoadResult> {
   const connections = Array.from({ length: order.connections }, () => keepBusy(run))
   await delay(order.warmMs)
   const meter = cpuMeter({
-    server: order.serverPids,
-    postgres: order.postmaster === null ? [] : family(order.postmaster),
-    generator: [process.pid],
+    server: () => order.serverPids,
+    postgres: () => (order.postmaster === null ? [] : family(order.postmaster)),
+    generator: () => [process.pid],
   })
   const startedAt = performance.now()
   run.measuring = true
