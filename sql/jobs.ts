@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { nothing, type Queries, type Query, sql } from './db.ts'
 import { JOB_EVENTS } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -127,6 +127,21 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
     'job_finish',
     Id,
   )`select id from job_finish(${JSON.stringify(entries)}::jsonb, ${LOSS_LIMIT}) as id`
+
+/** Ends attempts that are done, each with its result; a row for each whose attempt is not the running one. */
+export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
+  sql.prepared('job_done', Id)`
+    select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
+      ${`{${entries.map(({ attempt }) => attempt).join()}}`}::int4[],
+      ${JSON.stringify(entries.map(({ result }) => result ?? null))}::jsonb) as id`
+
+/** Ends attempts, and answers whose: the end of one that is not the running one is refused. Faster where all are done. */
+export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
+  if (entries.some(({ outcome }) => outcome !== 'done'))
+    return new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
+  const refused = new Set((await db.any(finishDone(entries))).map(({ id }) => id))
+  return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
+}
 
 /** `whole`: also looks for jobs whose lease has gone in another way than by running out. */
 export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }> =>

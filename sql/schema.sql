@@ -1452,6 +1452,40 @@ AS $function$
   select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
 $function$;
 
+CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  ended uuid[];
+  idle text[];
+begin
+  perform pg_advisory_xact_lock(key) from (
+    select distinct actor_lock_key(job.actor) as key from job where job.id = any(ids) and job.actor is not null
+    order by 1) locks;
+
+  with moved as (
+    update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null,
+      seq = job.seq + 1, delivery = job.delivery + 1
+    from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results)) as e(id, attempt, result)
+    where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
+    returning job.id, job.actor
+  )
+  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null) into ended, idle from moved;
+
+  if idle is not null then
+    perform job_send(job_send_heads(idle));
+  end if;
+  if cardinality(ended) < cardinality(ids) then
+    return query select id from unnest(ids) id where id <> all(ended);
+  end if;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
  LANGUAGE plpgsql

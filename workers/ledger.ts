@@ -5,8 +5,8 @@ import {
   type Claimed,
   claimAndTell,
   claimJobs,
+  endJobs,
   type FinishEntry,
-  finishJobs,
   type ProgressEntry,
   storeProgress,
   type Taken,
@@ -105,7 +105,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       // All progress said before these ends is stored before them.
       const ends = finishes.splice(0, MOST_ENTRIES)
       while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
-      if (ends.length > 0) await finishBatch(options, ends)
+      // What is done, as most is, goes by itself: that is faster.
+      for (const some of [ends.filter(isDone), ends.filter((end) => !isDone(end))])
+        if (some.length > 0) await finishBatch(options, some)
     }
     writing = null
   }
@@ -197,13 +199,14 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
   }
 }
 
+const isDone = ({ item }: { item: FinishEntry }): boolean => item.outcome === 'done'
+
 async function finishBatch(
   options: LedgerOptions,
   batch: readonly Waiting<FinishEntry, boolean>[],
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
-  const store = async (some: readonly FinishEntry[]): Promise<Set<string>> =>
-    new Set((await options.db.any(finishJobs(some))).map((row) => row.id))
+  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
   const ended = await isolated(options.log, entries, store, ({ id, attempt }) =>
     store([
       {

@@ -245,3 +245,35 @@ as $$
   select job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
   join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported
 $$;
+
+-- Ends attempts that are done, each with its result (JSON null: none), as `job_finish` does; answers the jobs whose end is
+-- refused, since their attempt is not the running one. Most attempts end like this, and without a case for each column it
+-- takes two thirds of the time.
+create function job_done(ids uuid[], attempts integer[], results jsonb) returns setof uuid language plpgsql
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  ended uuid[];
+  idle text[];
+begin
+  perform pg_advisory_xact_lock(key) from (
+    select distinct actor_lock_key(job.actor) as key from job where job.id = any(ids) and job.actor is not null
+    order by 1) locks;
+
+  with moved as (
+    update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null,
+      seq = job.seq + 1, delivery = job.delivery + 1
+    from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results)) as e(id, attempt, result)
+    where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
+    returning job.id, job.actor
+  )
+  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null) into ended, idle from moved;
+
+  if idle is not null then
+    perform job_send(job_send_heads(idle));
+  end if;
+  if cardinality(ended) < cardinality(ids) then
+    return query select id from unnest(ids) id where id <> all(ended);
+  end if;
+end $$;

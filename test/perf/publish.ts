@@ -1,5 +1,5 @@
 import { createDatabase, type Database } from '../../sql/db.ts'
-import { claimJobs, enqueueJobs, finishJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
+import { claimJobs, endJobs, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { specsOf } from '../../tasks/task.ts'
@@ -61,8 +61,9 @@ export async function publishing(url: string, ownerId: number, count: number): P
     finish: async () => {
       for (let from = 0; from < jobIds.length; from += 100) {
         const batch = jobIds.slice(from, from + 100)
-        await db.any(
-          finishJobs(batch.map((id) => ({ id, attempt: 1, outcome: 'done' as const, result: { echo: '' } }))),
+        await endJobs(
+          db,
+          batch.map((id) => ({ id, attempt: 1, outcome: 'done' as const, result: { echo: '' } })),
         )
         for (const id of batch) publisher.mark(id)
       }

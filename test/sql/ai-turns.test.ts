@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { cancelJob, claimJobs, enqueueJobs, finishJobs, recoverJobs, storeProgress } from '../../sql/jobs.ts'
+import { cancelJob, claimJobs, endJobs, enqueueJobs, recoverJobs, storeProgress } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 
 /** How turns are settled by the ends of their jobs, whoever brings those about. */
@@ -83,21 +83,19 @@ const used = (more: object = {}) =>
     },
   ] as const
 const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
-  db.any(
-    finishJobs([
-      {
-        id: jobId,
-        attempt,
-        outcome: 'done',
-        result: {
-          message_id: answerId,
-          conversation_id: conversationId,
-          content: 'all of it',
-          response_time_ms: 12.5,
-        },
+  endJobs(db, [
+    {
+      id: jobId,
+      attempt,
+      outcome: 'done',
+      result: {
+        message_id: answerId,
+        conversation_id: conversationId,
+        content: 'all of it',
+        response_time_ms: 12.5,
       },
-    ]),
-  )
+    },
+  ])
 const message = async ({ answerId }: Begun) =>
   (
     await query(
@@ -128,7 +126,7 @@ describe('a turn is settled', () => {
     const first = await claim(turn)
     await emit(turn.jobId, first, [chunk('gone'), used()])
     assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, true)
-    await db.any(finishJobs([{ id: turn.jobId, attempt: first, outcome: 'release' }]))
+    await endJobs(db, [{ id: turn.jobId, attempt: first, outcome: 'release' }])
     assert.equal((await message(turn))!.status, 'pending')
     const second = await claim(turn)
     await emit(turn.jobId, second, [
@@ -170,7 +168,7 @@ describe('a turn is settled', () => {
     const turn = await begin()
     const first = await claim(turn)
     await emit(turn.jobId, first, [used({ cost: null, estimated: true })])
-    await db.any(finishJobs([{ id: turn.jobId, attempt: first, outcome: 'retry' }]))
+    await endJobs(db, [{ id: turn.jobId, attempt: first, outcome: 'retry' }])
     const second = await claim(turn)
     await emit(turn.jobId, second, [used()])
     await done(turn, second)
@@ -182,11 +180,9 @@ describe('a turn is settled', () => {
     const turn = await begin()
     const attempt = await claim(turn)
     await emit(turn.jobId, attempt, [chunk('x'), ['restart', {}], chunk('Par'), chunk('tial'), used()])
-    await db.any(
-      finishJobs([
-        { id: turn.jobId, attempt, outcome: 'failed', code: 'ai.interrupted', detail: 'It broke off' },
-      ]),
-    )
+    await endJobs(db, [
+      { id: turn.jobId, attempt, outcome: 'failed', code: 'ai.interrupted', detail: 'It broke off' },
+    ])
     const { status, content, error_detail } = (await message(turn))!
     assert.deepEqual([status, content, error_detail], ['failed', 'Partial', 'It broke off'])
     assert.equal((await usage(turn))!.success, false)

@@ -5,9 +5,9 @@ import { uuidv7 } from '../../sql/ids.ts'
 import {
   claimJobs,
   type Enqueued,
+  endJobs,
   enqueueJobs,
   type FinishEntry,
-  finishJobs,
   insertLease,
   type JobSpec,
   storeProgress,
@@ -138,8 +138,9 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return { id: job.id, attempt: claimed.attempt, lease: held }
   }
 
-  const finish = async (...entries: readonly FinishEntry[]): Promise<string[]> =>
-    (await db.any(finishJobs(entries))).map((ended) => ended.id)
+  const finish = async (...entries: readonly FinishEntry[]): Promise<string[]> => [
+    ...(await endJobs(db, entries)),
+  ]
 
   const progress = async (
     id: string,

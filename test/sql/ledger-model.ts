@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { cancelJob, type FinishEntry, finishJobs, recoverJobs } from '../../sql/jobs.ts'
+import { cancelJob, endJobs, type FinishEntry, recoverJobs } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
 import { ledgerOf, spec, TERMINAL } from './ledger-help.ts'
 
@@ -115,7 +115,7 @@ export async function createWorld(base: TestDatabase) {
       code: 'internal',
       delay_ms: 0,
     }))
-    for (const { id } of await db.any(finishJobs(entries))) {
+    for (const id of await endJobs(db, entries)) {
       if (TERMINAL.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
     for (const one of all) await remove(one)

@@ -22,6 +22,7 @@ import {
   deleteExpiredJobs,
   enqueueJobs,
   fenceJob,
+  finishDone,
   finishJobs,
   readEventsAfter,
   readJob,
@@ -171,13 +172,20 @@ describe('writes by index', () => {
         ]),
     ],
     [
+      'done',
+      async () => {
+        const id = await one(`select id from job where status = 'running' limit 1`)
+        return finishDone([{ id, attempt: 0, outcome: 'done', result: 1 }])
+      },
+    ],
+    [
       'finish',
       async () =>
         finishJobs([
           {
             id: await one(`select id from job where status = 'running' limit 1`),
             attempt: 0,
-            outcome: 'done',
+            outcome: 'cancelled',
           },
         ]),
     ],

@@ -51,17 +51,19 @@ describe('the worker ledger', () => {
     )
     for (const { id } of jobs) for (const n of [1, 2, 3]) ledger.progress(step(id, n))
     const ended = await Promise.all(
-      jobs.map(({ id }) => ledger.finish({ id, attempt: 1, outcome: 'done', result: id })),
+      jobs.map(({ id }, i) =>
+        ledger.finish({ id, attempt: 1, outcome: i % 4 === 0 ? 'cancelled' : 'done', result: id }),
+      ),
     )
     assert.ok(ended.every(Boolean))
     assert.deepEqual(
-      ['job_claim', 'job_progress', 'job_finish'].map((name) => named(name).length),
-      [1, 1, 1],
+      ['job_claim', 'job_progress', 'job_done', 'job_finish'].map((name) => named(name).length),
+      [1, 1, 1, 1],
     )
     assert.equal(new Set(marked).size, 40)
-    for (const { id } of jobs) {
+    for (const [i, { id }] of jobs.entries()) {
       assert.deepEqual(await notes(id), [1, 2, 3])
-      assert.equal((await help.row(id)).result, id)
+      assert.equal((await help.row(id)).result, i % 4 === 0 ? null : id)
       await help.assertSound(id)
     }
   })
@@ -230,10 +232,10 @@ describe('the worker ledger', () => {
     const [job] = await running(1)
     db.error = () => fail('database.busy')
     let times = 3
-    db.fault = (name) => (name === 'job_finish' && times-- > 0 ? 'before' : null)
+    db.fault = (name) => (name === 'job_done' && times-- > 0 ? 'before' : null)
     const entry: FinishEntry = { ...job!, outcome: 'done' }
     assert.equal(await ledger.finish(entry), true)
-    assert.equal(named('job_finish').length, 4)
+    assert.equal(named('job_done').length, 4)
   })
 
   test('work that is said while other work is under way is not forgotten', async () => {
