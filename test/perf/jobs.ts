@@ -9,14 +9,15 @@ import { ask, type Stack } from './stack.ts'
 import { rotated } from './stats.ts'
 import { cpuMeter, family, undisturbed, untilQuiet } from './usage.ts'
 
-// Some seconds each. graphile-worker slows down with the length of its table: `short` shows how much.
+// Four or five seconds each: all have the same time to warm up. graphile-worker slows down with the length of its table:
+// `short` shows how much.
 const JOBS = {
-  ours: 80_000,
+  ours: 160_000,
   plain: 20_000,
   short: 5_000,
-  tuned: 80_000,
-  boss: 40_000,
-  burst: 80_000,
+  tuned: 200_000,
+  boss: 120_000,
+  burst: 120_000,
 } as const
 // pg-boss takes and ends a batch at a time: the larger, the faster.
 const BATCH = { boss: 100, burst: 1000 } as const
