@@ -37,11 +37,17 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 const RETRY_BASE_MS = 1000
 const RETRY_MOST_MS = 300_000
 
+// How exactly limits are kept. One timer looks at all that runs: thousands of jobs a second need none of their own.
+const SWEEP_MS = 100
+
 interface Running {
-  readonly delivery: number
-  readonly attempt: number
-  readonly abort: (reason: AbortReason) => void
-  readonly stall: NodeJS.Timeout | undefined
+  readonly job: Claimed
+  /** When it has to have ended, and when to have reported something, by `performance.now()`. */
+  endsBy: number
+  reportsBy: number
+  readonly silenceMs: number
+  /** Which limit it has passed. */
+  overdue: string | null
 }
 
 export function createExecutor(options: {
@@ -57,22 +63,41 @@ export function createExecutor(options: {
   // Statements under way that take jobs: what they have taken is not known here yet.
   let taking = 0
 
+  const abort = ({ job }: Running, reason: AbortReason): void => pools.abort(job.id, job.attempt, reason)
+
+  let sweeper: NodeJS.Timeout | undefined
+  const sweep = (): void => {
+    const now = performance.now()
+    for (const one of running.values()) {
+      if (now < one.endsBy && now < one.reportsBy) continue
+      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = taskNamed(one.job.name)
+      one.overdue =
+        now < one.endsBy
+          ? `The job reported nothing for ${stallSeconds} s`
+          : `The job ran longer than its limit of ${timeoutSeconds} s`
+      one.endsBy = Number.POSITIVE_INFINITY
+      one.reportsBy = Number.POSITIVE_INFINITY
+      abort(one, 'timeout')
+    }
+  }
+
   const attempt = async (job: Claimed): Promise<void> => {
     const task = taskNamed(job.name)
-    const seconds = task.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS
-    const abort = (reason: AbortReason): void => pools.abort(job.id, job.attempt, reason)
-    const silence = task.stallSeconds
-    let limit = `The job ran longer than its limit of ${seconds} s`
-    const timer = setTimeout(() => abort('timeout'), seconds * 1000)
-    const stalled = (): void => {
-      limit = `The job reported nothing for ${silence} s`
-      abort('timeout')
-    }
-    const stall = silence === undefined ? undefined : setTimeout(stalled, silence * 1000)
+    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds = Number.POSITIVE_INFINITY } = task
+    const now = performance.now()
+    const silenceMs = stallSeconds * 1000
     // It was taken over and has come back here: its old attempt has nothing more to say.
-    running.get(job.id)?.abort('superseded')
-    const mine: Running = { delivery: job.delivery, attempt: job.attempt, abort, stall }
+    const old = running.get(job.id)
+    if (old !== undefined) abort(old, 'superseded')
+    const mine: Running = {
+      job,
+      endsBy: now + timeoutSeconds * 1000,
+      reportsBy: now + silenceMs,
+      silenceMs,
+      overdue: null,
+    }
     running.set(job.id, mine)
+    sweeper ??= setInterval(sweep, SWEEP_MS)
     try {
       const outcome = await pools.run(task.queue, task.pool, {
         id: job.id,
@@ -82,14 +107,16 @@ export function createExecutor(options: {
         ownerId: job.owner_id,
         requestId: job.request_id,
       })
-      const entry = finishEntry(job, outcome, limit)
+      const entry = finishEntry(mine, outcome)
       if (entry !== null) await ledger.finish(entry)
       if (entry?.outcome !== 'done')
         log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
     } finally {
-      clearTimeout(timer)
-      clearTimeout(stall)
       if (running.get(job.id) === mine) running.delete(job.id)
+      if (running.size === 0) {
+        clearInterval(sweeper)
+        sweeper = undefined
+      }
     }
   }
 
@@ -111,14 +138,14 @@ export function createExecutor(options: {
 
   const supersede = (id: string, attempt: number): void => {
     const found = running.get(id)
-    if (found?.attempt === attempt) found.abort('superseded')
+    if (found?.job.attempt === attempt) abort(found, 'superseded')
   }
 
   return {
     deliver: async (id, delivery) => {
       const claims = claiming.get(id) ?? new Set()
       // The very same delivery can come twice. Which of two others is the current one only the ledger knows.
-      if (running.get(id)?.delivery === delivery || claims.has(delivery)) return
+      if (running.get(id)?.job.delivery === delivery || claims.has(delivery)) return
       claiming.set(id, claims.add(delivery))
       const job = await ledger.claim(id, delivery).finally(() => {
         claims.delete(delivery)
@@ -140,7 +167,7 @@ export function createExecutor(options: {
       const still = new Map<string, number>()
       for (const { id, attempt, cancel } of held) {
         const found = running.get(id)
-        if (found !== undefined && cancel) found.abort('cancelled')
+        if (found !== undefined && cancel) abort(found, 'cancelled')
         // Claimed, but the answer never came: give it back once that is certain.
         if (found !== undefined || claiming.has(id)) continue
         if (unknown.get(id) === attempt && taking === 0)
@@ -151,14 +178,15 @@ export function createExecutor(options: {
     },
     supersede,
     supersedeAll: () => {
-      for (const { abort } of running.values()) abort('superseded')
+      for (const one of running.values()) abort(one, 'superseded')
     },
     heard: ({ id, attempt }) => {
       const found = running.get(id)
-      if (found?.attempt === attempt) found.stall?.refresh()
+      if (found?.job.attempt === attempt && found.overdue === null)
+        found.reportsBy = performance.now() + found.silenceMs
     },
     releaseAll: () => {
-      for (const { abort } of running.values()) abort('stopping')
+      for (const one of running.values()) abort(one, 'stopping')
     },
     get ids() {
       return [...running.keys()]
@@ -170,7 +198,7 @@ export function createExecutor(options: {
 }
 
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
-function finishEntry(job: Claimed, outcome: Outcome, limit: string): FinishEntry | null {
+function finishEntry({ job, overdue }: Running, outcome: Outcome): FinishEntry | null {
   const { id, attempt } = job
   switch (outcome.kind) {
     case 'done':
@@ -183,7 +211,7 @@ function finishEntry(job: Claimed, outcome: Outcome, limit: string): FinishEntry
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
-      return failed(job, { code: 'job.timeout', detail: limit, retryable: true })
+      return failed(job, { code: 'job.timeout', detail: overdue ?? 'The job took too long', retryable: true })
   }
 }
 

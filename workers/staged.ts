@@ -45,7 +45,7 @@ export function createPuller({ room, places, take, run, onError }: PullerOptions
     const turned = jobs.length === 0 && afterOwner !== -1
     const someWait = owners.size > 0 && owners.size >= Math.min(most, OWNERS_AT_ONCE)
     afterOwner = someWait ? Math.max(...owners) : -1
-    for (const job of jobs) void run(job).finally(left)
+    for (const job of jobs) void run(job).then(left, left)
     if (jobs.length > 0) again = setTimeout(nudge, AGAIN_MS)
     return turned || jobs.length > most / 2
   }
