@@ -3,6 +3,8 @@ export interface Room {
   enter<T>(work: () => Promise<T>): Promise<T>
   readonly inside: number
   readonly waiting: number
+  /** Resolves when nobody is inside, and so nobody waits. */
+  emptied(): Promise<void>
 }
 
 export function createRoom(places: number): Room {
@@ -10,6 +12,7 @@ export function createRoom(places: number): Room {
   let queue: (() => void)[] = []
   let head = 0
   let inside = 0
+  let onEmpty: (() => void)[] = []
 
   const leave = (): void => {
     const next = queue[head++]
@@ -18,8 +21,14 @@ export function createRoom(places: number): Room {
       head = 0
     }
     // A place is handed on, never free in between: nobody overtakes.
-    if (next === undefined) inside--
-    else next()
+    if (next !== undefined) {
+      next()
+      return
+    }
+    inside--
+    if (inside > 0) return
+    for (const resolve of onEmpty) resolve()
+    onEmpty = []
   }
 
   return {
@@ -38,5 +47,6 @@ export function createRoom(places: number): Room {
     get waiting() {
       return queue.length - head
     },
+    emptied: () => (inside === 0 ? Promise.resolve() : new Promise((resolve) => onEmpty.push(resolve))),
   }
 }

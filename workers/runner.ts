@@ -61,16 +61,9 @@ const LIVED_MS = 60_000
  */
 export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
   const { queue, log } = given
-  const inHand = new Set<Promise<void>>()
   const lanes = new Map(lanesOf(given).map((lane) => [lane, createLane(given, lane)]))
   const laneOf = new Map(given.tasks.map((task) => [task.name, lanes.get(task.pool)!]))
 
-  /** Everything that this group has begun is in hand until its end. */
-  function hold(one: Promise<void>): Promise<void> {
-    const held = one.finally(() => inHand.delete(held))
-    inHand.add(held)
-    return held
-  }
   function createLane({ take, attempt, release }: QueueRunnerOptions, lane: PoolName) {
     const places = lane === 'io' ? MOST_JOBS : lane === 'model' ? 1 : threadsOf(given)
     const room = createRoom(places)
@@ -78,7 +71,7 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
       room,
       places,
       take: (most, afterOwner) => take({ queue, lane, most, afterOwner }),
-      run: (job) => hold(room.enter(() => (stopped ? release(job) : attempt(job)))),
+      run: (job) => room.enter(() => (stopped ? release(job) : attempt(job))),
       onError: (error) => log.warn({ err: error, queue }, 'Staged jobs could not be taken'),
     })
     return { room, puller }
@@ -87,18 +80,18 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
   const options: RunnerOptions = {
     ...given,
     deliverTo: (name, id, delivery) =>
-      hold(
-        laneOf
-          .get(name)!
-          .room.enter(() => (stopped ? Promise.reject(new Error(STOPPING)) : given.deliver(id, delivery))),
-      ),
+      laneOf
+        .get(name)!
+        .room.enter(() => (stopped ? Promise.reject(new Error(STOPPING)) : given.deliver(id, delivery))),
   }
   let current: Runner | null = null
   let poolId: string | null = null
   let stopped = false
 
+  /** Everything that this group has begun is in a room until its end. */
   const emptyHanded = async (): Promise<void> => {
-    while (inHand.size > 0) await Promise.allSettled(inHand)
+    const rooms = [...lanes.values()].map(({ room }) => room)
+    while (rooms.some(({ inside }) => inside > 0)) await Promise.all(rooms.map((room) => room.emptied()))
   }
 
   const runOnce = async (): Promise<void> => {
