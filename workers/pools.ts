@@ -21,7 +21,7 @@ import type {
  */
 export interface Pools {
   /** Runs a job on a thread; always resolves. Jobs handed over in one turn share a trip to their thread. */
-  run(queue: string, pool: PoolName, job: ThreadJob): Promise<Outcome>
+  run(queue: string, pool: PoolName, job: Omit<ThreadJob, 'ticket'>): Promise<Outcome>
   /** Tells the thread to stop the job; one that has not within the grace period dies with its thread. */
   abort(id: string, attempt: number, reason: AbortReason): void
   readonly threads: number
@@ -74,9 +74,10 @@ export function createPools(options: PoolsOptions): Pools {
   const channelName = `millrace-${randomUUID()}`
   const channel = new BroadcastChannel(channelName)
   const pools = new Map<string, Waiting>()
-  const running = new Map<string, Running>()
+  const running = new Map<number, Running>()
   const killed = new Set<number>()
   const notStarted = new Map<number, readonly ThreadJob[]>()
+  let lastTicket = 0
   let lastTrip = 0
   let scheduled = false
   let closed = false
@@ -122,40 +123,30 @@ export function createPools(options: PoolsOptions): Pools {
         continue
       }
       if (entry.kind === 'started') {
-        for (const job of notStarted.get(entry.trip) ?? []) onStarted(job, threadId)
+        for (const { ticket } of notStarted.get(entry.trip) ?? []) onStarted(ticket, threadId)
         notStarted.delete(entry.trip)
         continue
       }
-      const found = running.get(`${entry.id}/${entry.attempt}`)
+      const found = running.get(entry.ticket)
       if (found === undefined) continue
+      const { id, attempt } = found.job
       if (entry.kind === 'ended') end(found, entry.outcome)
-      else
-        options.onEvent({
-          id: entry.id,
-          attempt: entry.attempt,
-          n: entry.n,
-          kind: entry.event,
-          data: entry.data,
-        })
+      else options.onEvent({ id, attempt, n: entry.n, kind: entry.event, data: entry.data })
     }
   }
 
-  const onStarted = ({ id, attempt }: ThreadJob, threadId: number): void => {
-    const found = running.get(`${id}/${attempt}`)
+  const onStarted = (ticket: number, threadId: number): void => {
+    const found = running.get(ticket)
     if (found === undefined) return
     found.threadId = threadId
     if (found.abort === null) return
     // Its thread was not there yet to hear the signal, and has its grace period from now on.
-    channel.postMessage({
-      id: found.job.id,
-      attempt: found.job.attempt,
-      reason: found.abort.reason,
-    } satisfies AbortCommand)
+    channel.postMessage({ ticket, reason: found.abort.reason } satisfies AbortCommand)
     found.abort.kill.refresh()
   }
 
   const end = (found: Running, outcome: Outcome): void => {
-    if (!running.delete(`${found.job.id}/${found.job.attempt}`)) return
+    if (!running.delete(found.job.ticket)) return
     clearTimeout(found.abort?.kill)
     Atomics.sub(found.home.load, 0, 1)
     // Whatever the death of an aborted job looks like, the abort is why it ended.
@@ -183,8 +174,8 @@ export function createPools(options: PoolsOptions): Pools {
 
   const settleLeftOver = ({ id, jobs }: Trip): void => {
     notStarted.delete(id)
-    for (const job of jobs) {
-      const found = running.get(`${job.id}/${job.attempt}`)
+    for (const { ticket } of jobs) {
+      const found = running.get(ticket)
       if (found === undefined) continue
       // Its thread was killed because of another job in it, maybe before it came to this one: not its failure.
       const killedUnder =
@@ -195,11 +186,12 @@ export function createPools(options: PoolsOptions): Pools {
   }
 
   return {
-    run: (queue, name, job) =>
+    run: (queue, name, { id, attempt, name: task, payload, ownerId, requestId }) =>
       new Promise((settle) => {
         const waiting = poolOf(queue, name)
         Atomics.add(waiting.load, 0, 1)
-        running.set(`${job.id}/${job.attempt}`, {
+        const job = { ticket: ++lastTicket, id, attempt, name: task, payload, ownerId, requestId }
+        running.set(job.ticket, {
           job,
           settle,
           home: waiting,
@@ -214,9 +206,10 @@ export function createPools(options: PoolsOptions): Pools {
         }
       }),
     abort: (id, attempt, reason) => {
-      const found = running.get(`${id}/${attempt}`)
+      // Seldom enough to look for it, where the way of every job needs no text to be put together.
+      const found = [...running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
       if (found === undefined || found.abort !== null) return
-      channel.postMessage({ id, attempt, reason } satisfies AbortCommand)
+      channel.postMessage({ ticket: found.job.ticket, reason } satisfies AbortCommand)
       const kill = setTimeout(() => {
         if (found.threadId === null || found.home.lasting) return
         killed.add(found.threadId)

@@ -2,8 +2,9 @@ import type { Settings } from '../tasks/settings.ts'
 
 /** What crosses the border between a worker's main thread and its task threads. Everything here can be cloned. */
 
-/** A job for a thread: a claimed row. */
+/** A job for a thread: a claimed row, and a number that only this attempt has in its process. */
 export interface ThreadJob {
+  readonly ticket: number
   readonly id: string
   readonly attempt: number
   readonly name: string
@@ -45,13 +46,13 @@ export type ThreadEntry =
   | { readonly kind: 'started'; readonly trip: number }
   | {
       readonly kind: 'event'
+      readonly ticket: number
       readonly id: string
-      readonly attempt: number
       readonly n: number
       readonly event: string
       readonly data: unknown
     }
-  | { readonly kind: 'ended'; readonly id: string; readonly attempt: number; readonly outcome: Outcome }
+  | { readonly kind: 'ended'; readonly ticket: number; readonly id: string; readonly outcome: Outcome }
   | {
       readonly kind: 'log'
       readonly level: 'info' | 'warn' | 'error'
@@ -61,8 +62,7 @@ export type ThreadEntry =
 
 /** Main -> threads, over a broadcast channel: piscina keeps each thread's own port to itself. */
 export interface AbortCommand {
-  readonly id: string
-  readonly attempt: number
+  readonly ticket: number
   readonly reason: AbortReason
 }
 

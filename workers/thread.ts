@@ -40,13 +40,13 @@ const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
 // commit nor go away, gives it up within this time and not after the minute that other transactions have.
 const FENCE_LIMIT = sql.type(nothing)`set local idle_in_transaction_session_timeout = '2s'`
-const aborts = new Map<string, AbortController>()
+const aborts = new Map<number, Abort>()
 const outbox: ThreadEntry[] = []
 
 const commands = new BroadcastChannel(channel)
 commands.onmessage = (event) => {
-  const { id, attempt, reason } = (event as { data: AbortCommand }).data
-  aborts.get(`${id}/${attempt}`)?.abort(reason)
+  const { ticket, reason } = (event as { data: AbortCommand }).data
+  aborts.get(ticket)?.abort(reason)
 }
 ;(commands as unknown as { unref(): void }).unref()
 
@@ -58,23 +58,41 @@ export default async function runJobs({ id, jobs }: Trip): Promise<void> {
   await Promise.all(jobs.map(runJob))
 }
 
-async function runJob(job: ThreadJob): Promise<void> {
-  const abort = new AbortController()
-  const key = `${job.id}/${job.attempt}`
-  aborts.set(key, abort)
-  const outcome = await attemptOnce(job, abort.signal)
-  aborts.delete(key)
-  report({ kind: 'ended', id: job.id, attempt: job.attempt, outcome })
+/** The end of an attempt before its time. Its signal is made for who looks at it: most jobs are over before. */
+class Abort {
+  reason: AbortReason | null = null
+  #controller: AbortController | null = null
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.reason !== null) this.#controller.abort(this.reason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: AbortReason): void {
+    this.reason ??= reason
+    this.#controller?.abort(this.reason)
+  }
 }
 
-async function attemptOnce(job: ThreadJob, signal: AbortSignal): Promise<Outcome> {
+async function runJob(job: ThreadJob): Promise<void> {
+  const abort = new Abort()
+  aborts.set(job.ticket, abort)
+  const outcome = await attemptOnce(job, abort)
+  aborts.delete(job.ticket)
+  report({ kind: 'ended', ticket: job.ticket, id: job.id, outcome })
+}
+
+async function attemptOnce(job: ThreadJob, abort: Abort): Promise<Outcome> {
   try {
     const task = taskNamed(job.name)
     const payload = task.payload.parse(job.payload)
-    const result = await task.run(contextOf(job, signal), payload)
+    const result = await task.run(contextOf(job, abort), payload)
     return { kind: 'done', result: task.result.parse(result) ?? null }
   } catch (error) {
-    if (signal.aborted) return { kind: 'aborted', reason: signal.reason as AbortReason }
+    if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
     return failureOf(job, error)
   }
 }
@@ -103,10 +121,10 @@ function describe(error: unknown): string {
   return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
-function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
+function contextOf(job: ThreadJob, abort: Abort): TaskContext {
   let n = 0
   const emit = (event: string, data: unknown): void =>
-    report({ kind: 'event', id: job.id, attempt: job.attempt, n: ++n, event, data })
+    report({ kind: 'event', ticket: job.ticket, id: job.id, n: ++n, event, data })
   return {
     job,
     db,
@@ -117,8 +135,12 @@ function contextOf(job: ThreadJob, signal: AbortSignal): TaskContext {
     },
     providers,
     blobs,
-    signal,
-    log: logOf(job),
+    get signal() {
+      return abort.signal
+    },
+    get log() {
+      return logOf(job)
+    },
     emit,
     progress: (label, current, total) => emit('status', { status: 'running', label, current, total }),
     fenced: (work) =>
@@ -165,12 +187,12 @@ function postAlone(entry: ThreadEntry): void {
   try {
     post([entry])
   } catch (error) {
-    const { id, attempt } = entry as { id?: string; attempt?: number }
+    const jobId = 'id' in entry ? entry.id : undefined
     post([
       {
         kind: 'log',
         level: 'error',
-        data: { jobId: id, error: String(error) },
+        data: { jobId, error: String(error) },
         message: 'A report could not leave its thread',
       },
     ])
@@ -178,9 +200,9 @@ function postAlone(entry: ThreadEntry): void {
     const outcome = {
       kind: 'failed',
       code: 'internal',
-      detail: `Internal error (job ${id})`,
+      detail: `Internal error (job ${jobId})`,
       retryable: false,
     } as const
-    post([{ kind: 'ended', id: id!, attempt: attempt!, outcome }])
+    post([{ ...entry, outcome }])
   }
 }
