@@ -9,8 +9,8 @@ import { ask, type Stack } from './stack.ts'
 import { rotated } from './stats.ts'
 import { cpuMeter, family, undisturbed, untilQuiet } from './usage.ts'
 
-// Four or five seconds each: all have the same time to warm up. graphile-worker slows down with the length of its table:
-// `short` shows how much.
+// Some four seconds each, so that all have the same time to warm up; `short` has less, and shows how much graphile-worker
+// slows down with the length of its table.
 const JOBS = {
   ours: 160_000,
   plain: 20_000,
