@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { EVENTS_AT_ONCE, readEventsAfter, readLiveStates, readStates } from '../sql/jobs.ts'
+import { EVENTS_AT_ONCE, readEventsAfter, readLiveIds, readStates } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
+import { readEnded, type Viewer } from './ended.ts'
 
 /** One event of a job, as it stands in the ledger. */
 export interface JobEvent {
@@ -24,7 +25,7 @@ export interface Hub {
   /** Events of a job after a cursor, in batches, beginning with those that are there already. Answers how to stop. */
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
   /** Each new state of any job. */
-  watchAll(push: (states: readonly JobEvent[]) => void): () => void
+  watchAll(watcher: AllWatcher): () => void
   /** A payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
   notified(payload: string | null): void
   /** The job's terminal event, or null when it has not come within the time. */
@@ -35,6 +36,12 @@ export interface Hub {
   close(): void
 }
 
+export interface AllWatcher {
+  /** A moment after which a job may have begun or ended unseen, in ms since the epoch: there are too many to be told. */
+  missed(since: number): void
+  changed(states: readonly JobEvent[]): void
+}
+
 interface Subscriber {
   after: number
   readonly push: (events: readonly JobEvent[]) => void
@@ -43,10 +50,11 @@ interface Subscriber {
 // The first reading of a lost hint: a crash between storing and notifying loses only the notification.
 const POLL_MS = 5_000
 const RECENT_STATES = 20_000
+const EVERYBODY: Viewer = [null, true]
 // A burst for thousands of readers costs 14 µs for each: requests get their turn in between.
 const TURN_MS = 0.25
 // Clocks differ, and a job's end bears the time at which its transaction began.
-const OVERLAP_MS = 1_000
+export const OVERLAP_MS = 1_000
 const TERMINAL = new Set(['done', 'failed', 'cancelled'])
 
 export function isTerminal(event: JobEvent): boolean {
@@ -55,7 +63,7 @@ export function isTerminal(event: JobEvent): boolean {
 
 export function createHub(reader: Reader, onError: (error: unknown) => void): Hub {
   const topics = new Map<string, Set<Subscriber>>()
-  const everything = new Set<(states: readonly JobEvent[]) => void>()
+  const everything = new Set<AllWatcher>()
   const dirty = new Set<string>()
   const changed = new Set<string>()
   const waiting = new Set<() => void>()
@@ -123,7 +131,13 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   const readMissed = async (): Promise<void> => {
     missed = false
     const startedAt = Date.now()
-    pushFresh(await reader.texts(readLiveStates, [null, true, knownUntil - OVERLAP_MS]))
+    const since = knownUntil - OVERLAP_MS
+    const [live, ended] = await Promise.all([
+      reader.texts(readLiveIds, EVERYBODY),
+      readEnded(reader, EVERYBODY, { ms: since, jobId: null }),
+    ])
+    if (ended.next === null) pushFresh(await reader.texts(readStates, [[...live, ...ended.ids]]))
+    else for (const watcher of everything) watcher.missed(since)
     knownUntil = startedAt
   }
 
@@ -131,7 +145,7 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
     const fresh = lines.map(parseLine).filter((state) => (sent.get(state.jobId) ?? -1) < state.seq)
     if (sent.size > RECENT_STATES) sent.clear()
     for (const state of fresh) sent.set(state.jobId, state.seq)
-    if (fresh.length > 0) for (const push of everything) push(fresh)
+    if (fresh.length > 0) for (const watcher of everything) watcher.changed(fresh)
   }
 
   const markAll = (): void => {
@@ -157,10 +171,10 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
 
   return {
     watchJob,
-    watchAll: (push) => {
+    watchAll: (watcher) => {
       if (everything.size === 0) knownUntil = Date.now()
-      everything.add(push)
-      return () => everything.delete(push)
+      everything.add(watcher)
+      return () => everything.delete(watcher)
     },
     notified: (payload) => {
       if (payload === null || payload === '*') return markAll()
@@ -218,6 +232,9 @@ function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
   }
 }
 
+/** A text of its own: a slice keeps all of the text alive that it was cut from, and ids are remembered for long. */
+const own = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
+
 /** A line of `sql/jobs.ts`: job id, number, kind, status, owner, frame, with tabs between. */
 export function parseLine(line: string): JobEvent {
   const fields: string[] = []
@@ -229,7 +246,7 @@ export function parseLine(line: string): JobEvent {
   }
   const [jobId = '', seq = '', kind = '', status = '', owner = ''] = fields
   return {
-    jobId,
+    jobId: own(jobId),
     seq: Number(seq),
     kind,
     status,

@@ -326,10 +326,12 @@ export const readEventsAfter: ReadStatement = {
     order by e.job_id, e.seq`,
 }
 
-/** The present state of some jobs as lines: $1 ids. */
+/** The present state of some jobs as lines, in the order of their ids: $1. */
 export const readStates: ReadStatement = {
   name: 'job_states',
-  text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where job.id = any($1::uuid[])`,
+  text: `
+    select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)}
+    from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
 /** The present state of one job if the caller may see it: $1 who, $2 everything, $3 id. */
@@ -338,18 +340,26 @@ export const readVisibleState: ReadStatement = {
   text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid`,
 }
 
-/** Live jobs, and those ended since $3 (ms since the epoch, or null): the start of the stream of all jobs. */
-export const readLiveStates: ReadStatement = {
-  name: 'job_live_states',
+/** Ids of live jobs that the caller sees, the running ones first: where the stream of all jobs begins. */
+export const readLiveIds: ReadStatement = {
+  name: 'job_live_ids',
   text: `
-    (select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job
-      where ${VISIBLE} and job.finished_at > to_timestamp($3::float8 / 1000) order by job.finished_at limit 1000)
+    (select job.id from job where ${VISIBLE} and job.status = 'running' order by job.id limit 1000)
     union all
-    (select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job
-      where ${VISIBLE} and job.status = 'running' order by job.id limit 1000)
-    union all
-    (select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job
-      where ${VISIBLE} and job.status in ('queued', 'sent') order by job.id limit 1000)`,
+    (select job.id from job where ${VISIBLE} and job.status in ('queued', 'sent') order by job.id limit 1000)`,
+}
+
+/** So many ended jobs are read at once; whoever is further behind reads again. */
+export const ENDS_AT_ONCE = 1000
+
+/** Jobs that ended after the moment $3, in ms since the epoch, or then with a greater id than $4: `id<tab>moment`. */
+export const readEndedIds: ReadStatement = {
+  name: 'job_ended_ids',
+  text: `
+    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000) from job
+    where ${VISIBLE} and job.finished_at >= to_timestamp($3::float8 / 1000)
+      and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
+    order by job.finished_at, job.id limit ${ENDS_AT_ONCE}`,
 }
 
 /** Jobs by queue and state with the age of the oldest waiting one, for metrics. */

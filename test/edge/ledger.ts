@@ -6,6 +6,8 @@ import type { TestDatabase } from '../database.ts'
 export interface Ledger {
   /** Adds a job; answers its id. */
   add(ownerId: number | null, more?: Readonly<Record<string, unknown>>): Promise<string>
+  /** Adds many at once, and tells nobody. */
+  addMany(ownerId: number, count: number): Promise<readonly string[]>
   /** Takes a job as a worker does; answers the number of the attempt. */
   claim(id: string): Promise<number>
   /** Reports progress; entries are counted on by themselves. */
@@ -37,22 +39,35 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
     await query('select job_progress($1::jsonb)', [JSON.stringify(rows)])
     await changed(id)
   }
+  const enqueue = async (
+    ownerId: number | null,
+    ids: readonly string[],
+    more: Readonly<Record<string, unknown>> = {},
+  ): Promise<void> => {
+    const spec = { name: 'documents.extract', queue: 'documents', owner_id: ownerId, actor: null }
+    const rest = {
+      when_busy: 'wait',
+      payload: {},
+      max_tries: 3,
+      priority: 0,
+      run_at: null,
+      request_id: null,
+    }
+    const specs = ids.map((id) => ({ id, ...spec, ...rest, ...more }))
+    await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
+  }
   const ledger: Ledger = {
     quiet: false,
     add: async (ownerId, more = {}) => {
       const id = uuidv7()
-      const spec = { id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, actor: null }
-      const rest = {
-        when_busy: 'wait',
-        payload: {},
-        max_tries: 3,
-        priority: 0,
-        run_at: null,
-        request_id: null,
-      }
-      await query('select job_enqueue($1::jsonb)', [JSON.stringify([{ ...spec, ...rest, ...more }])])
+      await enqueue(ownerId, [id], more)
       await changed(id)
       return id
+    },
+    addMany: async (ownerId, count) => {
+      const ids = Array.from({ length: count }, () => uuidv7())
+      await enqueue(ownerId, ids)
+      return ids
     },
     claim: async (id) => {
       const [job] = await query('select delivery from job where id = $1', [id])

@@ -168,6 +168,27 @@ test('"too many to name" reaches the stream of all jobs too', async (t) => {
     assert.equal(statuses(stream, id).filter((status) => status === 'done').length, 1, 'once')
 })
 
+test('of more ends at one moment than are read at once none is left out and none told twice', async (t) => {
+  const stream = await open()
+  t.after(() => stream.close())
+  const ids = await ledger.addMany(ann.id, 1100)
+  await stream.until('it is there', () => true)
+  const before = stream.lastId
+  await database.query(
+    `update job set status = 'cancelled', finished_at = now(), seq = seq + 1 where id = any($1)`,
+    [ids],
+  )
+  await ledger.notify('*')
+  const ends = (stream: Stream) =>
+    stream.frames.filter(({ data }) => data.status === 'cancelled' && ids.includes(data.job_id as string))
+  await stream.until('all', () => ends(stream).length >= 1100)
+  await pause(80)
+  assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
+  const back = await open(ann.token, before)
+  t.after(() => back.close())
+  await back.until('all again', () => ends(back).length === 1100)
+})
+
 test('what happened while nobody listened to the database is made up for', async (t) => {
   const all = await open()
   const watched = await ledger.add(ann.id)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
 import { followEverything, followJob } from '../../edge/follow.ts'
-import type { Hub, JobEvent } from '../../edge/hub.ts'
+import type { AllWatcher, Hub, JobEvent } from '../../edge/hub.ts'
 import type { SseFrame, SseStream } from '../../edge/sse.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase } from './harness.ts'
@@ -57,12 +57,13 @@ function fakeHub(): {
   events: JobEvent[]
   states: JobEvent[]
   deliver(): void
+  everything: Set<AllWatcher>
   subscribers(): number
 } {
   const events: JobEvent[] = []
   const states: JobEvent[] = []
   const watchers = new Set<{ after: number; push: (events: readonly JobEvent[]) => void }>()
-  const everything = new Set<(states: readonly JobEvent[]) => void>()
+  const everything = new Set<AllWatcher>()
   const deliver = (): void => {
     for (const watcher of [...watchers]) {
       const news = events.filter(({ seq }) => seq > watcher.after)
@@ -70,7 +71,7 @@ function fakeHub(): {
       watcher.after = news.at(-1)!.seq
       watcher.push(news)
     }
-    for (const push of everything) push(states.splice(0))
+    for (const { changed } of everything) changed(states.splice(0))
   }
   const hub = {
     watchJob: (_: string, after: number, push: (events: readonly JobEvent[]) => void) => {
@@ -78,12 +79,12 @@ function fakeHub(): {
       watchers.add(watcher)
       return () => watchers.delete(watcher)
     },
-    watchAll: (push: (states: readonly JobEvent[]) => void) => {
-      everything.add(push)
-      return () => everything.delete(push)
+    watchAll: (watcher: AllWatcher) => {
+      everything.add(watcher)
+      return () => everything.delete(watcher)
     },
   } as unknown as Hub
-  return { hub, events, states, deliver, subscribers: () => watchers.size + everything.size }
+  return { hub, events, states, deliver, everything, subscribers: () => watchers.size + everything.size }
 }
 
 const ids = (frames: readonly SseFrame[]) => frames.map(({ id }) => Number(id))
@@ -152,23 +153,181 @@ test('events behind the terminal one are not sent', () => {
   assert.deepEqual([stream.sent.flatMap(ids), stream.closed], [[0, 1, 2], true])
 })
 
-test('a slow reader of all jobs is kept one state for each', async () => {
-  const { hub, states, deliver } = fakeHub()
+/** A reader of all jobs, and what it reads of the table, where all jobs are live but those of `ends`. */
+function readerOfAll(since: number | null = null) {
+  const { hub, states, deliver, everything } = fakeHub()
   const stream = new FakeStream()
-  followEverything(hub, { sees: () => true, now: async () => [], onError: assert.ifError }).open(stream)
-  await Promise.resolve()
-  stream.writable = false
-  for (let seq = 1; seq <= 1000; seq++) {
-    for (const job of ['a', 'b', 'c'])
-      states.push(event(seq, seq === 1000 && job === 'c' ? 'done' : 'running', job))
+  const table = new Map<string, JobEvent>()
+  const ends: string[] = []
+  const reads: string[] = []
+  const errors: unknown[] = []
+  const line = ({ jobId, seq, kind, status, frame }: JobEvent): string =>
+    [jobId, seq, kind, status, '', frame].join('\t')
+  const open = (): (() => void) =>
+    followEverything(hub, {
+      sees: () => true,
+      since,
+      live: async () => {
+        reads.push('live')
+        return [...table.keys()].filter((id) => !ends.includes(id))
+      },
+      ended: async ({ ms, jobId }) => {
+        reads.push(`ended ${jobId ?? ms}`)
+        const from = jobId === null ? 0 : ends.indexOf(jobId) + 1
+        const ids = ends.slice(from, from + 2)
+        return { ids, next: ids.length === 2 ? { ms, jobId: ids[1]! } : null }
+      },
+      states: async (ids) => {
+        reads.push(`${ids.length} states`)
+        return ids.flatMap((id) => table.get(id) ?? []).map(line)
+      },
+      onError: (error) => errors.push(error),
+    }).open(stream)
+  const change = (changed: readonly JobEvent[]): void => {
+    for (const state of changed) table.set(state.jobId, state)
+    states.push(...changed)
     deliver()
   }
-  assert.equal(stream.sent.length, 0)
+  return { stream, table, ends, reads, errors, open, change, everything }
+}
+
+const turns = () => new Promise((resolve) => setImmediate(resolve))
+const data = (frames: readonly SseFrame[]) => frames.map(({ data }) => data)
+
+test('of a slow reader of all jobs only their ids are kept: then their latest states are read', async () => {
+  const { stream, reads, open, change } = readerOfAll()
+  open()
+  await turns()
+  change([event(1, 'running', 'b')])
+  assert.deepEqual([stream.sent.map(data), reads], [[['{"n":1}']], ['live']], 'as it was told')
+  stream.writable = false
+  for (let seq = 2; seq <= 1000; seq++)
+    change(['a', 'b', 'c'].map((job) => event(seq, seq === 1000 && job === 'c' ? 'done' : 'running', job)))
+  await turns()
+  assert.deepEqual([stream.sent.length, reads], [1, ['live']])
   stream.catchUp()
+  await turns()
+  assert.deepEqual(stream.sent.slice(1).map(data), [['{"n":1000}', '{"n":1000}', '{"n":1000}']])
+  assert.deepEqual(reads.slice(1), ['3 states'])
+  change([event(1001, 'running', 'a')])
+  assert.deepEqual(stream.sent.slice(2).map(data), [['{"n":1001}']], 'and it is told again')
+})
+
+test('a reader of all is sent parts for as long as it takes them, and nothing is read ahead', async () => {
+  const { stream, table, reads, open } = readerOfAll()
+  const long = 'x'.repeat(2000)
+  for (let n = 0; n < 1000; n++)
+    table.set(`job ${n}`, { ...event(n, 'running', `job ${n}`), frame: `${n} ${long}` })
+  stream.room = 2
+  open()
+  await turns()
+  assert.deepEqual(reads, ['live', '32 states', '32 states'])
+  assert.equal(stream.sent.length, 3)
+  for (const part of stream.sent) assert.ok(part.length < 20, 'some 32 KB each')
+  stream.catchUp()
+  while (stream.sent.flat().length < 1000) await turns()
   assert.deepEqual(
-    stream.sent.map((frames) => frames.map(({ data }) => data)),
-    [['{"n":1000}', '{"n":1000}', '{"n":1000}']],
+    data(stream.sent.flat()).map((text) => text.split(' ')[0]),
+    Array.from({ length: 1000 }, (_, n) => String(n)),
+    'each once, in order',
   )
+})
+
+test('more jobs than are kept for a slow reader: it is sent what it would be sent if it came back', async () => {
+  const { stream, ends, reads, open, change } = readerOfAll()
+  open()
+  await turns()
+  stream.writable = false
+  const ids = Array.from({ length: 10_001 }, (_, n) => `job ${n}`)
+  change(ids.map((id) => event(1, 'running', id)))
+  const last = ids.slice(-3)
+  change(last.map((id) => event(2, 'done', id)))
+  ends.push(...last)
+  stream.catchUp()
+  while (stream.sent.flat().length < 10_001) await turns()
+  assert.deepEqual(
+    reads.filter((read) => !read.endsWith('states')).map((read) => read.replace(/\d{13}/, 'then')),
+    ['live', 'live', 'ended then', `ended ${last[1]}`],
+  )
+  assert.equal(new Set(stream.sent.flat()).size, 10_001)
+  assert.deepEqual(data(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 3)
+})
+
+test('who comes back is sent all that has ended since, however many, and what changes meanwhile', async () => {
+  const { stream, table, ends, reads, open, change } = readerOfAll(5)
+  for (let n = 0; n < 5; n++) table.set(`${n}`, event(n + 10, 'done', `${n}`))
+  ends.push(...table.keys())
+  open()
+  change([event(1, 'queued', 'new')])
+  await turns()
+  await turns()
+  assert.deepEqual(
+    reads.filter((read) => !read.endsWith('states')),
+    ['live', 'ended 5', 'ended 1', 'ended 3'],
+  )
+  assert.deepEqual(
+    data(stream.sent.flat()).sort(),
+    [10, 11, 12, 13, 14, 1].map((n) => `{"n":${n}}`),
+  )
+})
+
+test('told that too much has happened to be told, a reader of all reads it, and is sent nothing twice', async () => {
+  const { stream, table, ends, reads, open, change, everything } = readerOfAll()
+  open()
+  await turns()
+  change([event(1, 'running', 'a'), event(3, 'done', 'b')])
+  table.set('c', event(7, 'done', 'c'))
+  ends.push('b', 'c')
+  for (const watcher of everything) watcher.missed(1234)
+  await turns()
+  await turns()
+  assert.deepEqual(data(stream.sent.flat()), ['{"n":1}', '{"n":3}', '{"n":7}'])
+  assert.ok(reads.includes('ended 1234'))
+})
+
+test('what is missed while a reader reads what it has missed is read, too', async () => {
+  const { stream, table, ends, open, change, everything } = readerOfAll()
+  open()
+  await turns()
+  const end = (id: string): void => {
+    table.set(id, event(2, 'done', id))
+    ends.push(id)
+  }
+  end('a')
+  for (const watcher of everything) watcher.missed(1)
+  // Its first page has been read, and was the last; what is in it is still to be sent.
+  stream.writable = false
+  await turns()
+  end('b')
+  for (const watcher of everything) watcher.missed(2)
+  change([event(1, 'running', 'c')])
+  stream.catchUp()
+  await turns()
+  await turns()
+  assert.deepEqual(stream.sent.flat().length, 3)
+})
+
+test('a stream of all jobs that can not go on ends, for its reader to come back', async () => {
+  const { stream, table, errors, open } = readerOfAll()
+  table.set('a', event(1, 'running', 'a'))
+  table.get = () => {
+    throw new Error('no table')
+  }
+  open()
+  await turns()
+  assert.deepEqual([stream.closed, errors.length], [true, 1])
+})
+
+test('a reader of all who leaves while it is slow leaves nothing behind', async () => {
+  const { stream, reads, open, change, everything } = readerOfAll()
+  const stop = open()
+  await turns()
+  stream.writable = false
+  change([event(1)])
+  stream.closed = true
+  stop()
+  await turns()
+  assert.deepEqual([everything.size, reads], [0, ['live']])
 })
 
 test('through a real socket: 40 MB of progress cost a reader who sleeps a few, and the end arrives', async (t) => {

@@ -1,6 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { readLiveStates, readVisibleState } from '../../../sql/jobs.ts'
+import { readLiveIds, readStates, readVisibleState } from '../../../sql/jobs.ts'
+import { readEnded, type Viewer } from '../../ended.ts'
 import { followEverything, followJob } from '../../follow.ts'
 import { isTerminal, parseLine } from '../../hub.ts'
 import { followOverview } from '../../overview.ts'
@@ -44,16 +45,15 @@ export const streamRoutes = [
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     stream: async ({ request, caller, edge }) => {
-      const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1] ?? null
+      const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1]
+      const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
       return followEverything(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
-        now: () =>
-          edge.reader.texts(readLiveStates, [
-            caller.ownerId,
-            isAdmin(caller),
-            since === null ? null : Number(since),
-          ]),
-        onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs could not begin'),
+        since: since === undefined ? null : Number(since),
+        live: () => edge.reader.texts(readLiveIds, viewer),
+        ended: (after) => readEnded(edge.reader, viewer, after),
+        states: (ids) => edge.reader.texts(readStates, [ids]),
+        onError: (error) => edge.log.warn({ err: error }, 'A stream of all jobs could not go on'),
       })
     },
   }),
