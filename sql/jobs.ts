@@ -74,20 +74,27 @@ export interface Wanted {
   readonly afterOwner: number
 }
 
-/** Takes staged jobs of one lane. */
-export const takeJobs = (lease: string, { queue, lane, most, afterOwner }: Wanted): Query<Taken> =>
-  sql.prepared('job_take', Taken)`
-    select ${TAKEN} from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4)`
+type Floors = ReadonlyMap<number, number>
+const beyond = (floors: Floors) =>
+  sql.fragment`${sql.array([...floors.keys()], 'int4')}, ${sql.array([...floors.values()], 'int8')}`
 
-/** The same, of these owners alone, and of each only what was added after its floor, the ordinal of a job. */
+/** Takes staged jobs of one lane, of the owners known only what was added after their floor, the ordinal of a job. */
+export const takeJobs = (
+  lease: string,
+  { queue, lane, most, afterOwner }: Wanted,
+  floors: Floors,
+): Query<Taken> =>
+  sql.prepared('job_take', Taken)`
+    select ${TAKEN} from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4, ${beyond(floors)})`
+
+/** The same, of the owners known alone. */
 export const takeKnownJobs = (
   lease: string,
   { queue, lane, most, afterOwner }: Wanted,
-  floors: ReadonlyMap<number, number>,
+  floors: Floors,
 ): Query<Taken> =>
   sql.prepared('job_take_known', Taken)`
-    select ${TAKEN} from job_take_known(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4,
-      ${sql.array([...floors.keys()], 'int4')}, ${sql.array([...floors.values()], 'int8')})`
+    select ${TAKEN} from job_take_known(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4, ${beyond(floors)})`
 
 /** Which of these lanes have staged jobs: `queue/lane`. */
 export const stagedLanes = (queues: readonly string[], lanes: readonly string[]): Query<{ key: string }> =>

@@ -1775,27 +1775,41 @@ $function$;
 CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer)
  RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
  LANGUAGE sql
+AS $function$
+  select * from job_take(lease, of_queue, of_lane, most, after_owner, '{}', '{}')
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
+ LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  with recursive line as (
-    (select coalesce(job.owner_id, 0) as owner, job.ordinal as first, 1 as n from job
+  with recursive gap as (
+    select known.owner as low, lead(known.owner) over (order by known.owner) as high
+    from (select after_owner as owner union select unnest(owners)) known where known.owner >= after_owner
+  ), line as (
+    select gap.high, first.owner, first.ordinal, 1 as n from gap cross join lateral (
+      select coalesce(job.owner_id, 0) as owner, job.ordinal from job
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) > after_owner
-      order by coalesce(job.owner_id, 0), job.ordinal limit 1)
+        and coalesce(job.owner_id, 0) > gap.low and coalesce(job.owner_id, 0) < coalesce(gap.high, 2147483647)
+      order by coalesce(job.owner_id, 0), job.ordinal limit 1) first
     union all
-    select next.owner, next.first, line.n + 1 from line cross join lateral (
-      select coalesce(job.owner_id, 0) as owner, job.ordinal as first from job
+    select line.high, next.owner, next.ordinal, line.n + 1 from line cross join lateral (
+      select coalesce(job.owner_id, 0) as owner, job.ordinal from job
       where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) > line.owner
+        and coalesce(job.owner_id, 0) > line.owner and coalesce(job.owner_id, 0) < coalesce(line.high, 2147483647)
       order by coalesce(job.owner_id, 0), job.ordinal limit 1) next
     where line.n < 100
   )
-  select taken.* from (select array_agg(owner) as owners, array_agg(first - 1) as floors from line) known
-  cross join lateral job_take_known(lease, of_queue, of_lane, most, after_owner, known.owners, known.floors) taken
+  select taken.* from (
+    select coalesce(array_agg(owner), '{}') as owners, coalesce(array_agg(ordinal - 1), '{}') as floors
+    from (select owner, ordinal from line limit 100) few
+  ) unknown cross join lateral job_take_known(lease, of_queue, of_lane, most, after_owner,
+    job_take.owners || unknown.owners, job_take.floors || unknown.floors) taken
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])

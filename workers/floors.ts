@@ -5,59 +5,57 @@ import type { Taken } from '../sql/jobs.ts'
  * under a snapshot that somebody holds open is all that ever was.
  */
 export interface Floors {
-  /** The floors of the owners known, by owner (0: nobody), each the ordinal of a job. */
-  readonly known: ReadonlyMap<number, number>
-  /** Jobs were taken, in order. */
+  /** Where the next take goes on, by owner (0: nobody): behind the job of this ordinal. */
+  next(): ReadonlyMap<number, number>
+  /** The jobs that it brought, in order. */
   took(jobs: readonly Taken[]): void
 }
 
 // A job that is added before another may be committed after it: what was taken in the last moments is looked at again. One
 // that was under way for longer is found when the whole is looked at.
-const LAG_MS = 250
+const LOOK_BACK_MS = 250
+// No more than one take brings: looking at so many again costs next to nothing.
+const FEW = 500
 const FORGET_MS = 60_000
 
 interface Floor {
   latest: number
-  candidate: number
+  /** What was the latest when it was looked back. */
+  before: number
   usedAt: number
 }
 
 export function createFloors(now: () => number = () => performance.now()): Floors {
   const owners = new Map<number, Floor>()
-  const known = new Map<number, number>()
-  let movedAt = now()
+  let lookedBackAt = now()
+  let takenSince = 0
 
-  const move = (): void => {
-    movedAt = now()
+  const lookBack = (): ReadonlyMap<number, number> => {
+    lookedBackAt = now()
+    takenSince = 0
+    const from = new Map<number, number>()
     for (const [owner, floor] of owners) {
-      if (movedAt - floor.usedAt > FORGET_MS) {
-        owners.delete(owner)
-        known.delete(owner)
-        continue
-      }
-      known.set(owner, floor.candidate)
-      floor.candidate = floor.latest
+      from.set(owner, floor.before)
+      floor.before = floor.latest
+      if (lookedBackAt - floor.usedAt > FORGET_MS) owners.delete(owner)
     }
+    return from
   }
 
   return {
-    get known() {
-      if (now() - movedAt > LAG_MS) move()
-      return known
+    next: () => {
+      if (now() - lookedBackAt > LOOK_BACK_MS) return lookBack()
+      const few = takenSince <= FEW
+      return new Map(Array.from(owners, ([owner, { latest, before }]) => [owner, few ? before : latest]))
     },
     took: (jobs) => {
       const usedAt = now()
+      takenSince += jobs.length
       for (const { owner_id, ordinal } of jobs) {
         const owner = owner_id ?? 0
-        const floor = owners.get(owner)
-        if (floor !== undefined && ordinal > known.get(owner)!) {
-          floor.latest = Math.max(floor.latest, ordinal)
-          floor.usedAt = usedAt
-          continue
-        }
-        // New, or one that was late: there may be more like it.
-        owners.set(owner, { latest: Math.max(floor?.latest ?? 0, ordinal), candidate: ordinal - 1, usedAt })
-        known.set(owner, ordinal - 1)
+        const before = Math.min(owners.get(owner)?.before ?? ordinal, ordinal - 1)
+        // In order, so that one that was late takes its owner back to where it is: there may be more like it.
+        owners.set(owner, { latest: ordinal, before, usedAt })
       }
     },
   }

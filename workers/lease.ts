@@ -47,7 +47,7 @@ const HUNG_MS = 10_000
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const { db, log } = options
   // Both are quick as long as no snapshot is held open.
-  const [asking, searching] = [createPace(), createPace()]
+  const [asking, searching] = [createPace(0.01), createPace(0.01)]
   let id = randomUUID() as string
   let renewedAt = Date.now()
   // A process that has just been cut off itself is no judge of others: they may have been, too.

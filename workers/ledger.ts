@@ -70,7 +70,11 @@ export function createLedger(options: LedgerOptions): Ledger {
 
   const laneOf = ({ queue, lane }: Wanted): Lane => {
     const key = `${queue}/${lane}`
-    const known = lanes.get(key) ?? { floors: createFloors(), pace: createPace() }
+    const known = lanes.get(key) ?? {
+      floors: createFloors(),
+      news: createPace(0.05),
+      whole: createPace(0.01),
+    }
     lanes.set(key, known)
     return known
   }
@@ -146,21 +150,27 @@ export function createLedger(options: LedgerOptions): Ledger {
 /** What is known of the staged jobs of a lane. */
 interface Lane {
   readonly floors: Floors
+  /** Of looking for those of other owners. */
+  readonly news: Pace
   /** Of looking at all of them. */
-  readonly pace: Pace
+  readonly whole: Pace
 }
 
-/** Of all owners where that is cheap or has not been done for long, else of those known. */
+const NOBODY: ReadonlyMap<number, number> = new Map()
+
+/** Of all owners from their first job on, or from where they are known to begin, or of those known, as what is dear is due. */
 async function takeFrom(
-  { floors, pace }: Lane,
+  { floors, news, whole }: Lane,
   { db, leaseId }: LedgerOptions,
   wanted: Wanted,
 ): Promise<readonly Taken[]> {
-  const { due } = pace
-  if (!due && floors.known.size === 0) return []
-  const jobs = due
-    ? await pace.spend(() => db.any(takeJobs(leaseId(), wanted)))
-    : await db.any(takeKnownJobs(leaseId(), wanted, floors.known))
+  const known = floors.next()
+  if (!whole.due && !news.due && known.size === 0) return []
+  const jobs = whole.due
+    ? await whole.spend(() => db.any(takeJobs(leaseId(), wanted, NOBODY)))
+    : news.due
+      ? await news.spend(() => db.any(takeJobs(leaseId(), wanted, known)))
+      : await db.any(takeKnownJobs(leaseId(), wanted, known))
   floors.took(jobs)
   return jobs
 }

@@ -1,6 +1,6 @@
 /**
  * Work that is cheap as a rule, and may become dear: it is done as often as wanted while it is cheap, and else as often as
- * a twentieth of the time allows.
+ * its share of the time allows.
  */
 export interface Pace {
   readonly due: boolean
@@ -8,9 +8,8 @@ export interface Pace {
   spend<T>(work: () => Promise<T>): Promise<T>
 }
 
-const PAUSES = 19
-
-export function createPace(now: () => number = () => performance.now()): Pace {
+/** @param share of the time, below 1. */
+export function createPace(share: number, now: () => number = () => performance.now()): Pace {
   let nextAt = Number.NEGATIVE_INFINITY
   return {
     get due() {
@@ -22,7 +21,7 @@ export function createPace(now: () => number = () => performance.now()): Pace {
         return await work()
       } finally {
         const endedAt = now()
-        nextAt = endedAt + (endedAt - startedAt) * PAUSES
+        nextAt = endedAt + (endedAt - startedAt) * (1 / share - 1)
       }
     },
   }

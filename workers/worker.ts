@@ -128,7 +128,7 @@ const STAGED_MS = 500
 /** One look for all queues. */
 function watchStaged(db: Database, runners: readonly QueueRunner[], log: Log): NodeJS.Timeout {
   const lanes = runners.flatMap((runner) => runner.lanes.map((lane) => ({ runner, lane })))
-  const pace = createPace()
+  const pace = createPace(0.01)
   let busy = false
   const look = async (): Promise<void> => {
     // Of what is known already each looks by itself.

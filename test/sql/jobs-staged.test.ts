@@ -22,8 +22,8 @@ const [A, B, C] = owners as [number, number, number]
 
 const some = (count: number, owner: number | null, more: Partial<JobSpec> = {}): JobSpec[] =>
   Array.from({ length: count }, () => spec({ owner_id: owner, queue: 'q', front: 3, lane: 'io', ...more }))
-const take = (most: number, after = -1, lane = 'io') =>
-  db.any(takeJobs(randomUUID(), { queue: 'q', lane, most, afterOwner: after }))
+const take = (most: number, after = -1, lane = 'io', known: readonly (readonly [number, number])[] = []) =>
+  db.any(takeJobs(randomUUID(), { queue: 'q', lane, most, afterOwner: after }, new Map(known)))
 const ownersOf = (jobs: readonly { owner_id: number | null }[]) => jobs.map(({ owner_id }) => owner_id)
 const states = async (): Promise<Record<string, number>> => {
   const rows = await query('select status, count(*)::int as n from job group by 1')
@@ -158,9 +158,58 @@ describe('staging', { concurrency: false }, () => {
     )
   })
 
-  test('while a snapshot is held, what was taken long ago is not read again', async () => {
+  test('owners that are not known are found wherever they are, and the known taken from their floors', async () => {
+    await ledger.enqueue(...some(9, A), ...some(9, B), ...some(9, C), ...some(9, null))
+    const all = await take(12)
+    const last = (owner: number | null) => all.filter(({ owner_id }) => owner_id === owner).at(-1)!.ordinal
+    const taken = async (most: number, after: number, known: readonly (readonly [number, number])[]) =>
+      ownersOf(await take(most, after, 'io', known))
+    const C1 = [C, last(C)] as const
+    assert.deepEqual(await taken(1, -1, [[0, last(null)], [A, last(A) + 99], C1]), [null])
+    assert.deepEqual(
+      await taken(4, A, [
+        [A, 0],
+        [C, last(C) + 99],
+      ]),
+      [B, B, B],
+    )
+    assert.deepEqual(await taken(9, B, [C1]), [C, C, C])
+    assert.deepEqual(await taken(9, C, [[A, 0]]), [])
+    assert.deepEqual(
+      await taken(1, -1, [
+        [A, 0],
+        [B, 0],
+      ]),
+      [null],
+    )
+    assert.deepEqual(
+      (
+        await taken(99, -1, [
+          [B, 0],
+          [2_147_483_646, 0],
+        ])
+      ).sort(),
+      [A, A, A, null],
+    )
+  })
+
+  test('more owners than have a share in one take get theirs in the next', async () => {
+    const rows = await query(
+      `insert into account (email, password_hash) select 'many' || n || '@example.com', 'x' from generate_series(1, 130) n returning id`,
+    )
+    const many = rows.map(({ id }) => id as number)
+    await ledger.enqueue(...many.flatMap((owner) => some(4, owner)))
+    const known = many.slice(0, 60).map((owner) => [owner, 0] as const)
+    const first = ownersOf(await take(500, -1, 'io', known))
+    assert.equal(first.length, 100)
+    const rest = ownersOf(await take(500, Math.max(...(first as number[])), 'io', known))
+    assert.deepEqual([...first, ...rest].sort(), many.toSorted())
+  })
+
+  test('while a snapshot is held, what was taken long ago is not read again', async (t) => {
     await ledger.enqueue(...some(2003, A))
     const holder = await connect({ url, applicationName: 'holder' })
+    t.after(() => holder.end())
     await holder.query('begin isolation level repeatable read')
     await holder.query('select from job limit 1')
     const read = async (): Promise<number> => {
@@ -176,7 +225,10 @@ describe('staging', { concurrency: false }, () => {
     const wanted = { queue: 'q', lane: 'io', most: 10, afterOwner: -1 }
     assert.equal((await db.any(takeKnownJobs(randomUUID(), wanted, floors))).length, 10)
     const some10 = await read()
-    await holder.end()
+    await ledger.enqueue(...some(4, C))
+    assert.equal((await db.any(takeJobs(randomUUID(), { ...wanted, most: 4 }, floors))).length, 3)
+    const andOthers = await read()
+    assert.ok(andOthers - some10 <= 30, `${andOthers - some10} entries of the index were read to find others`)
     assert.ok(some10 - before <= 30, `${some10 - before} entries of the index were read for 10 jobs`)
   })
 

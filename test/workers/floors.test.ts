@@ -8,54 +8,70 @@ import { createPace } from '../../workers/pace.ts'
 
 const job = (owner_id: number | null, ordinal: number) => ({ owner_id, ordinal }) as Taken
 
-test('floors follow what was taken a moment later, each owner its own', () => {
-  let ms = 0
-  const floors = createFloors(() => ms)
-  assert.deepEqual([...floors.known], [])
-  floors.took([job(null, 10), job(null, 11), job(7, 12)])
-  assert.deepEqual(
-    [...floors.known],
-    [
-      [0, 9],
-      [7, 11],
-    ],
-  )
-  // Neither at once, nor after the first moment: others may have been added before and committed after.
-  ms += 300
-  assert.equal(floors.known.get(0), 9)
-  floors.took([job(null, 20)])
-  ms += 300
-  assert.equal(floors.known.get(0), 11)
-  assert.equal(floors.known.get(7), 12)
-  ms += 300
-  assert.equal(floors.known.get(0), 20)
+const jobs = (owner: number | null, from: number, count: number) =>
+  Array.from({ length: count }, (_, i) => job(owner, from + i))
+/** Floors at a time that the test sets. */
+function floorsAt() {
+  const clock = { ms: 0 }
+  const floors = createFloors(() => clock.ms)
+  return { clock, took: floors.took, next: () => Object.fromEntries(floors.next()) }
+}
+
+test('what was taken a moment ago is looked at again, at once while it is little', () => {
+  const { clock, next, took } = floorsAt()
+  assert.deepEqual(next(), {})
+  took([job(null, 10), job(null, 11), job(7, 12)])
+  assert.deepEqual(next(), { 0: 9, 7: 11 }, 'others may have been added before and committed after')
+  clock.ms += 251
+  assert.deepEqual(next(), { 0: 9, 7: 11 })
+  assert.deepEqual(next(), { 0: 11, 7: 12 }, 'but not for ever')
+  took([job(null, 20)])
+  assert.deepEqual(next(), { 0: 11, 7: 12 })
+  clock.ms += 251
+  assert.deepEqual(next(), { 0: 11, 7: 12 })
+  assert.deepEqual(next(), { 0: 20, 7: 12 })
 })
 
-test('a job that was late takes the floor back to where it is', () => {
-  let ms = 0
-  const floors = createFloors(() => ms)
-  floors.took([job(1, 100)])
-  for (let i = 0; i < 3; i++, ms += 300) assert.ok(floors.known.has(1))
-  assert.equal(floors.known.get(1), 100)
-  floors.took([job(1, 50), job(1, 101)])
-  assert.equal(floors.known.get(1), 49)
-  for (let i = 0; i < 3; i++, ms += 300) assert.ok(floors.known.has(1))
-  assert.equal(floors.known.get(1), 101)
+test('when much is taken it is looked at again every quarter of a second, and else gone on from', () => {
+  const { clock, next, took } = floorsAt()
+  took(jobs(null, 1, 500))
+  assert.deepEqual(next(), { 0: 0 })
+  took(jobs(null, 501, 1))
+  assert.deepEqual(next(), { 0: 501 })
+  took(jobs(null, 502, 400))
+  assert.deepEqual(next(), { 0: 901 })
+  clock.ms += 251
+  assert.deepEqual(next(), { 0: 0 })
+  took(jobs(null, 902, 501))
+  assert.deepEqual(next(), { 0: 1402 })
+  clock.ms += 251
+  assert.deepEqual(next(), { 0: 901 }, 'all that was taken since it was looked back')
+})
+
+test('jobs that were late take their owner back to where they are, and no other', () => {
+  const { clock, next, took } = floorsAt()
+  took([...jobs(1, 1000, 600), job(2, 5000)])
+  clock.ms += 251
+  next()
+  took(jobs(1, 10, 500))
+  assert.deepEqual(next(), { 1: 9, 2: 5000 })
+  took(jobs(1, 510, 5))
+  assert.deepEqual(next(), { 1: 514, 2: 5000 }, 'there may be more of them')
 })
 
 test('an owner without jobs for a minute is forgotten', () => {
-  let ms = 0
-  const floors = createFloors(() => ms)
-  floors.took([job(1, 1)])
-  ms += 50_000
-  floors.took([job(2, 2)])
-  ms += 11_000
-  assert.deepEqual([...floors.known.keys()], [2])
+  const { clock, next, took } = floorsAt()
+  took([job(1, 1)])
+  clock.ms += 50_000
+  took([job(2, 2)])
+  clock.ms += 11_000
+  next()
+  assert.deepEqual(Object.keys(next()), ['2'])
 })
 
-test('what is dear is done for a twentieth of the time, whatever came of it', async () => {
+test('what is dear is done for its share of the time, whatever came of it', async () => {
   let ms = 0
-  const pace = createPace(() => ms)
+  const pace = createPace(0.05, () => ms)
   assert.ok(pace.due)
   await pace.spend(async () => {
     ms += 1
