@@ -53,12 +53,21 @@ export async function readWithin(
   return row === null ? null : (Object.values(row)[0] ?? null)
 }
 
+/** Of the connections of a pool. */
+export interface Usage {
+  readonly active: number
+  readonly idle: number
+  /** Callers that wait for a connection. */
+  readonly waiting: number
+  /** For how long the one that has been in use for the longest has been; 0 when none is. */
+  readonly oldestMs: number
+}
+
 export interface Database extends Queries {
   /** Commits when `work` resolves. Serialization failures and deadlocks run it again, so it has no effects outside. */
   transaction<T>(work: (tx: Queries) => Promise<T>): Promise<T>
   close(): Promise<void>
-  /** Connections in use, for metrics. */
-  usage(): { active: number; idle: number; waiting: number }
+  usage(): Usage
 }
 
 export interface DatabaseOptions {
@@ -99,19 +108,37 @@ export function createDatabase(options: DatabaseOptions): Database {
     )
     return opened
   }
-  const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> =>
-    room.enter(async () => use(queries(await open())))
+  // When each caller's turn began, the oldest first.
+  const began = new Set<{ readonly at: number }>()
+  const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
+    room.enter(async () => {
+      const turn = { at: performance.now() }
+      began.add(turn)
+      try {
+        return await use(await open())
+      } finally {
+        began.delete(turn)
+      }
+    })
+  const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> => enter((pool) => use(queries(pool)))
   return {
     one: (query) => on((q) => q.one(query)),
     maybeOne: (query) => on((q) => q.maybeOne(query)),
     any: (query) => on((q) => q.any(query)),
     run: (query) => on((q) => q.run(query)),
-    transaction: (work) =>
-      room.enter(async () => guarded(transact(await open(), options.pooled ? limited(work) : work))),
+    transaction: (work) => enter((pool) => guarded(transact(pool, options.pooled ? limited(work) : work))),
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
-    usage: () => ({ active: room.inside, idle: pool?.state().idleConnections ?? 0, waiting: room.waiting }),
+    usage: () => {
+      const [oldest] = began
+      return {
+        active: room.inside,
+        idle: pool?.state().idleConnections ?? 0,
+        waiting: room.waiting,
+        oldestMs: oldest === undefined ? 0 : performance.now() - oldest.at,
+      }
+    },
   }
 }
 

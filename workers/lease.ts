@@ -34,6 +34,8 @@ export interface LeaseOptions {
   readonly onHeartbeat: (running: Heartbeat['running'], whole: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => void
+  /** A connection has gone silent: nothing here can end a query on it, but a new process can do without. */
+  readonly onSilence: (error: Error) => void
 }
 
 // A job whose worker was killed runs again within 3 s: the lease runs out after at most 2, and is looked at
@@ -41,8 +43,10 @@ export interface LeaseOptions {
 const TTL_MS = 2000
 const RENEW_MS = 500
 const WATCH_MS = 250
-// Longer than any answer takes, shorter than the kernel takes to give up a silent connection.
+// Longer than any answer takes, shorter than the kernel takes to give up a silent connection (a quarter of an hour).
 const HUNG_MS = 10_000
+// Any other statement may take 60 s on its server.
+const HUNG_OTHER_MS = 75_000
 
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const { db, log } = options
@@ -105,10 +109,14 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     let busySince: number | null = null
     return setInterval(() => {
       if (stopped) return
+      const silent = (limit: number): void =>
+        options.onSilence(
+          new Error(`The database has not answered for ${limit / 1000} s: this worker gives up`),
+        )
+      if (db.usage().oldestMs > HUNG_OTHER_MS) return silent(HUNG_OTHER_MS)
       if (busySince !== null) {
-        if (Date.now() - busySince < HUNG_MS) return
-        // Nothing here can end a query whose connection has gone silent: a new process can.
-        throw new Error(`The database has not answered for ${HUNG_MS / 1000} s: this worker gives up`)
+        if (Date.now() - busySince > HUNG_MS) silent(HUNG_MS)
+        return
       }
       busySince = Date.now()
       work()

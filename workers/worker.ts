@@ -73,6 +73,9 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     onRecovered: (ids) => {
       for (const id of ids) publisher.mark(id)
     },
+    onSilence: (error) => {
+      throw error
+    },
   })
   const queuePool = await openQueuePool({
     url: databaseUrl,

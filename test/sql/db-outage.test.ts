@@ -50,7 +50,7 @@ describe('a database pool', () => {
     assert.deepEqual(await backends(), [])
     assert.deepEqual(await db.one(select), { n: 1 })
     assert.equal((await backends()).length, 1)
-    assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0 })
+    assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0, oldestMs: 0 })
   })
 
   test('has as many connections as it may, and the others wait', async () => {
@@ -62,6 +62,20 @@ describe('a database pool', () => {
     await all
     const backends = await query(`select 1 from pg_stat_activity where application_name = 'pool-size'`)
     assert.equal(backends.length, 3)
+  })
+
+  test('knows for how long the longest of those under way has been so', async () => {
+    const db = open('pool-oldest', { size: 2 })
+    const first = db.any(sql.type(nothing)`select pg_sleep(0.4)`)
+    await until('it has been for a while', () => db.usage().oldestMs > 150)
+    await db.transaction((tx) => tx.one(select))
+    assert.ok(db.usage().oldestMs > 150, 'whatever began and ended meanwhile')
+    const second = db.any(sql.type(nothing)`select pg_sleep(0.3)`)
+    await first
+    assert.ok(db.usage().oldestMs < 400, 'the next')
+    await second
+    await assert.rejects(db.any(sql.type(nothing)`select 1 / 0`))
+    assert.equal(db.usage().oldestMs, 0)
   })
 
   test('without row validation rows pass as they are; numbers and times are what JSON can carry', async () => {
