@@ -149,16 +149,13 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
         return next
       }
 
-      const missed = (since: number): void => {
-        waiting.clear()
-        liveMissed = true
-        endsMissed = Math.min(since, endsMissed ?? since)
-      }
-
       const wait = (states: readonly JobEvent[]): void => {
         if (waiting.size === 0) waitingSince = Date.now()
         for (const { jobId, ownerId } of states) if (options.sees(ownerId)) waiting.add(jobId)
-        if (waiting.size > MOST_WAITING) missed(waitingSince - OVERLAP_MS)
+        if (waiting.size <= MOST_WAITING) return
+        waiting.clear()
+        liveMissed = true
+        endsMissed = Math.min(waitingSince - OVERLAP_MS, endsMissed ?? waitingSince)
       }
 
       const untilWritable = async (): Promise<void> => {
@@ -214,17 +211,11 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
         })
       }
 
-      const stop = hub.watchAll({
-        changed: (states) => {
-          const dealtWith = working ? 0 : send(states)
-          if (dealtWith === states.length) return
-          wait(states.slice(dealtWith))
-          work()
-        },
-        missed: (since) => {
-          missed(since)
-          work()
-        },
+      const stop = hub.watchAll((states) => {
+        const dealtWith = working ? 0 : send(states)
+        if (dealtWith === states.length) return
+        wait(states.slice(dealtWith))
+        work()
       })
       stream.onWritable(() => wake())
       work()

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { EVENTS_AT_ONCE, readEventsAfter, readLiveIds, readStates } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
-import { readEnded, type Viewer } from './ended.ts'
+import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from './ended.ts'
 
 /** One event of a job, as it stands in the ledger. */
 export interface JobEvent {
@@ -25,7 +25,7 @@ export interface Hub {
   /** Events of a job after a cursor, in batches, beginning with those that are there already. Answers how to stop. */
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
   /** Each new state of any job. */
-  watchAll(watcher: AllWatcher): () => void
+  watchAll(push: (states: readonly JobEvent[]) => void): () => void
   /** A payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
   notified(payload: string | null): void
   /** The job's terminal event, or null when it has not come within the time. */
@@ -36,12 +36,6 @@ export interface Hub {
   close(): void
 }
 
-export interface AllWatcher {
-  /** A moment after which a job may have begun or ended unseen, in ms since the epoch: there are too many to be told. */
-  missed(since: number): void
-  changed(states: readonly JobEvent[]): void
-}
-
 interface Subscriber {
   after: number
   readonly push: (events: readonly JobEvent[]) => void
@@ -49,7 +43,6 @@ interface Subscriber {
 
 // The first reading of a lost hint: a crash between storing and notifying loses only the notification.
 const POLL_MS = 5_000
-const RECENT_STATES = 20_000
 const EVERYBODY: Viewer = [null, true]
 // A burst for thousands of readers costs 14 µs for each: requests get their turn in between.
 const TURN_MS = 0.25
@@ -63,12 +56,12 @@ export function isTerminal(event: JobEvent): boolean {
 
 export function createHub(reader: Reader, onError: (error: unknown) => void): Hub {
   const topics = new Map<string, Set<Subscriber>>()
-  const everything = new Set<AllWatcher>()
+  const everything = new Set<(states: readonly JobEvent[]) => void>()
   const dirty = new Set<string>()
   const changed = new Set<string>()
   const waiting = new Set<() => void>()
-  // Last state sent to the watchers of everything, by job: two notifications may find the same one.
-  const sent = new Map<string, number>()
+  // What the watchers of everything were told of: two notifications may find the same state, and a poll most of them.
+  const told = createTold()
   // The watchers of everything may have missed what came after `knownUntil`, in ms.
   let missed = false
   let knownUntil = 0
@@ -131,21 +124,22 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
   const readMissed = async (): Promise<void> => {
     missed = false
     const startedAt = Date.now()
-    const since = knownUntil - OVERLAP_MS
-    const [live, ended] = await Promise.all([
-      reader.texts(readLiveIds, EVERYBODY),
-      readEnded(reader, EVERYBODY, { ms: since, jobId: null }),
-    ])
-    if (ended.next === null) pushFresh(await reader.texts(readStates, [[...live, ...ended.ids]]))
-    else for (const watcher of everything) watcher.missed(since)
+    pushFresh(await reader.texts(readStates, [await reader.texts(readLiveIds, EVERYBODY)]))
+    let from: EndedAfter | null = { ms: knownUntil - OVERLAP_MS, jobId: null }
+    while (from !== null) {
+      const { ids, next }: EndedJobs = await readEnded(reader, EVERYBODY, from)
+      const news = ids.filter((id) => !told.hasEnded(id))
+      if (news.length > 0) pushFresh(await reader.texts(readStates, [news]))
+      // Whoever follows one job does not wait until all is read that happened to others.
+      if (dirty.size > 0) await readTopics()
+      from = next
+    }
     knownUntil = startedAt
   }
 
   const pushFresh = (lines: readonly string[]): void => {
-    const fresh = lines.map(parseLine).filter((state) => (sent.get(state.jobId) ?? -1) < state.seq)
-    if (sent.size > RECENT_STATES) sent.clear()
-    for (const state of fresh) sent.set(state.jobId, state.seq)
-    if (fresh.length > 0) for (const watcher of everything) watcher.changed(fresh)
+    const fresh = lines.map(parseLine).filter((state) => told.isNews(state))
+    if (fresh.length > 0) for (const push of everything) push(fresh)
   }
 
   const markAll = (): void => {
@@ -171,10 +165,10 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
 
   return {
     watchJob,
-    watchAll: (watcher) => {
+    watchAll: (push) => {
       if (everything.size === 0) knownUntil = Date.now()
-      everything.add(watcher)
-      return () => everything.delete(watcher)
+      everything.add(push)
+      return () => everything.delete(push)
     },
     notified: (payload) => {
       if (payload === null || payload === '*') return markAll()
@@ -210,6 +204,37 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
       return watchers + everything.size
     },
     close: () => clearInterval(poll),
+  }
+}
+
+/** States of the last moments: longer than what is read again reaches back, and at most two times `MOST_TOLD`. */
+interface Told {
+  /** Whether this state is later than what was told of its job. From then on it is told. */
+  isNews(state: JobEvent): boolean
+  hasEnded(jobId: string): boolean
+}
+
+const TOLD_MS = POLL_MS + 2 * OVERLAP_MS
+const MOST_TOLD = 200_000
+// The number of a terminal state, as far as its job goes.
+const ENDED = Number.POSITIVE_INFINITY
+
+function createTold(): Told {
+  let [recent, before] = [new Map<string, number>(), new Map<string, number>()]
+  let turnedAt = Date.now()
+  const numberOf = (jobId: string): number => recent.get(jobId) ?? before.get(jobId) ?? -1
+  return {
+    isNews: (state) => {
+      if (numberOf(state.jobId) >= state.seq) return false
+      if (Date.now() - turnedAt > TOLD_MS || recent.size >= MOST_TOLD) {
+        before = recent
+        recent = new Map()
+        turnedAt = Date.now()
+      }
+      recent.set(state.jobId, isTerminal(state) ? ENDED : state.seq)
+      return true
+    },
+    hasEnded: (jobId) => numberOf(jobId) === ENDED,
   }
 }
 
