@@ -130,8 +130,9 @@ export function createHub(reader: Reader, onError: (error: unknown) => void): Hu
       const { ids, next }: EndedJobs = await readEnded(reader, EVERYBODY, from)
       const news = ids.filter((id) => !told.hasEnded(id))
       if (news.length > 0) pushFresh(await reader.texts(readStates, [news]))
-      // Whoever follows one job does not wait until all is read that happened to others.
+      // What has just happened does not wait until all is read that has happened since.
       if (dirty.size > 0) await readTopics()
+      if (changed.size > 0) await readChanged()
       from = next
     }
     knownUntil = startedAt

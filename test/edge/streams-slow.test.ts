@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
-import { followEverything, followJob } from '../../edge/follow.ts'
+import { followJob } from '../../edge/follow.ts'
+import { followEverything } from '../../edge/follow-all.ts'
 import type { Hub, JobEvent } from '../../edge/hub.ts'
 import type { SseFrame, SseStream } from '../../edge/sse.ts'
 import { until } from '../until.ts'
@@ -174,7 +175,8 @@ function readerOfAll(since: number | null = null) {
         reads.push(`ended ${jobId ?? ms}`)
         const from = jobId === null ? 0 : ends.indexOf(jobId) + 1
         const ids = ends.slice(from, from + 2)
-        return { ids, next: ids.length === 2 ? { ms, jobId: ids[1]! } : null }
+        // The n-th ended at n seconds.
+        return { ids, next: ids.length === 2 ? { ms: (from + 2) * 1000, jobId: ids[1]! } : null }
       },
       states: async (ids) => {
         reads.push(`${ids.length} states`)
@@ -268,6 +270,31 @@ test('who comes back is sent all that has ended since, however many, and what ch
     data(stream.sent.flat()).sort(),
     [10, 11, 12, 13, 14, 1].map((n) => `{"n":${n}}`),
   )
+})
+
+test('whoever leaves before it was sent all goes on, with the id it was sent last, where that was so', async () => {
+  const { stream, table, ends, open, change } = readerOfAll(5)
+  for (let n = 0; n < 5; n++) {
+    table.set(`${n}`, event(n + 10, 'done', `${n}`))
+    ends.push(`${n}`)
+  }
+  open()
+  const openedAt = Date.now()
+  while (stream.sent.flat().length < 5) await turns()
+  assert.deepEqual(ids(stream.sent.flat()), [5, 5, 2000, 2000, 4000])
+  change([event(1, 'running', 'a')])
+  const now = ids(stream.sent.flat()).at(-1)!
+  assert.ok(now >= openedAt, 'of one that was sent all, the moment')
+  stream.writable = false
+  const slowAt = Date.now()
+  change([event(2, 'running', 'a')])
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  stream.catchUp()
+  await turns()
+  const later = ids(stream.sent.flat()).at(-1)!
+  assert.ok(later >= slowAt && later < slowAt + 20, 'of one that was slow, when it became so')
+  change([event(3, 'running', 'a')])
+  assert.ok(ids(stream.sent.flat()).at(-1)! >= slowAt + 20)
 })
 
 test('too many again while a reader catches up: what had been read of those that ended is no end of it', async () => {
