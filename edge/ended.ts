@@ -20,13 +20,13 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 /** Who asks: an account, and whether everything is visible to it. */
 export type Viewer = readonly [accountId: number | null, everything: boolean]
 
-/** The next jobs that have ended, of those that the viewer sees. */
+/** Of the next jobs that have ended those that the viewer sees. */
 export async function readEnded(reader: Reader, viewer: Viewer, after: EndedAfter): Promise<EndedJobs> {
   const lines = await reader.texts(readEndedIds, [...viewer, after.ms, after.jobId ?? BEFORE_ALL])
-  const ended = lines.map((line) => line.split('\t') as [string, string])
+  const ended = lines.map((line) => line.split('\t') as [id: string, ms: string, visible: string])
   const [jobId, ms] = ended[ENDS_AT_ONCE - 1] ?? []
   return {
-    ids: ended.map(([id]) => id),
+    ids: ended.flatMap(([id, , visible]) => (visible === '1' ? id : [])),
     next: jobId === undefined ? null : { ms: Number(ms), jobId },
   }
 }

@@ -356,15 +356,18 @@ export const readLiveIds: ReadStatement = {
     (select job.id from job where ${VISIBLE} and job.status in ('queued', 'sent') order by job.id limit 1000)`,
 }
 
-/** So many ended jobs are read at once; whoever is further behind reads again. */
+/** Of so many ended jobs is read at once which are visible; whoever is further behind reads again. */
 export const ENDS_AT_ONCE = 1000
 
-/** Jobs that ended after the moment $3, in ms since the epoch, or then with a greater id than $4: `id<tab>moment`. */
+/**
+ * Jobs that ended after the moment $3, in ms since the epoch, or then with a greater id than $4: `id<tab>moment<tab>visible`
+ * (1 or 0). Those of others are counted too, since on this connection nothing may take long: there can be millions.
+ */
 export const readEndedIds: ReadStatement = {
   name: 'job_ended_ids',
   text: `
-    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000) from job
-    where ${VISIBLE} and job.finished_at >= to_timestamp($3::float8 / 1000)
+    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE})::int) from job
+    where job.finished_at >= to_timestamp($3::float8 / 1000)
       and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
     order by job.finished_at, job.id limit ${ENDS_AT_ONCE}`,
 }

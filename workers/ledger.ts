@@ -158,7 +158,7 @@ interface Lane {
 
 const NOBODY: ReadonlyMap<number, number> = new Map()
 
-/** Of all owners from their first job on, or from where they are known to begin, or of those known, as what is dear is due. */
+/** From the first staged job on; or beyond the floors of those known, with other owners or without: the dearest way that is due. */
 async function takeFrom(
   { floors, news, whole }: Lane,
   { db, leaseId }: LedgerOptions,

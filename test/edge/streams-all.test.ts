@@ -184,9 +184,16 @@ test('of more ends at one moment than are read at once none is left out and none
   await ledger.notify('*')
   await pause(80)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
-  const back = await open(ann.token, before)
-  t.after(() => back.close())
+  // Behind more of others than are looked at in one go.
+  const last = await ledger.ended(bob.id)
+  const [back, other] = [await open(ann.token, before), await open(bob.token, before)]
+  t.after(() => {
+    back.close()
+    other.close()
+  })
   await back.until('all again', () => ends(back).length === 1100)
+  await other.until('the only one of its own', () => statuses(other, last).includes('done'))
+  assert.equal(ends(other).length, 0)
 })
 
 test('what happened while nobody listened to the database is made up for', async (t) => {
