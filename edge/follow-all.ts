@@ -1,13 +1,11 @@
 import type { EndedAfter, EndedJobs } from './ended.ts'
-import { type Hub, isTerminal, type JobEvent, OVERLAP_MS, parseLine } from './hub.ts'
+import { ENDED, type Hub, type JobEvent, OVERLAP_MS, parseLine, rankOf } from './hub.ts'
 import type { StreamSource } from './sse.ts'
 
 /** The stream of all jobs that a caller sees. */
 
 // Of this many jobs a reader of all is known to have seen the latest state: a terminal one must not come twice.
 const MOST_REMEMBERED = 10_000
-// The number of a terminal state as far as its reader goes: nothing comes after it.
-const ENDED = Number.POSITIVE_INFINITY
 // A reader of all who is slow is kept the ids of so many jobs.
 const MOST_WAITING = 10_000
 // The states of this many jobs are read at once, and sent in parts: one of these waits in memory for a reader who is slow.
@@ -56,7 +54,7 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
         for (const state of states) {
           // Put back at the end, so that the first is the one that has been quiet for the longest.
           sent.delete(state.jobId)
-          sent.set(state.jobId, isTerminal(state) ? ENDED : state.seq)
+          sent.set(state.jobId, rankOf(state))
         }
         for (const jobId of sent.keys()) {
           if (sent.size <= MOST_REMEMBERED) break

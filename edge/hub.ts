@@ -217,8 +217,11 @@ interface Told {
 
 const TOLD_MS = POLL_MS + 2 * OVERLAP_MS
 const MOST_TOLD = 200_000
-// The number of a terminal state, as far as its job goes.
-const ENDED = Number.POSITIVE_INFINITY
+/** Greater than the number of any state. */
+export const ENDED = Number.POSITIVE_INFINITY
+
+/** The number of a state, as far as its job goes: after a terminal one comes nothing. */
+export const rankOf = (state: JobEvent): number => (isTerminal(state) ? ENDED : state.seq)
 
 function createTold(): Told {
   let [recent, before] = [new Map<string, number>(), new Map<string, number>()]
@@ -232,7 +235,7 @@ function createTold(): Told {
         recent = new Map()
         turnedAt = Date.now()
       }
-      recent.set(state.jobId, isTerminal(state) ? ENDED : state.seq)
+      recent.set(state.jobId, rankOf(state))
       return true
     },
     hasEnded: (jobId) => numberOf(jobId) === ENDED,

@@ -104,15 +104,13 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const failed = (error: unknown): void => log.warn({ err: error }, 'The lease could not be looked after')
 
   await insert(id)
+  const silent = (ms: number): void =>
+    options.onSilence(new Error(`The database has not answered for ${ms / 1000} s: this worker gives up`))
   const loops = [every(RENEW_MS, renew), every(WATCH_MS, watch)]
   function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
     let busySince: number | null = null
     return setInterval(() => {
       if (stopped) return
-      const silent = (limit: number): void =>
-        options.onSilence(
-          new Error(`The database has not answered for ${limit / 1000} s: this worker gives up`),
-        )
       if (db.usage().oldestMs > HUNG_OTHER_MS) return silent(HUNG_OTHER_MS)
       if (busySince !== null) {
         if (Date.now() - busySince > HUNG_MS) silent(HUNG_MS)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { TestDatabase } from '../database.ts'
+import { spec } from '../sql/ledger-help.ts'
 
 /** Does to the job ledger what workers do, one step at a time. */
 export interface Ledger {
@@ -44,16 +45,9 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
     ids: readonly string[],
     more: Readonly<Record<string, unknown>> = {},
   ): Promise<void> => {
-    const spec = { name: 'documents.extract', queue: 'documents', owner_id: ownerId, actor: null }
-    const rest = {
-      when_busy: 'wait',
-      payload: {},
-      max_tries: 3,
-      priority: 0,
-      run_at: null,
-      request_id: null,
-    }
-    const specs = ids.map((id) => ({ id, ...spec, ...rest, ...more }))
+    const specs = ids.map((id) =>
+      spec({ id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, ...more }),
+    )
     await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   }
   const ledger: Ledger = {

@@ -3,6 +3,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { createDatabase, type Database, nothing, sql } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
@@ -64,15 +65,25 @@ describe('a database pool', () => {
     assert.equal(backends.length, 3)
   })
 
-  test('knows for how long the longest of those under way has been so', async () => {
+  test('knows for how long the longest of those under way has been so', async (t) => {
     const db = open('pool-oldest', { size: 2 })
-    const first = db.any(sql.type(nothing)`select pg_sleep(0.4)`)
+    const holder = await connect({ url, applicationName: 'pool-oldest-holder' })
+    t.after(() => holder.end())
+    await holder.query('select pg_advisory_lock(71), pg_advisory_lock(72)')
+    const waitFor = (key: number) => db.any(sql.type(nothing)`select pg_advisory_xact_lock(${key})`)
+    const oldestSince = () => performance.now() - db.usage().oldestMs
+    const startedAt = performance.now()
+    const first = waitFor(71)
     await until('it has been for a while', () => db.usage().oldestMs > 150)
     await db.transaction((tx) => tx.one(select))
     assert.ok(db.usage().oldestMs > 150, 'whatever began and ended meanwhile')
-    const second = db.any(sql.type(nothing)`select pg_sleep(0.3)`)
+    const secondAt = performance.now()
+    assert.ok(oldestSince() >= startedAt && oldestSince() < secondAt)
+    const second = waitFor(72)
+    await holder.query('select pg_advisory_unlock(71)')
     await first
-    assert.ok(db.usage().oldestMs < 400, 'the next')
+    assert.ok(oldestSince() >= secondAt, 'the next')
+    await holder.query('select pg_advisory_unlock(72)')
     await second
     await assert.rejects(db.any(sql.type(nothing)`select 1 / 0`))
     assert.equal(db.usage().oldestMs, 0)
