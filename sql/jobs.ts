@@ -38,7 +38,8 @@ const Claimed = z.object({
   id: z.string(),
   delivery: z.number(),
   name: z.string(),
-  payload: z.unknown(),
+  /** JSON text: only the thread that runs the job needs to know what is in it. */
+  payload: z.string(),
   attempt: z.number(),
   tries: z.number(),
   max_tries: z.number(),
@@ -49,7 +50,9 @@ const Claimed = z.object({
 export type Claimed = z.output<typeof Claimed>
 
 const claim = (lease: string, ids: readonly string[], deliveries: readonly number[]) =>
-  sql.fragment`select * from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
+  sql.fragment`
+    select id, delivery, name, payload::text as payload, attempt, tries, max_tries, owner_id, actor, request_id
+    from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
 
 export const claimJobs = (...claims: Parameters<typeof claim>): Query<Claimed> =>
   sql.prepared('job_claim', Claimed)`${claim(...claims)}`
@@ -61,46 +64,7 @@ export const claimAndTell = (...claims: Parameters<typeof claim>): Query<Claimed
       told as (select pg_notify(${JOB_EVENTS}, string_agg(id::text, ' ')) from claimed having count(*) > 0)
     select claimed.* from claimed left join told on true`
 
-const Taken = Claimed.extend({ ordinal: z.number() })
-export type Taken = z.output<typeof Taken>
-const TAKEN = sql.fragment`
-  id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id, ordinal::float8 as ordinal`
-
-/** Of which lane how many staged jobs are wanted: the same number for each of the owners after `afterOwner`. */
-export interface Wanted {
-  readonly queue: string
-  readonly lane: string
-  readonly most: number
-  readonly afterOwner: number
-}
-
-type Floors = ReadonlyMap<number, number>
-const beyond = (floors: Floors) =>
-  sql.fragment`${sql.array([...floors.keys()], 'int4')}, ${sql.array([...floors.values()], 'int8')}`
-
-/** Takes staged jobs of one lane, of the owners known only what was added after their floor, the ordinal of a job. */
-export const takeJobs = (
-  lease: string,
-  { queue, lane, most, afterOwner }: Wanted,
-  floors: Floors,
-): Query<Taken> =>
-  sql.prepared('job_take', Taken)`
-    select ${TAKEN} from job_take(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4, ${beyond(floors)})`
-
-/** The same, of the owners known alone. */
-export const takeKnownJobs = (
-  lease: string,
-  { queue, lane, most, afterOwner }: Wanted,
-  floors: Floors,
-): Query<Taken> =>
-  sql.prepared('job_take_known', Taken)`
-    select ${TAKEN} from job_take_known(${lease}::uuid, ${queue}, ${lane}, ${most}::int4, ${afterOwner}::int4, ${beyond(floors)})`
-
-/** Which of these lanes have staged jobs: `queue/lane`. */
-export const stagedLanes = (queues: readonly string[], lanes: readonly string[]): Query<{ key: string }> =>
-  sql.type(z.object({ key: z.string() }))`
-    select queue || '/' || lane as key from unnest(${sql.array(queues, 'text')}, ${sql.array(lanes, 'text')}) as l(queue, lane)
-    where exists (select from job where job.queue = l.queue and job.lane = l.lane and job.status = 'queued' and job.actor is null)`
+const Id = z.object({ id: z.string() })
 
 export interface ProgressEntry {
   readonly id: string
@@ -111,8 +75,6 @@ export interface ProgressEntry {
   readonly data: unknown
 }
 
-const Id = z.object({ id: z.string() })
-
 export const storeProgress = (entries: readonly ProgressEntry[]): Query<{ id: string }> =>
   sql.prepared('job_progress', Id)`select id from job_progress(${JSON.stringify(entries)}::jsonb) as id`
 
@@ -120,10 +82,13 @@ export interface FinishEntry {
   readonly id: string
   readonly attempt: number
   readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'lost'
-  readonly result?: unknown
+  /** JSON text. */
+  readonly result?: string
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
+  /** Of whom the job was a message, see `Claimed`; absent: it is looked up. */
+  readonly actor?: string | null
 }
 
 /** Attempts in a row that may be cut short without progress before a job is given up: a job that kills its worker. */
@@ -133,20 +98,45 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries)}::jsonb, ${LOSS_LIMIT}) as id`
+  )`select id from job_finish(${JSON.stringify(entries.map(withResult))}::jsonb, ${LOSS_LIMIT}) as id`
+
+const withResult = ({ result, ...entry }: FinishEntry) =>
+  result === undefined ? entry : { ...entry, result: JSON.parse(result) }
+
+/** Since when a job is held, see `Hold`; null: it is not. */
+export type HeldSince = (id: string) => string | null
+const NOT_HELD: HeldSince = () => null
 
 /** Ends attempts that are done, each with its result; a row for each whose attempt is not the running one. */
-export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
-  sql.prepared('job_done', Id)`
+export function finishDone(entries: readonly FinishEntry[], heldSince = NOT_HELD): Query<{ id: string }> {
+  // All of a hold since the same moment: each is sent once.
+  const since: string[] = []
+  const held = entries.map(({ id }) => {
+    const moment = heldSince(id)
+    if (moment === null) return 0
+    const place = since.lastIndexOf(moment) + 1
+    return place > 0 ? place : since.push(moment)
+  })
+  const actors = entries.flatMap(({ actor }) => actor ?? [])
+  return sql.prepared('job_done', Id)`
     select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
       ${`{${entries.map(({ attempt }) => attempt).join()}}`}::int4[],
-      ${JSON.stringify(entries.map(({ result }) => result ?? null))}::jsonb) as id`
+      ${`[${entries.map(({ result }) => result ?? 'null').join()}]`}::jsonb,
+      ${`{${held.join()}}`}::int4[], ${sql.array(since, 'timestamptz')}, ${sql.array(actors, 'text')}) as id`
+}
 
-/** Ends attempts, and answers whose: the end of one that is not the running one is refused. Faster where all are done. */
-export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
-  if (entries.some(({ outcome }) => outcome !== 'done'))
+/**
+ * Ends attempts, and answers whose: the end of one that is not the running one is refused. Of those that are held only what
+ * is done can end. Faster where all are done and it is said of which actors they are.
+ */
+export async function endJobs(
+  db: Queries,
+  entries: readonly FinishEntry[],
+  heldSince = NOT_HELD,
+): Promise<Set<string>> {
+  if (entries.some(({ outcome, actor }) => outcome !== 'done' || actor === undefined))
     return new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
-  const refused = new Set((await db.any(finishDone(entries))).map(({ id }) => id))
+  const refused = new Set((await db.any(finishDone(entries, heldSince))).map(({ id }) => id))
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
@@ -165,7 +155,7 @@ export const cancelJob = (id: string): Query<{ found: boolean }> =>
  */
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
-    select id from job where id = ${id}::uuid and attempt = ${attempt} and status = 'running' for share`
+    select ${id} as id where job_fence(${id}::uuid, ${attempt}::int4)`
 
 const JobEnd = z.object({
   status: z.enum(['done', 'failed', 'cancelled']),
@@ -205,6 +195,8 @@ export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
 
 const Heartbeat = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
+  /** What is held under the lease; without `of` alone. */
+  holds: z.array(z.string()),
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
@@ -222,7 +214,8 @@ export const renewLease = (
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
+    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running,
+      array(select job_hold.id::text from job_hold where lease_id = worker_lease.id and ${of === null}) as holds`
 
 /** Gives a lease back at an orderly end. */
 export const deleteLease = (id: string): Query<unknown> =>

@@ -1,6 +1,9 @@
 /** Lets so many in at a time; the others wait in order. */
 export interface Room {
   enter<T>(work: () => Promise<T>): Promise<T>
+  /** Lets one in without waiting, whoever has counted on a place; it leaves by itself. */
+  admit(): void
+  leave(): void
   readonly inside: number
   readonly waiting: number
   /** Resolves when nobody is inside, and so nobody waits. */
@@ -15,7 +18,9 @@ export function createRoom(places: number): Room {
   let onEmpty: (() => void)[] = []
 
   const leave = (): void => {
-    const next = queue[head++]
+    // Whoever was admitted beyond the places leaves none behind.
+    const next = inside > places ? undefined : queue[head]
+    if (next !== undefined) head++
     if (head >= queue.length) {
       queue = []
       head = 0
@@ -41,6 +46,10 @@ export function createRoom(places: number): Room {
         leave()
       }
     },
+    admit: () => {
+      inside++
+    },
+    leave,
     get inside() {
       return inside
     },

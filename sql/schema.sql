@@ -433,6 +433,18 @@ create table job_event_row (
   constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
 );
 
+create table job_hold (
+  id bigint not null generated always as identity,
+  lease_id uuid not null,
+  queue text not null,
+  lane text not null,
+  owner integer not null,
+  ordinals int8multirange not null,
+  taken_at timestamp with time zone not null default now(),
+  constraint job_hold_pkey PRIMARY KEY (id),
+  constraint job_hold_ordinals_check CHECK ((NOT isempty(ordinals)))
+);
+
 create table llm_current (
   id boolean not null default true,
   vendor text not null,
@@ -935,6 +947,10 @@ CREATE INDEX job_staged_idx ON public.job USING btree (queue, lane, COALESCE(own
 
 CREATE INDEX job_waiting_idx ON public.job USING btree (queue, COALESCE(owner_id, 0), ordinal) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
 
+CREATE INDEX job_hold_lease_id_idx ON public.job_hold USING btree (lease_id);
+
+CREATE INDEX job_hold_staged_idx ON public.job_hold USING btree (queue, lane, owner, upper(ordinals));
+
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
 CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHERE (NOT disabled);
@@ -1288,8 +1304,7 @@ begin
       perform set_config('synchronous_commit', 'off', true);
     end if;
     -- Held until the commit: a take-over waits for it.
-    perform from job where id = p_job and attempt = p_attempt and status = 'running' for share;
-    exit when not found;
+    exit when job_fence(p_job, p_attempt) is not true;
     insert into document_page (document_id, page_number, status, method, model, detail, text, search, image, width, height,
       job_id, given_up)
     values (p_document, numbers[i], statuses[i], methods[i], models[i], details[i], texts[i], vectors[i],
@@ -1393,6 +1408,38 @@ CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text);
 
+CREATE OR REPLACE FUNCTION public.job_begin(ids uuid[], waits boolean)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  locked uuid[];
+begin
+  -- A take under way has its rows locked: whether it holds them is seen after it.
+  if waits then
+    select array_agg(id) into locked from (
+      select id from job where id = any(ids) and job.status || '' = 'queued' and job.actor is null order by id for update) mine;
+  else
+    select array_agg(id) into locked from (
+      select id from job where id = any(ids) and job.status || '' = 'queued' and job.actor is null for update skip locked) mine;
+    return query select id from job
+      where id = any(ids) and job.status || '' = 'queued' and job.actor is null and id <> all(coalesce(locked, '{}'));
+  end if;
+  update job set status = 'running', lease_id = h.lease_id, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+    started_at = h.taken_at, seq = job.seq + 1
+  from unnest(locked) as given(id) join job staged on staged.id = given.id
+  cross join lateral (
+    select * from job_hold where job_hold.queue = staged.queue and job_hold.lane = staged.lane
+      and job_hold.owner = coalesce(staged.owner_id, 0) and upper(job_hold.ordinals) > staged.ordinal
+      and job_hold.ordinals @> staged.ordinal) h
+  where job.id = given.id;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1410,6 +1457,8 @@ begin
   if not found then return false; end if;
   if found_actor is not null then
     perform pg_advisory_xact_lock(actor_lock_key(found_actor));
+  else
+    perform job_begin(array[job_cancel.job_id], true);
   end if;
   with moved as (
     update job set
@@ -1454,6 +1503,18 @@ $function$;
 
 CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb)
  RETURNS SETOF uuid
+ LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select job_done(ids, attempts, results, array_fill(0, array[cardinality(ids)]), '{}',
+    array(select job.actor from job where job.id = any(ids) and job.actor is not null))
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, held integer[], since timestamp with time zone[], actors text[])
+ RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
@@ -1465,20 +1526,30 @@ declare
   ended uuid[];
   idle text[];
 begin
-  perform pg_advisory_xact_lock(key) from (
-    select distinct actor_lock_key(job.actor) as key from job where job.id = any(ids) and job.actor is not null
-    order by 1) locks;
+  if cardinality(actors) > 0 then
+    perform pg_advisory_xact_lock(key) from (
+      select distinct actor_lock_key(actor) as key from unnest(actors) actor order by 1) locks;
+  end if;
 
   with moved as (
     update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null,
-      seq = job.seq + 1, delivery = job.delivery + 1
-    from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results)) as e(id, attempt, result)
-    where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
+      attempt = e.attempt, delivery = job.delivery + 1,
+      -- Of one that is held, what it began with is said only now.
+      started_at = case when job.lease_id is null then since[e.held] else job.started_at end,
+      seq = job.seq + case when job.lease_id is null then 2 else 1 end,
+      tries = job.tries + case when job.lease_id is null then 1 else 0 end
+    from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results), unnest(held))
+      as e(id, attempt, result, held)
+    where job.id = e.id and (job.attempt = e.attempt and job.lease_id is not null
+      or e.held > 0 and job.attempt = e.attempt - 1 and job.status || '' = 'queued' and job.actor is null)
     returning job.id, job.actor
   )
   select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null) into ended, idle from moved;
 
   if idle is not null then
+    if not idle <@ actors then
+      raise exception 'job_done was not told of all actors';
+    end if;
     perform job_send(job_send_heads(idle));
   end if;
   if cardinality(ended) < cardinality(ids) then
@@ -1560,6 +1631,15 @@ begin
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'actor' is null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select true from job where id = job_id
+    and (attempt = of_attempt and status = 'running'
+      or attempt = 0 and of_attempt = 1 and status = 'queued' and actor is null) for share
+$function$;
+
 CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, loss_limit integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -1635,6 +1715,58 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.job_pick(of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
+ RETURNS job[]
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  picked job[];
+  others int8multirange;
+begin
+  with line as (
+    select known.owner, known.floor, holds.held from unnest(owners, floors) as known(owner, floor)
+    cross join lateral (
+      select from job where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) = known.owner and job.ordinal > known.floor
+      order by job.ordinal limit 1) first
+    cross join lateral (
+      select range_agg(h.ordinals) as held from job_hold h
+      where h.queue = of_queue and h.lane = of_lane and h.owner = known.owner and upper(h.ordinals) > known.floor) holds
+    where known.owner > after_owner and (holds.held is null or exists (
+      select from job where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) = known.owner and job.ordinal > known.floor and not job.ordinal <@ holds.held
+      order by job.ordinal limit 1))
+    order by known.owner limit 100
+  ), share as (
+    select line.*, greatest(1, (most + count(*) over () - 1) / count(*) over ()) as part from line
+  )
+  select array_agg(locked.job) into picked from (
+    select staged.job from share cross join lateral (
+      select job from job
+      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
+        and coalesce(job.owner_id, 0) = share.owner and job.ordinal > share.floor
+        and (share.held is null or not job.ordinal <@ share.held)
+      order by job.ordinal limit share.part for update skip locked) staged
+    limit most) locked;
+  if picked is null then return null; end if;
+
+  -- Held, and let go of again, between the look above and the lock: this statement sees who was faster.
+  select range_agg(h.ordinals) into others from job_hold h
+  where h.queue = of_queue and h.lane = of_lane
+    and h.owner in (select distinct coalesce(p.owner_id, 0) from unnest(picked) p)
+    and upper(h.ordinals) > (select min(p.ordinal) from unnest(picked) p);
+  if others is not null then
+    select array_agg(p) into picked from unnest(picked) p where not p.ordinal <@ others;
+  end if;
+  return picked;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
  LANGUAGE sql
@@ -1670,6 +1802,55 @@ AS $function$
   join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported
 $function$;
 
+CREATE OR REPLACE FUNCTION public.job_pull(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[], others boolean, hold_from integer, spent bigint[])
+ RETURNS TABLE(hold bigint, held_at timestamp with time zone, jobs text)
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  picked job[];
+begin
+  if cardinality(spent) > 0 then
+    delete from job_hold where id = any(spent);
+  end if;
+  if others then
+    select owners || o.unknown, floors || o.beyond into owners, floors
+    from job_unknown_owners(of_queue, of_lane, after_owner, owners) o;
+  end if;
+  picked := job_pick(of_queue, of_lane, most, after_owner, owners, floors);
+  if picked is null then return; end if;
+
+  if cardinality(picked) >= hold_from * (select count(distinct coalesce(p.owner_id, 0)) from unnest(picked) p) then
+    return query
+    with mine as (
+      select coalesce(p.owner_id, 0) as owner, range_agg(int8range(p.ordinal, p.ordinal, '[]')) as ordinals,
+        json_agg(json_build_array(p.id, p.ordinal, 1, 1, p.max_tries, 0, coalesce(p.owner_id, 0), p.name, p.request_id,
+          p.payload::text) order by p.ordinal)::text as jobs
+      from unnest(picked) p group by 1
+    ), held as (
+      insert into job_hold (lease_id, queue, lane, owner, ordinals)
+      select lease, of_queue, of_lane, owner, ordinals from mine returning id, owner, taken_at
+    )
+    select held.id, held.taken_at, mine.jobs from mine join held on held.owner = mine.owner;
+  else
+    return query
+    with taken as (
+      update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+        started_at = coalesce(job.started_at, now()), seq = job.seq + 1
+      from unnest(picked) p where job.id = p.id and job.status || '' = 'queued'
+      returning job.*
+    )
+    select null::bigint, null::timestamptz, json_agg(json_build_array(t.id, t.ordinal, t.attempt, t.tries, t.max_tries,
+      t.delivery, coalesce(t.owner_id, 0), t.name, t.request_id, t.payload::text) order by t.ordinal)::text
+    from taken t having count(*) > 0;
+  end if;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.job_recover(grace interval, loss_limit integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -1681,18 +1862,32 @@ AS $function$
 #variable_conflict use_column
 declare
   dead_pools text[];
+  orphans bigint[];
   lost jsonb;
 begin
   if now() - pg_postmaster_start_time() < grace then return; end if;
   if not exists (select from worker_lease where expires_at < now())
      and not exists (select from job where status = 'running'
-       and not exists (select from worker_lease where worker_lease.id = job.lease_id)) then
+       and not exists (select from worker_lease where worker_lease.id = job.lease_id))
+     and not exists (select from job_hold h where not exists (select from worker_lease where worker_lease.id = h.lease_id)) then
     return;
   end if;
   with dead as (delete from worker_lease where expires_at < now() returning pool_ids)
   select coalesce(array_agg(pool), '{}') into dead_pools from dead, unnest(pool_ids) pool;
   if cardinality(dead_pools) > 0 then
     perform graphile_worker.force_unlock_workers(dead_pools);
+  end if;
+  select array_agg(id) into orphans from (
+    select h.id from job_hold h where not exists (select from worker_lease where worker_lease.id = h.lease_id)
+    for update skip locked) h;
+  if orphans is not null then
+    perform job_begin(array(
+      select job.id from job_hold h cross join lateral unnest(h.ordinals) part
+      cross join lateral (
+        select id from job where job.queue = h.queue and job.lane = h.lane and job.status = 'queued' and job.actor is null
+          and coalesce(job.owner_id, 0) = h.owner and job.ordinal >= lower(part) and job.ordinal < upper(part)) job
+      where h.id = any(orphans)), true);
+    delete from job_hold where id = any(orphans);
   end if;
   select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'lost')) into lost
   from job where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id);
@@ -1782,6 +1977,39 @@ $function$;
 CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
  RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
  LANGUAGE sql
+AS $function$
+  select taken.* from job_unknown_owners(of_queue, of_lane, after_owner, job_take.owners) others
+  cross join lateral job_take_known(lease, of_queue, of_lane, most, after_owner, job_take.owners || others.unknown,
+    job_take.floors || others.beyond) taken
+$function$;
+
+CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  picked job[] := job_pick(of_queue, of_lane, most, after_owner, owners, floors);
+begin
+  return query
+  with taken as (
+    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
+    from unnest(picked) p where job.id = p.id and job.status || '' = 'queued'
+    returning job.*
+  )
+  select t.id, t.delivery, t.name, t.payload, t.attempt, t.tries, t.max_tries, t.owner_id, t.actor, t.request_id, t.ordinal
+  from taken t order by t.ordinal;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.job_unknown_owners(of_queue text, of_lane text, after_owner integer, owners integer[], OUT unknown integer[], OUT beyond bigint[])
+ RETURNS record
+ LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
@@ -1805,47 +2033,8 @@ AS $function$
       order by coalesce(job.owner_id, 0), job.ordinal limit 1) next
     where line.n < 100
   )
-  select taken.* from (
-    select coalesce(array_agg(owner), '{}') as owners, coalesce(array_agg(ordinal - 1), '{}') as floors
-    from (select owner, ordinal from line limit 100) few
-  ) unknown cross join lateral job_take_known(lease, of_queue, of_lane, most, after_owner,
-    job_take.owners || unknown.owners, job_take.floors || unknown.floors) taken
-$function$;
-
-CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
- LANGUAGE sql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  with line as (
-    select known.owner, known.floor from unnest(owners, floors) as known(owner, floor)
-    cross join lateral (
-      select from job where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) = known.owner and job.ordinal > known.floor
-      order by job.ordinal limit 1) first
-    where known.owner > after_owner
-    order by known.owner limit 100
-  ), share as (
-    select owner, floor, greatest(1, (most + count(*) over () - 1) / count(*) over ()) as part from line
-  ), picked as (
-    select staged.id from share cross join lateral (
-      select job.id from job
-      where job.queue = of_queue and job.lane = of_lane and job.status = 'queued' and job.actor is null
-        and coalesce(job.owner_id, 0) = share.owner and job.ordinal > share.floor
-      order by job.ordinal limit share.part for update skip locked) staged
-    limit most
-  ), taken as (
-    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
-      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
-    from picked where job.id = picked.id and job.status || '' = 'queued'
-    returning job.id, job.delivery, job.name, job.payload, job.attempt, job.tries, job.max_tries, job.owner_id, job.actor,
-      job.request_id, job.ordinal
-  )
-  select * from taken order by ordinal
+  select coalesce(array_agg(owner), '{}'), coalesce(array_agg(ordinal - 1), '{}')
+  from (select owner, ordinal from line limit 100) few
 $function$;
 
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)

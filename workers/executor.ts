@@ -1,4 +1,5 @@
-import type { Claimed, FinishEntry, Heartbeat, Wanted } from '../sql/jobs.ts'
+import type { Claimed, FinishEntry, Heartbeat } from '../sql/jobs.ts'
+import type { Wanted } from '../sql/staged.ts'
 import type { TaskFinder } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Ledger } from './ledger.ts'
@@ -81,7 +82,7 @@ export function createExecutor(options: {
     }
   }
 
-  const attempt = async (job: Claimed): Promise<void> => {
+  const attempt = (job: Claimed): Promise<void> => {
     const task = taskNamed(job.name)
     const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds = Number.POSITIVE_INFINITY } = task
     const now = performance.now()
@@ -98,26 +99,25 @@ export function createExecutor(options: {
     }
     running.set(job.id, mine)
     sweeper ??= setInterval(sweep, SWEEP_MS)
-    try {
-      const outcome = await pools.run(task.queue, task.pool, {
-        id: job.id,
-        attempt: job.attempt,
-        name: job.name,
-        payload: job.payload,
-        ownerId: job.owner_id,
-        requestId: job.request_id,
-      })
-      const entry = finishEntry(mine, outcome)
-      if (entry !== null) await ledger.finish(entry)
-      if (entry?.outcome !== 'done')
-        log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
-    } finally {
-      if (running.get(job.id) === mine) running.delete(job.id)
-      if (running.size === 0) {
-        clearInterval(sweeper)
-        sweeper = undefined
-      }
-    }
+    return pools.run(task.queue, task.pool, job).then((outcome) => end(mine, outcome))
+  }
+
+  /** Stores how an attempt ended; then nothing of it is left here. */
+  const end = (mine: Running, outcome: Outcome): Promise<void> | undefined => {
+    const entry = finishEntry(mine, outcome)
+    if (entry !== null) return ledger.finish(entry).then(() => forget(mine, entry, outcome))
+    forget(mine, entry, outcome)
+    return undefined
+  }
+
+  const forget = (mine: Running, entry: FinishEntry | null, outcome: Outcome): void => {
+    const { job } = mine
+    if (entry?.outcome !== 'done')
+      log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
+    if (running.get(job.id) === mine) running.delete(job.id)
+    if (running.size > 0) return
+    clearInterval(sweeper)
+    sweeper = undefined
   }
 
   const knows = (name: string): boolean => {
@@ -199,10 +199,10 @@ export function createExecutor(options: {
 
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
 function finishEntry({ job, overdue }: Running, outcome: Outcome): FinishEntry | null {
-  const { id, attempt } = job
+  const { id, attempt, actor } = job
   switch (outcome.kind) {
     case 'done':
-      return { id, attempt, outcome: 'done', result: outcome.result }
+      return { id, attempt, outcome: 'done', result: outcome.result, actor }
     case 'failed':
       return failed(job, outcome)
     case 'crashed':

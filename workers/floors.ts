@@ -1,4 +1,4 @@
-import type { Taken } from '../sql/jobs.ts'
+import type { TakenJob } from '../sql/staged.ts'
 
 /**
  * Up to where an owner's staged jobs have been taken: whoever goes on from there reads nothing of what lies behind, which
@@ -8,7 +8,7 @@ export interface Floors {
   /** Where the next take goes on, by owner (0: nobody): behind the job of this ordinal. */
   next(): ReadonlyMap<number, number>
   /** The jobs that it brought, in order. */
-  took(jobs: readonly Taken[]): void
+  took(jobs: readonly TakenJob[]): void
 }
 
 // A job that is added before another may be committed after it: what was taken in the last moments is looked at again. One

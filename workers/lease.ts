@@ -31,7 +31,7 @@ export interface LeaseOptions {
   /** What runs here. */
   readonly running: () => readonly string[]
   /** What the database holds to be running here; all of it, or only what of `running` it does. */
-  readonly onHeartbeat: (running: Heartbeat['running'], whole: boolean) => void
+  readonly onHeartbeat: (heartbeat: Heartbeat, whole: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => void
   /** A connection has gone silent: nothing here can end a query on it, but a new process can do without. */
@@ -82,7 +82,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
       : await db.maybeOne(renewLease(id, use(), TTL_MS, options.running()))
     if (Date.now() - renewedAt > TTL_MS - RENEW_MS) judgeFrom = Date.now() + TTL_MS
     renewedAt = Date.now()
-    if (row !== null) return options.onHeartbeat(row.running, due)
+    if (row !== null) return options.onHeartbeat(row, due)
     log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
     options.onLost()
     // Only a lease that is in the table may claim: a job under any other would be taken over at once.

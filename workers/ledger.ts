@@ -9,14 +9,12 @@ import {
   type FinishEntry,
   type ProgressEntry,
   storeProgress,
-  type Taken,
-  takeJobs,
-  takeKnownJobs,
-  type Wanted,
 } from '../sql/jobs.ts'
 import { MOST_TOLD, type Publisher } from '../sql/notify.ts'
+import { beginJobs, type Taken, takeJobs, takenOf, type Wanted } from '../sql/staged.ts'
 import type { Log } from '../tasks/log.ts'
 import { createFloors, type Floors } from './floors.ts'
+import { createHolds, type Holds } from './holds.ts'
 import { createPace, type Pace } from './pace.ts'
 
 /**
@@ -32,6 +30,8 @@ export interface Ledger {
   progress(entry: ProgressEntry): void
   /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
   finish(entry: FinishEntry): Promise<boolean>
+  /** What the database says that this process holds: jobs that it does not know of are let go. */
+  reconcile(holds: readonly string[]): void
   /** Resolves when nothing is left to store. */
   idle(): Promise<void>
 }
@@ -49,6 +49,9 @@ export interface LedgerOptions {
 const MOST_ENTRIES = 500
 // Readers are told every 25 ms: between two of those, one statement is enough for what a busy job says.
 const GATHER_MS = 15
+// While a statement ends some jobs, so many more are worth another one beside it.
+const WORTHWHILE = 256
+const MOST_AT_ONCE = 2
 // What a task emits, such as the pieces of an answer, is waited for: only what comes at the same moment is kept for it.
 const GATHER_EVENTS_MS = 2
 
@@ -62,8 +65,17 @@ export function createLedger(options: LedgerOptions): Ledger {
   const progress: ProgressEntry[] = []
   const finishes: Waiting<FinishEntry, boolean>[] = []
   const lanes = new Map<string, Lane>()
+  const holds = createHolds({
+    db: options.db,
+    log: options.log,
+    onLate: () => {
+      writing ??= writeLoop()
+    },
+  })
   let claiming: Promise<void> | null = null
   let writing: Promise<void> | null = null
+  const ending = new Set<Promise<void>>()
+  let enough = (): void => {}
   let gathered = 0
   let events = false
   let hurry = (): void => {}
@@ -100,19 +112,60 @@ export function createLedger(options: LedgerOptions): Ledger {
     }
   }
 
+  /** Of jobs that are held it is written that they run; of those that have their fence up, only if `waits`. */
+  const begin = async (ids: readonly string[], waits = true): Promise<void> => {
+    const held = [...new Set(ids)].filter((id) => holds.since(id) !== null)
+    while (held.length > 0) {
+      const some = held.splice(0, MOST_ENTRIES)
+      const passed = await untilStored(options.log, () => options.db.any(beginJobs(some, waits)))
+      const fenced = new Set(passed.map(({ id }) => id))
+      for (const id of some) {
+        if (fenced.has(id)) continue
+        holds.settle(id)
+        options.publisher.mark(id)
+      }
+    }
+  }
+
+  const endDone = (batch: readonly Waiting<FinishEntry, boolean>[]): void => {
+    const one: Promise<void> = finishBatch(options, holds, begin, batch).then(() => {
+      ending.delete(one)
+    })
+    ending.add(one)
+  }
+
+  /** Waits for the statements that end jobs; where another batch has come together, only until one more may begin. */
+  const ended = async (): Promise<void> => {
+    while (ending.size > (finishes.length < WORTHWHILE ? 0 : MOST_AT_ONCE - 1)) {
+      const more = new Promise<void>((resolve) => {
+        enough = resolve
+      })
+      await Promise.race([...ending, more])
+    }
+  }
+
   const writeLoop = async (): Promise<void> => {
     await nextTurn()
-    while (progress.length > 0 || finishes.length > 0) {
-      await gather()
+    do {
+      if (progress.length > 0) await gather()
       gathered = performance.now()
       events = false
       // All progress said before these ends is stored before them.
       const ends = finishes.splice(0, MOST_ENTRIES)
-      while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
+      while (progress.length > 0) {
+        const some = progress.splice(0, MOST_ENTRIES)
+        await begin(some.map(({ id }) => id))
+        await progressBatch(options, some)
+      }
       // What is done, as most is, goes by itself: that is faster.
-      for (const some of [ends.filter(isDone), ends.filter((end) => !isDone(end))])
-        if (some.length > 0) await finishBatch(options, some)
-    }
+      const done = ends.filter(isDone)
+      if (done.length > 0) endDone(done)
+      await ended()
+      const others = ends.filter((end) => !isDone(end))
+      await begin(others.map(({ item }) => item.id))
+      if (others.length > 0) await finishBatch(options, holds, begin, others)
+      await begin(holds.late(), false)
+    } while (progress.length > 0 || finishes.length > 0)
     writing = null
   }
 
@@ -123,9 +176,13 @@ export function createLedger(options: LedgerOptions): Ledger {
         claiming ??= claimLoop()
       }),
     take: async (wanted) => {
-      const jobs = await takeFrom(laneOf(wanted), options, wanted)
-      for (const { id } of jobs) options.publisher.mark(id)
-      return jobs
+      const taken = await holds.taking((spent) => takeFrom(laneOf(wanted), options, wanted, spent))
+      for (const { hold, jobs } of taken) {
+        const ids = jobs.map(({ id }) => id)
+        if (hold !== null) holds.took(hold, ids)
+        else for (const id of ids) options.publisher.mark(id)
+      }
+      return taken.flatMap(({ jobs }) => jobs)
     },
     progress: (entry) => {
       progress.push(entry)
@@ -139,10 +196,13 @@ export function createLedger(options: LedgerOptions): Ledger {
       new Promise((resolve) => {
         finishes.push({ item, resolve })
         hurry()
+        if (finishes.length === WORTHWHILE) enough()
         writing ??= writeLoop()
       }),
+    reconcile: holds.reconcile,
     idle: async () => {
       while (writing !== null || claiming !== null) await Promise.all([writing, claiming])
+      await holds.drop()
     },
   }
 }
@@ -163,16 +223,19 @@ async function takeFrom(
   { floors, news, whole }: Lane,
   { db, leaseId }: LedgerOptions,
   wanted: Wanted,
+  spent: readonly string[],
 ): Promise<readonly Taken[]> {
   const known = floors.next()
-  if (!whole.due && !news.due && known.size === 0) return []
-  const jobs = whole.due
-    ? await whole.spend(() => db.any(takeJobs(leaseId(), wanted, NOBODY)))
-    : news.due
-      ? await news.spend(() => db.any(takeJobs(leaseId(), wanted, known)))
-      : await db.any(takeKnownJobs(leaseId(), wanted, known))
-  floors.took(jobs)
-  return jobs
+  if (!whole.due && !news.due && known.size === 0 && spent.length === 0) return []
+  const take = async (beyond: ReadonlyMap<number, number>, others: boolean) => {
+    const rows = await db.any(takeJobs(leaseId(), wanted, { floors: beyond, others, spent }))
+    const taken = rows.map(takenOf)
+    for (const { jobs } of taken) floors.took(jobs)
+    return taken
+  }
+  if (whole.due) return whole.spend(() => take(NOBODY, true))
+  if (news.due) return news.spend(() => take(known, true))
+  return take(known, false)
 }
 
 function nextTurn(): Promise<void> {
@@ -213,22 +276,19 @@ const isDone = ({ item }: { item: FinishEntry }): boolean => item.outcome === 'd
 
 async function finishBatch(
   options: LedgerOptions,
+  holds: Holds,
+  begin: (ids: readonly string[]) => Promise<void>,
   batch: readonly Waiting<FinishEntry, boolean>[],
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
-  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
-  const ended = await isolated(options.log, entries, store, ({ id, attempt }) =>
-    store([
-      {
-        id,
-        attempt,
-        outcome: 'failed',
-        code: 'internal',
-        detail: 'The result of the job could not be stored',
-      },
-    ]),
-  )
+  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some, holds.since)
+  const ended = await isolated(options.log, entries, store, async ({ id, attempt }) => {
+    await begin([id])
+    const detail = 'The result of the job could not be stored'
+    return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
+  })
   for (const { item, resolve } of batch) {
+    holds.settle(item.id)
     if (ended.has(item.id)) options.publisher.mark(item.id)
     resolve(ended.has(item.id))
   }

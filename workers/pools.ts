@@ -2,18 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { BroadcastChannel } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import type { Claimed } from '../sql/jobs.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { PoolName } from '../tasks/task.ts'
-import type {
-  AbortCommand,
-  AbortReason,
-  Outcome,
-  ThreadData,
-  ThreadJob,
-  ThreadReport,
-  Trip,
-} from './protocol.ts'
+import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadReport, Trip } from './protocol.ts'
 
 /**
  * The thread pools of a worker process, by queue group and nature of the work, so that a flood in one group never
@@ -21,12 +14,14 @@ import type {
  */
 export interface Pools {
   /** Runs a job on a thread; always resolves. Jobs handed over in one turn share a trip to their thread. */
-  run(queue: string, pool: PoolName, job: Omit<ThreadJob, 'ticket'>): Promise<Outcome>
+  run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
   /** Tells the thread to stop the job; one that has not within the grace period dies with its thread. */
   abort(id: string, attempt: number, reason: AbortReason): void
   readonly threads: number
   close(): Promise<void>
 }
+
+export type PoolJob = Pick<Claimed, 'id' | 'attempt' | 'name' | 'payload' | 'owner_id' | 'request_id'>
 
 export interface PoolsOptions {
   readonly settings: Settings
@@ -40,7 +35,9 @@ export interface PoolsOptions {
 }
 
 interface Running {
-  readonly job: ThreadJob
+  /** A number that only this attempt has in its process. */
+  readonly ticket: number
+  readonly job: PoolJob
   readonly settle: (outcome: Outcome) => void
   readonly home: Waiting
   /** How many threads of its pool had been killed when it was handed over. */
@@ -54,7 +51,7 @@ interface Waiting {
   readonly perTrip: number
   /** Its thread is never killed: the model's runtime can't be loaded in one process again. */
   readonly lasting: boolean
-  readonly jobs: ThreadJob[]
+  readonly jobs: Running[]
   /** How many of its jobs run, for its threads to see. */
   readonly load: Int32Array
   kills: number
@@ -62,6 +59,8 @@ interface Waiting {
   lost: number
 }
 
+// Each trip wakes both sides.
+const MOST_PER_TRIP = 256
 const RESTART_MS = 50
 const MOST_RESTART_MS = 5000
 // Threads wait for I/O most of the time, so few carry many jobs; the bound on them is the runner's.
@@ -76,7 +75,7 @@ export function createPools(options: PoolsOptions): Pools {
   const pools = new Map<string, Waiting>()
   const running = new Map<number, Running>()
   const killed = new Set<number>()
-  const notStarted = new Map<number, readonly ThreadJob[]>()
+  const notStarted = new Map<number, readonly Running[]>()
   let lastTicket = 0
   let lastTrip = 0
   let scheduled = false
@@ -90,7 +89,7 @@ export function createPools(options: PoolsOptions): Pools {
     const made: Waiting = {
       pool: makePool(options, name, channelName, load),
       load,
-      perTrip: name === 'io' ? 64 : 1,
+      perTrip: name === 'io' ? MOST_PER_TRIP : 1,
       lasting: name === 'model',
       jobs: [],
       kills: 0,
@@ -110,13 +109,13 @@ export function createPools(options: PoolsOptions): Pools {
   const replaceLost = (waiting: Waiting): void => {
     const nudge = (): void => {
       if (!closed && waiting.pool.queueSize > 0)
-        waiting.pool.run({ id: 0, jobs: [] } satisfies Trip).catch(() => {})
+        waiting.pool.run({ id: 0, jobs: '[]' } satisfies Trip).catch(() => {})
     }
     // One that can't load at all is not tried again and again at full speed.
     setTimeout(nudge, Math.min(RESTART_MS * 2 ** waiting.lost++ - RESTART_MS, MOST_RESTART_MS)).unref()
   }
 
-  const onReport = ({ threadId, entries }: ThreadReport): void => {
+  const onReport = ({ threadId, entries, tickets, results }: ThreadReport): void => {
     for (const entry of entries) {
       if (entry.kind === 'log') {
         options.log[entry.level](entry.data, entry.message)
@@ -133,6 +132,10 @@ export function createPools(options: PoolsOptions): Pools {
       if (entry.kind === 'ended') end(found, entry.outcome)
       else options.onEvent({ id, attempt, n: entry.n, kind: entry.event, data: entry.data })
     }
+    for (const [i, ticket] of tickets.entries()) {
+      const found = running.get(ticket)
+      if (found !== undefined) end(found, { kind: 'done', result: results[i]! })
+    }
   }
 
   const onStarted = (ticket: number, threadId: number): void => {
@@ -146,7 +149,7 @@ export function createPools(options: PoolsOptions): Pools {
   }
 
   const end = (found: Running, outcome: Outcome): void => {
-    if (!running.delete(found.job.ticket)) return
+    if (!running.delete(found.ticket)) return
     clearTimeout(found.abort?.kill)
     Atomics.sub(found.home.load, 0, 1)
     // Whatever the death of an aborted job looks like, the abort is why it ended.
@@ -159,20 +162,20 @@ export function createPools(options: PoolsOptions): Pools {
     scheduled = false
     for (const waiting of pools.values()) {
       for (const jobs of trips(waiting)) {
-        const trip: Trip = { id: ++lastTrip, jobs }
-        notStarted.set(trip.id, jobs)
-        waiting.pool.run(trip).then(
+        const id = ++lastTrip
+        notStarted.set(id, jobs)
+        waiting.pool.run({ id, jobs: textOf(jobs) } satisfies Trip).then(
           // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
-          () => setTimeout(() => settleLeftOver(trip), 1000).unref(),
+          () => setTimeout(() => settleLeftOver(id, jobs), 1000).unref(),
           () => {
-            settleLeftOver(trip)
+            settleLeftOver(id, jobs)
           },
         )
       }
     }
   }
 
-  const settleLeftOver = ({ id, jobs }: Trip): void => {
+  const settleLeftOver = (id: number, jobs: readonly Running[]): void => {
     notStarted.delete(id)
     for (const { ticket } of jobs) {
       const found = running.get(ticket)
@@ -186,20 +189,21 @@ export function createPools(options: PoolsOptions): Pools {
   }
 
   return {
-    run: (queue, name, { id, attempt, name: task, payload, ownerId, requestId }) =>
+    run: (queue, name, job) =>
       new Promise((settle) => {
-        const waiting = poolOf(queue, name)
-        Atomics.add(waiting.load, 0, 1)
-        const job = { ticket: ++lastTicket, id, attempt, name: task, payload, ownerId, requestId }
-        running.set(job.ticket, {
+        const home = poolOf(queue, name)
+        Atomics.add(home.load, 0, 1)
+        const given = {
+          ticket: ++lastTicket,
           job,
           settle,
-          home: waiting,
-          kills: waiting.kills,
+          home,
+          kills: home.kills,
           threadId: null,
           abort: null,
-        })
-        waiting.jobs.push(job)
+        }
+        running.set(given.ticket, given)
+        home.jobs.push(given)
         if (!scheduled) {
           scheduled = true
           setImmediate(dispatch)
@@ -209,7 +213,7 @@ export function createPools(options: PoolsOptions): Pools {
       // Seldom enough to look for it, where the way of every job needs no text to be put together.
       const found = [...running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
       if (found === undefined || found.abort !== null) return
-      channel.postMessage({ ticket: found.job.ticket, reason } satisfies AbortCommand)
+      channel.postMessage({ ticket: found.ticket, reason } satisfies AbortCommand)
       const kill = setTimeout(() => {
         if (found.threadId === null || found.home.lasting) return
         killed.add(found.threadId)
@@ -230,10 +234,20 @@ export function createPools(options: PoolsOptions): Pools {
 }
 
 /** Cuts what waits into trips, spread over the pool's threads. */
-function* trips({ pool, jobs, perTrip }: Waiting): Generator<ThreadJob[]> {
+function* trips({ pool, jobs, perTrip }: Waiting): Generator<Running[]> {
   const waiting = jobs.splice(0)
   const size = Math.min(perTrip, Math.ceil(waiting.length / pool.options.maxThreads))
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
+}
+
+/** JSON text of `ThreadJob`s: a payload is put into it as it is. */
+function textOf(jobs: readonly Running[]): string {
+  const texts = jobs.map(({ ticket, job }) => {
+    const { id, attempt, name, owner_id: ownerId, request_id: requestId } = job
+    const rest = JSON.stringify({ ticket, id, attempt, name, ownerId, requestId })
+    return `${rest.slice(0, -1)},"payload":${job.payload}}`
+  })
+  return `[${texts.join()}]`
 }
 
 function killThread({ job, home, threadId }: Running, log: Log): void {

@@ -3,8 +3,9 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueuePool } from '../sql/driver.ts'
-import type { Claimed, Wanted } from '../sql/jobs.ts'
+import type { Claimed } from '../sql/jobs.ts'
 import { createRoom } from '../sql/room.ts'
+import type { Wanted } from '../sql/staged.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { AnyTask, PoolName } from '../tasks/task.ts'
@@ -71,7 +72,7 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
       room,
       places,
       take: (most, afterOwner) => take({ queue, lane, most, afterOwner }),
-      run: (job) => room.enter(() => (stopped ? release(job) : attempt(job))),
+      run: (job) => (stopped ? release(job) : attempt(job)),
       onError: (error) => log.warn({ err: error, queue }, 'Staged jobs could not be taken'),
     })
     return { room, puller }

@@ -14,7 +14,7 @@ export interface PullerOptions {
   readonly places: number
   /** Takes at most so many jobs, of owners after one; -1 begins with the first. */
   readonly take: (most: number, afterOwner: number) => Promise<readonly Claimed[]>
-  /** Runs one in the room; resolves at its end. */
+  /** Runs one; resolves at its end. */
   readonly run: (job: Claimed) => Promise<void>
   readonly onError: (error: unknown) => void
 }
@@ -45,7 +45,10 @@ export function createPuller({ room, places, take, run, onError }: PullerOptions
     const turned = jobs.length === 0 && afterOwner !== -1
     const someWait = owners.size > 0 && owners.size >= Math.min(most, OWNERS_AT_ONCE)
     afterOwner = someWait ? Math.max(...owners) : -1
-    for (const job of jobs) void run(job).then(left, left)
+    for (const job of jobs) {
+      room.admit()
+      run(job).then(left, left)
+    }
     if (jobs.length > 0) again = setTimeout(nudge, AGAIN_MS)
     return turned || jobs.length > most / 2
   }
@@ -57,6 +60,7 @@ export function createPuller({ room, places, take, run, onError }: PullerOptions
   }
 
   const left = (): void => {
+    room.leave()
     if (more && free() >= worthwhile) nudge()
   }
   const nudge = (): void => {

@@ -1,6 +1,6 @@
 import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { ZodError } from 'zod'
-import { createDatabase, nothing, sql } from '../sql/db.ts'
+import { createDatabase, nothing, type Queries, sql } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
@@ -41,7 +41,9 @@ const blobs = createBlobs(db, settings)
 // commit nor go away, gives it up within this time and not after the minute that other transactions have.
 const FENCE_LIMIT = sql.type(nothing)`set local idle_in_transaction_session_timeout = '2s'`
 const aborts = new Map<number, Abort>()
-const outbox: ThreadEntry[] = []
+let outbox: ThreadEntry[] = []
+let tickets: number[] = []
+let results: string[] = []
 
 const commands = new BroadcastChannel(channel)
 commands.onmessage = (event) => {
@@ -55,7 +57,7 @@ export default async function runJobs({ id, jobs }: Trip): Promise<void> {
   // Told before any of them runs: one that never comes up for air can be killed only where it is known to be.
   outbox.push({ kind: 'started', trip: id })
   flush()
-  await Promise.all(jobs.map(runJob))
+  await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
 }
 
 /** The end of an attempt before its time. Its signal is made for who looks at it: most jobs are over before. */
@@ -82,19 +84,39 @@ async function runJob(job: ThreadJob): Promise<void> {
   aborts.set(job.ticket, abort)
   const outcome = await attemptOnce(job, abort)
   aborts.delete(job.ticket)
-  report({ kind: 'ended', ticket: job.ticket, id: job.id, outcome })
+  if (outcome.kind !== 'done') return report({ kind: 'ended', ticket: job.ticket, id: job.id, outcome })
+  flushSoon()
+  tickets.push(job.ticket)
+  results.push(outcome.result)
 }
 
 async function attemptOnce(job: ThreadJob, abort: Abort): Promise<Outcome> {
   try {
     const task = taskNamed(job.name)
     const payload = task.payload.parse(job.payload)
-    const result = await task.run(contextOf(job, abort), payload)
-    return { kind: 'done', result: task.result.parse(result) ?? null }
+    const result = task.result.parse(await task.run(new Context(job, abort), payload))
+    return { kind: 'done', result: textOf(result) }
   } catch (error) {
     if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
     return failureOf(job, error)
   }
+}
+
+class NotJson extends Error {}
+
+function textOf(result: unknown): string {
+  try {
+    return JSON.stringify(result ?? null, strict)
+  } catch (error) {
+    throw new NotJson('A result is not JSON', { cause: error })
+  }
+}
+
+/** What JSON leaves out is not left out in silence. */
+function strict(_key: string, value: unknown): unknown {
+  if (typeof value === 'function' || typeof value === 'symbol')
+    throw new TypeError(`A result can not hold a ${typeof value}`)
+  return value
 }
 
 function failureOf(job: ThreadJob, error: unknown): Outcome {
@@ -109,7 +131,7 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
     kind: 'failed',
     code: 'internal',
     detail: `Internal error (job ${job.id})`,
-    retryable: !(error instanceof ZodError),
+    retryable: !(error instanceof ZodError || error instanceof NotJson),
   }
 }
 
@@ -121,34 +143,56 @@ function describe(error: unknown): string {
   return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
-function contextOf(job: ThreadJob, abort: Abort): TaskContext {
-  let n = 0
-  const emit = (event: string, data: unknown): void =>
-    report({ kind: 'event', ticket: job.ticket, id: job.id, n: ++n, event, data })
-  return {
-    job,
-    db,
-    settings,
-    get secretKey() {
-      if (settings.secretKey === undefined) throw new Error('SECRET_KEY was not handed to this thread')
-      return settings.secretKey
-    },
-    providers,
-    blobs,
-    get signal() {
-      return abort.signal
-    },
-    get log() {
-      return logOf(job)
-    },
-    emit,
-    progress: (label, current, total) => emit('status', { status: 'running', label, current, total }),
-    fenced: (work) =>
+/** Most of it most jobs never touch: it is made for who asks. */
+class Context implements TaskContext {
+  readonly job: ThreadJob
+  readonly #abort: Abort
+  #told = 0
+
+  constructor(job: ThreadJob, abort: Abort) {
+    this.job = job
+    this.#abort = abort
+  }
+
+  get db() {
+    return db
+  }
+  get settings() {
+    return settings
+  }
+  get secretKey() {
+    if (settings.secretKey === undefined) throw new Error('SECRET_KEY was not handed to this thread')
+    return settings.secretKey
+  }
+  get providers() {
+    return providers
+  }
+  get blobs() {
+    return blobs
+  }
+  get signal() {
+    return this.#abort.signal
+  }
+  get log() {
+    return logOf(this.job)
+  }
+  get emit() {
+    const { ticket, id } = this.job
+    return (event: string, data: unknown): void =>
+      report({ kind: 'event', ticket, id, n: ++this.#told, event, data })
+  }
+  get progress() {
+    return (label: string, current?: number, total?: number): void =>
+      this.emit('status', { status: 'running', label, current, total })
+  }
+  get fenced() {
+    const { id, attempt } = this.job
+    return <T>(work: (tx: Queries) => Promise<T>): Promise<T> =>
       db.transaction(async (tx) => {
         await tx.run(FENCE_LIMIT)
-        if ((await tx.maybeOne(fenceJob(job.id, job.attempt))) === null) throw fail('job.superseded')
+        if ((await tx.maybeOne(fenceJob(id, attempt))) === null) throw fail('job.superseded')
         return work(tx)
-      }),
+      })
   }
 }
 
@@ -164,25 +208,33 @@ function logOf(job: ThreadJob): TaskLog {
 }
 
 function report(entry: ThreadEntry): void {
-  if (outbox.length === 0) setImmediate(flush)
+  flushSoon()
   outbox.push(entry)
 }
 
+function flushSoon(): void {
+  if (outbox.length === 0 && tickets.length === 0) setImmediate(flush)
+}
+
 function flush(): void {
-  const entries = outbox.splice(0)
-  if (entries.length === 0) return
+  if (outbox.length === 0 && tickets.length === 0) return
+  const report: ThreadReport = { threadId, entries: outbox, tickets, results }
+  outbox = []
+  tickets = []
+  results = []
   try {
-    post(entries)
+    parentPort!.postMessage(report)
   } catch {
-    for (const entry of entries) postAlone(entry)
+    for (const entry of report.entries) postAlone(entry)
+    parentPort!.postMessage({ ...report, entries: [] })
   }
 }
 
 function post(entries: readonly ThreadEntry[]): void {
-  parentPort!.postMessage({ threadId, entries } satisfies ThreadReport)
+  parentPort!.postMessage({ threadId, entries, tickets: [], results: [] } satisfies ThreadReport)
 }
 
-/** What can't be cloned stays behind alone; an end never does. */
+/** What can't be cloned stays behind alone. An end always can. */
 function postAlone(entry: ThreadEntry): void {
   try {
     post([entry])
@@ -196,13 +248,5 @@ function postAlone(entry: ThreadEntry): void {
         message: 'A report could not leave its thread',
       },
     ])
-    if (entry.kind !== 'ended') return
-    const outcome = {
-      kind: 'failed',
-      code: 'internal',
-      detail: `Internal error (job ${jobId})`,
-      retryable: false,
-    } as const
-    post([{ ...entry, outcome }])
   }
 }

@@ -1,7 +1,8 @@
 import { createDatabase, type Database } from '../sql/db.ts'
-import { type ProgressEntry, stagedLanes, unlockPools } from '../sql/jobs.ts'
+import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
+import { stagedLanes } from '../sql/staged.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
@@ -68,7 +69,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     poolIds: () => runners.flatMap(({ poolId }) => poolId ?? []),
     threads: () => pools.threads,
     running: () => executor.ids,
-    onHeartbeat: (running, whole) => executor.reconcile(running, whole),
+    onHeartbeat: ({ running, holds }, whole) => {
+      executor.reconcile(running, whole)
+      if (whole) ledger.reconcile(holds)
+    },
     onLost: () => executor.supersedeAll(),
     onRecovered: (ids) => {
       for (const id of ids) publisher.mark(id)

@@ -63,7 +63,13 @@ export async function publishing(url: string, ownerId: number, count: number): P
         const batch = jobIds.slice(from, from + 100)
         await endJobs(
           db,
-          batch.map((id) => ({ id, attempt: 1, outcome: 'done' as const, result: { echo: '' } })),
+          batch.map((id) => ({
+            id,
+            attempt: 1,
+            outcome: 'done' as const,
+            result: '{"echo":""}',
+            actor: null,
+          })),
         )
         for (const id of batch) publisher.mark(id)
       }

@@ -88,12 +88,13 @@ const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
       id: jobId,
       attempt,
       outcome: 'done',
-      result: {
+      actor: `conversation:${conversationId}`,
+      result: JSON.stringify({
         message_id: answerId,
         conversation_id: conversationId,
         content: 'all of it',
         response_time_ms: 12.5,
-      },
+      }),
     },
   ])
 const message = async ({ answerId }: Begun) =>

@@ -23,7 +23,7 @@ describe('job_claim', () => {
       id: job.id,
       delivery: 1,
       name: 'test.task',
-      payload: { page: 3 },
+      payload: '{"page": 3}',
       attempt: 1,
       tries: 1,
       max_tries: 7,

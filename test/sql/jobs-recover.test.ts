@@ -225,12 +225,14 @@ describe('job_cancel', () => {
     assert.ok(row.cancel_requested_at !== null)
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
+      holds: [],
     })
     // Also when it asks only for what it knows of.
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [randomUUID(), job.id])), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
+      holds: [],
     })
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [])), { running: [] })
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [])), { running: [], holds: [] })
     assert.equal(await cancel(job.id), true)
     assert.deepEqual((await ledger.row(job.id)).cancel_requested_at, row.cancel_requested_at)
   })

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { z } from 'zod'
-import { type Query, sql } from '../../sql/db.ts'
+import { type Queries, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import { cancelJob, type JobSpec, stagedLanes, takeJobs, takeKnownJobs } from '../../sql/jobs.ts'
+import { cancelJob, type JobSpec } from '../../sql/jobs.ts'
+import { stagedLanes, takeJobs, takenOf } from '../../sql/staged.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf, spec } from './ledger-help.ts'
 
@@ -24,8 +25,26 @@ const [A, B, C] = owners as [number, number, number]
 
 const some = (count: number, owner: number | null, more: Partial<JobSpec> = {}): JobSpec[] =>
   Array.from({ length: count }, () => spec({ owner_id: owner, queue: 'q', front: 3, lane: 'io', ...more }))
-const take = (most: number, after = -1, lane = 'io', known: readonly (readonly [number, number])[] = []) =>
-  db.any(takeJobs(randomUUID(), { queue: 'q', lane, most, afterOwner: after }, new Map(known)))
+type KnownOwners = readonly (readonly [number, number])[]
+/** What is taken, never held. */
+const takeFrom = async (
+  tx: Queries,
+  wanted: { most: number; afterOwner?: number; lane?: string },
+  known: KnownOwners = [],
+  others = true,
+) => {
+  const rows = await tx.any(
+    takeJobs(
+      randomUUID(),
+      { queue: 'q', lane: 'io', afterOwner: -1, ...wanted },
+      { floors: new Map(known), others, spent: [] },
+      1_000_000,
+    ),
+  )
+  return rows.map(takenOf).flatMap(({ jobs }) => jobs)
+}
+const take = (most: number, afterOwner = -1, lane = 'io', known: KnownOwners = []) =>
+  takeFrom(db, { most, afterOwner, lane }, known)
 const entriesRead = sql.type(z.object({ n: z.number() }))`
   select pg_stat_get_xact_tuples_returned('job_staged_idx'::regclass)::int as n`
 const ownersOf = (jobs: readonly { owner_id: number | null }[]) => jobs.map(({ owner_id }) => owner_id)
@@ -126,8 +145,8 @@ describe('staging', { concurrency: false }, () => {
     await ledger.enqueue(...some(9, A), ...some(9, B), ...some(9, C))
     const all = await take(12)
     const last = (owner: number) => all.filter(({ owner_id }) => owner_id === owner).at(-1)!.ordinal
-    const known = (floors: readonly (readonly [number, number])[], afterOwner = -1) =>
-      db.any(takeKnownJobs(randomUUID(), { queue: 'q', lane: 'io', most: 2, afterOwner }, new Map(floors)))
+    const known = (floors: KnownOwners, afterOwner = -1) =>
+      takeFrom(db, { most: 2, afterOwner }, floors, false)
     assert.deepEqual(ownersOf(await known([])), [])
     assert.deepEqual(ownersOf(await known([[A, last(A) + 100]])), [])
     assert.deepEqual(
@@ -166,7 +185,7 @@ describe('staging', { concurrency: false }, () => {
     await ledger.enqueue(...some(9, A), ...some(9, B), ...some(9, C), ...some(9, null))
     const all = await take(12)
     const last = (owner: number | null) => all.filter(({ owner_id }) => owner_id === owner).at(-1)!.ordinal
-    const taken = async (most: number, after: number, known: readonly (readonly [number, number])[]) =>
+    const taken = async (most: number, after: number, known: KnownOwners) =>
       ownersOf(await take(most, after, 'io', known))
     const C1 = [C, last(C)] as const
     assert.deepEqual(await taken(1, -1, [[0, last(null)], [A, last(A) + 99], C1]), [null])
@@ -217,27 +236,26 @@ describe('staging', { concurrency: false }, () => {
     await holder.query('begin isolation level repeatable read')
     await holder.query('select from job limit 1')
     // Of this transaction alone: other connections tell what they read when they like.
-    const readFor = (what: Query<{ id: string }>) =>
+    const readFor = (...what: [{ most: number }, KnownOwners, boolean]) =>
       db.transaction(async (tx) => {
         const entries = async () => (await tx.one(entriesRead)).n
         const before = await entries()
-        const jobs = await tx.any(what)
+        const jobs = await takeFrom(tx, ...what)
         return { jobs: jobs.length, read: (await entries()) - before }
       })
     const taken = await take(1900)
-    const floors = new Map([[A, taken.at(-1)!.ordinal]])
-    const wanted = { queue: 'q', lane: 'io', most: 10, afterOwner: -1 }
-    const known = await readFor(takeKnownJobs(randomUUID(), wanted, floors))
+    const floors = [[A, taken.at(-1)!.ordinal]] as const
+    const known = await readFor({ most: 10 }, floors, false)
     assert.equal(known.jobs, 10)
     assert.ok(
       known.read >= 10 && known.read <= 30,
       `${known.read} entries of the index were read for 10 jobs`,
     )
     await ledger.enqueue(...some(4, C))
-    const others = await readFor(takeJobs(randomUUID(), { ...wanted, most: 4 }, floors))
+    const others = await readFor({ most: 4 }, floors, true)
     assert.equal(others.jobs, 3)
     assert.ok(others.read >= 3 && others.read <= 30, `${others.read} entries were read to find others`)
-    const whole = await readFor(takeJobs(randomUUID(), wanted, new Map()))
+    const whole = await readFor({ most: 10 }, [], true)
     assert.ok(whole.read > 1900, 'which looking at the whole does')
   })
 

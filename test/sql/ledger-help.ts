@@ -88,6 +88,14 @@ export async function withClient<T>(url: string, work: (client: Client) => Promi
   }
 }
 
+/** An end whose result is a value. */
+export interface End extends Omit<FinishEntry, 'result'> {
+  readonly result?: unknown
+}
+
+export const entryOf = ({ result, ...entry }: End): FinishEntry =>
+  result === undefined ? entry : { ...entry, result: JSON.stringify(result) }
+
 export type LedgerHelp = ReturnType<typeof ledgerOf>
 
 export function ledgerOf({ db, query }: TestDatabase) {
@@ -138,8 +146,8 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return { id: job.id, attempt: claimed.attempt, lease: held }
   }
 
-  const finish = async (...entries: readonly FinishEntry[]): Promise<string[]> => [
-    ...(await endJobs(db, entries)),
+  const finish = async (...entries: readonly End[]): Promise<string[]> => [
+    ...(await endJobs(db, entries.map(entryOf))),
   ]
 
   const progress = async (

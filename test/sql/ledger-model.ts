@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { cancelJob, endJobs, type FinishEntry, recoverJobs } from '../../sql/jobs.ts'
+import { beginJobs, dropHolds, takeJobs, takenOf } from '../../sql/staged.ts'
 import type { TestDatabase } from '../database.ts'
 import { ledgerOf, spec, TERMINAL } from './ledger-help.ts'
 
@@ -17,6 +18,20 @@ export const operation = fc.oneof(
       kind: fc.constant('enqueue' as const),
       actors: fc.array(fc.constantFrom(...ACTORS), { minLength: 1, maxLength: 4 }),
       join: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('stage' as const), count: fc.integer({ min: 1, max: 6 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('pull' as const),
+      lease: fc.nat({ max: LEASES - 1 }),
+      most: fc.integer({ min: 1, max: 5 }),
+      // Held, or running at once.
+      holdFrom: fc.constantFrom(1, 100),
     }),
   },
   {
@@ -56,7 +71,15 @@ interface Held {
   readonly actor: string | null
   readonly attempt: number
   readonly delivery: number
+  /** Since when it is held, and with which others; null: it runs. */
+  hold: Hold | null
   said: number
+}
+
+interface Hold {
+  readonly id: string
+  readonly since: string
+  left: number
 }
 
 export async function createWorld(base: TestDatabase) {
@@ -67,6 +90,7 @@ export async function createWorld(base: TestDatabase) {
   const held: Held[] = []
   const ends = new Map<string, number>()
   const claims = new Map<string, { lease: string; delivery: number }>()
+  const staged = new Set<string>()
 
   /** A delivery is dealt with; its row goes with the last one in it. */
   const remove = async ({ id, delivery }: { id: string; delivery: number }): Promise<void> => {
@@ -95,7 +119,7 @@ export async function createWorld(base: TestDatabase) {
       if (!(status === 'running' && current === delivery)) await remove({ id, delivery })
       return
     }
-    held.push({ id, actor: job.actor, attempt: job.attempt, delivery, said: 0 })
+    held.push({ id, actor: job.actor, attempt: job.attempt, delivery, hold: null, said: 0 })
     claims.set(`${id}/${job.attempt}`, { lease, delivery })
     if (job.actor === null) return
     const before = await query(
@@ -105,17 +129,59 @@ export async function createWorld(base: TestDatabase) {
     assert.deepEqual(before, [], 'an actor handles its messages in their order')
   }
 
+  const pull = async (lease: string, most: number, holdFrom: number): Promise<number> => {
+    const wanted = { queue: 'test', lane: 'io', most, afterOwner: -1 }
+    const rows = await db.any(
+      takeJobs(lease, wanted, { floors: new Map(), others: true, spent: [] }, holdFrom),
+    )
+    for (const { hold, jobs } of rows.map(takenOf)) {
+      const common = hold === null ? null : { ...hold, left: jobs.length }
+      for (const { id, attempt, delivery } of jobs) {
+        held.push({ id, actor: null, attempt, delivery, hold: common, said: 0 })
+        assert.ok(!claims.has(`${id}/${attempt}`), `${id} was taken once`)
+        claims.set(`${id}/${attempt}`, { lease, delivery })
+      }
+    }
+    return rows.length
+  }
+
+  /** Nothing else keeps these from running as they are said to. */
+  const settle = async (all: readonly Held[]): Promise<void> => {
+    for (const one of all) {
+      const { hold } = one
+      one.hold = null
+      if (hold !== null && --hold.left === 0) await db.run(dropHolds([hold.id]))
+    }
+  }
+
+  const begin = async (all: readonly Held[]): Promise<void> => {
+    const some = all.filter(({ hold }) => hold !== null)
+    if (some.length === 0) return
+    await db.any(
+      beginJobs(
+        some.map(({ id }) => id),
+        true,
+      ),
+    )
+    await settle(some)
+  }
+
   const finish = async (all: readonly Held[], outcome: FinishEntry['outcome']): Promise<void> => {
     for (const one of all) if (held.includes(one)) held.splice(held.indexOf(one), 1)
-    const entries = all.map(({ id, attempt }) => ({
+    if (outcome !== 'done') await begin(all)
+    const since = new Map(all.map(({ id, hold }) => [id, hold?.since ?? null]))
+    const entries = all.map(({ id, attempt, actor }) => ({
       id,
       attempt,
+      actor,
       outcome,
-      result: { attempt },
+      result: JSON.stringify({ attempt }),
       code: 'internal',
       delay_ms: 0,
     }))
-    for (const id of await endJobs(db, entries)) {
+    const ended = await endJobs(db, entries, (id) => since.get(id)!)
+    await settle(all)
+    for (const id of ended) {
       if (TERMINAL.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
     for (const one of all) await remove(one)
@@ -130,6 +196,18 @@ export async function createWorld(base: TestDatabase) {
         for (const { job_id, joined } of await ledger.enqueue(...specs)) if (!joined) jobs.push(job_id)
         return
       }
+      case 'stage': {
+        const specs = Array.from({ length: op.count }, () => spec({ front: 0, max_tries: 100 }))
+        await ledger.enqueue(...specs)
+        for (const { id } of specs) {
+          jobs.push(id)
+          staged.add(id)
+        }
+        return
+      }
+      case 'pull':
+        await pull(leases[op.lease]!, op.most, op.holdFrom)
+        return
       case 'take':
         return take(leases[op.lease]!, op.pick)
       case 'progress': {
@@ -137,6 +215,7 @@ export async function createWorld(base: TestDatabase) {
         if (one === undefined) return
         const from = one.said
         one.said += op.events
+        await begin([one])
         const steps = Array.from({ length: op.events }, (_, i) => ({
           n: from + i + 1,
           data: { status: 'running', label: `${from + i + 1}`, attempt: one.attempt, n: from + i + 1 },
@@ -180,7 +259,7 @@ export async function createWorld(base: TestDatabase) {
       with live as (select actor from job where actor is not null and status in ('sent', 'running'))
       select 'two live jobs of ' || actor as what from live group by actor having count(*) > 1
       union all
-      select 'nobody sends the mailbox of ' || actor from job where status = 'queued' and actor not in (select actor from live)
+      select 'nobody sends the mailbox of ' || actor from job where status = 'queued' and actor is not null and actor not in (select actor from live)
       union all
       select 'sent without a delivery: ' || id from job where status = 'sent' and not exists (
         select from graphile_worker._private_jobs q cross join lateral json_array_elements(coalesce(q.payload -> 'jobs',
@@ -209,12 +288,13 @@ export async function createWorld(base: TestDatabase) {
       await take(leases[0]!, 0)
       await finish([...held], 'done')
     }
+    while ((await pull(leases[0]!, 5, 2)) > 0) await finish([...held], 'done')
   }
 
   /** Follows a job's events: who had it when, and that nobody else said anything. */
   const replay = async (id: string): Promise<void> => {
     let attempt = 0
-    let deliveries = 1
+    let deliveries = staged.has(id) ? 0 : 1
     let said = 0
     let holder = ''
     for (const { data } of await ledger.events(id)) {
@@ -241,6 +321,7 @@ export async function createWorld(base: TestDatabase) {
 
   const check = async (): Promise<void> => {
     assert.deepEqual(await violations(), [])
+    assert.deepEqual(await query('select * from job_hold'), [], 'no hold is left')
     assert.deepEqual(
       await query('select id, status from job where not status = any($1)', [TERMINAL]),
       [],

@@ -32,17 +32,22 @@ async function read(): Promise<number> {
   return row!.n as number
 }
 
-async function enqueue(count: number): Promise<readonly string[]> {
+async function enqueue(count: number, front?: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, () => uuidv7())
-  await query('select job_enqueue($1::jsonb)', [JSON.stringify(ids.map((id) => spec({ id })))])
+  const specs = ids.map((id) => spec({ id, ...(front === undefined ? {} : { front }) }))
+  await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   return ids
 }
 
 const end = (jobs: readonly Record<string, unknown>[]) =>
-  query('select job_done($1::uuid[], $2::int4[], $3::jsonb)', [
+  query('select job_done($1::uuid[], $2::int4[], $3::jsonb, $4::int4[], $5::timestamptz[], $6::text[])', [
     jobs.map(({ id }) => id),
     jobs.map(({ attempt }) => attempt),
     JSON.stringify(jobs.map(() => ({}))),
+    // Held: what runs is ended all the same.
+    jobs.map(() => 1),
+    [new Date()],
+    [],
   ])
 
 beforeEach(async () => {
@@ -69,6 +74,30 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
   const ids = await enqueue(FLOOD)
   const before = await read()
   await cycle(ids.slice(0, FEW))
+  assert.equal((await read()) - before, 0)
+})
+
+test('nor do takes, and what becomes of the jobs that they hold', async () => {
+  let spent: unknown[] = []
+  const cycle = async (): Promise<void> => {
+    const [taken] = await query(
+      `select hold, jobs from job_pull(gen_random_uuid(), 'test', 'io', $1::int, -1, '{}', '{}', true, 1, $2::int8[])`,
+      [FEW, spent],
+    )
+    const jobs = (JSON.parse(taken!.jobs as string) as string[][]).map(([id]) => ({ id, attempt: 1 }))
+    assert.equal(jobs.length, FEW)
+    await query('select job_begin($1::uuid[], $2)', [jobs.slice(0, 2).map(({ id }) => id), false])
+    await query('select job_begin($1::uuid[], $2)', [jobs.slice(2, 4).map(({ id }) => id), true])
+    assert.deepEqual(await end(jobs), [])
+    spent = [taken!.hold]
+  }
+  for (let i = 0; i < 8; i++) {
+    await enqueue(FEW, 0)
+    await cycle()
+  }
+  await enqueue(FLOOD, 0)
+  const before = await read()
+  await cycle()
   assert.equal((await read()) - before, 0)
 })
 

@@ -45,6 +45,7 @@ import {
   readPages,
 } from '../../sql/pages.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import { beginJobs, dropHolds, takeJobs } from '../../sql/staged.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
@@ -88,7 +89,12 @@ await query(
   `insert into idempotency_key (scope, key, fingerprint, locked_until) select 's', n::text, '', now() from generate_series(1, 5000) n`,
 )
 await query(
-  `insert into worker_lease (id, name, queues, expires_at) values ('00000000-0000-0000-0000-000000000001', 'w', '{}', now() + interval '1 h')`,
+  `insert into worker_lease (id, name, queues, expires_at) select ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'w',
+     '{}', now() + interval '1 h' from generate_series(1, 200) n`,
+)
+await query(
+  `insert into job_hold (lease_id, queue, lane, owner, ordinals)
+   select id, 'held', 'io', n, int8multirange(int8range(n, n + 9)) from worker_lease, generate_series(1, 50) n`,
 )
 await query('analyze')
 
@@ -176,8 +182,10 @@ describe('writes by index', () => {
     [
       'done',
       async () => {
-        const id = await one(`select id from job where status = 'running' limit 1`)
-        return finishDone([{ id, attempt: 0, outcome: 'done', result: 1 }])
+        const [id, actor] = (
+          await one(`select id || ' ' || actor from job where status = 'running' limit 1`)
+        ).split(' ')
+        return finishDone([{ id: id!, attempt: 0, outcome: 'done', result: '1', actor: actor! }])
       },
     ],
     [
@@ -191,6 +199,18 @@ describe('writes by index', () => {
           },
         ]),
     ],
+    [
+      'take',
+      async () => {
+        const known = { floors: new Map([[5, 0]]), others: true, spent: [] }
+        return takeJobs(lease, { queue: 'test', lane: 'io', most: 10, afterOwner: -1 }, known)
+      },
+    ],
+    [
+      'begin',
+      async () => beginJobs([await one(`select id from job where status = 'queued' limit 1`)], false),
+    ],
+    ['drop holds', async () => dropHolds(['1'])],
     ['recover', async () => recoverJobs(0)],
     [
       'cancel',

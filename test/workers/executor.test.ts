@@ -78,7 +78,7 @@ describe('the executor', () => {
     const { executor, start } = await open()
     const job = await start()
     assert.equal(executor.running, 1)
-    job.thread.end({ kind: 'done', result: 7 })
+    job.thread.end({ kind: 'done', result: '7' })
     await job.delivered
     assert.deepEqual(
       [await help.status(job.id), (await help.row(job.id)).result, executor.running],
@@ -172,7 +172,7 @@ describe('the executor', () => {
     assert.deepEqual(job.thread.aborts, [])
     executor.heard({ id: job.id, attempt: 9 })
     await until('then it does', () => job.thread.aborts.length > 0)
-    job.thread.end({ kind: 'done', result: null })
+    job.thread.end({ kind: 'done', result: 'null' })
     await job.delivered
   })
 
@@ -201,7 +201,7 @@ describe('the executor', () => {
     await executor.deliver(twice.id, 1)
     const second = await thread(twice.id)
     assert.equal((await help.row(twice.id)).attempt, 1)
-    for (const one of [job.thread, second]) one.end({ kind: 'done', result: null })
+    for (const one of [job.thread, second]) one.end({ kind: 'done', result: 'null' })
     await Promise.all([job.delivered, delivered])
   })
 
@@ -218,7 +218,7 @@ describe('the executor', () => {
     await db.one(cancelJob(job.id))
     await heartbeat()
     assert.deepEqual(second.aborts, ['cancelled'], 'the new attempt is still known')
-    second.end({ kind: 'done', result: 'second' })
+    second.end({ kind: 'done', result: '"second"' })
     await again
     assert.deepEqual(
       [await help.status(job.id), (await help.row(job.id)).result, executor.running],
@@ -234,7 +234,7 @@ describe('the executor', () => {
     const current = executor.deliver(id, 2)
     const running = await thread(id, 2)
     await stale
-    running.end({ kind: 'done', result: null })
+    running.end({ kind: 'done', result: 'null' })
     await current
     assert.equal(await help.status(id), 'done')
   })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Taken } from '../../sql/jobs.ts'
+import type { TakenJob } from '../../sql/staged.ts'
 import { createFloors } from '../../workers/floors.ts'
 import { createPace } from '../../workers/pace.ts'
 
 /** What a worker knows of staged jobs, and how often it looks at all of them. */
 
-const job = (owner_id: number | null, ordinal: number) => ({ owner_id, ordinal }) as Taken
+const job = (owner_id: number | null, ordinal: number) => ({ owner_id, ordinal }) as TakenJob
 
 const jobs = (owner: number | null, from: number, count: number) =>
   Array.from({ length: count }, (_, i) => job(owner, from + i))

@@ -34,7 +34,7 @@ async function hold() {
     poolIds: () => pools,
     threads: () => 3,
     running: () => [],
-    onHeartbeat: (running) => void heartbeats.push(running),
+    onHeartbeat: ({ running }) => void heartbeats.push(running),
     onLost: () => void lost++,
     onRecovered: (ids) => void recovered.push(...ids),
     onSilence: (error) => void silences.push(error.message),

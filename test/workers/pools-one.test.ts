@@ -30,9 +30,9 @@ function start(name: string, payload: unknown = {}, among = pools) {
     id,
     attempt: 1,
     name,
-    payload,
-    ownerId: null,
-    requestId: null,
+    payload: JSON.stringify(payload),
+    owner_id: null,
+    request_id: null,
   })
   return { id, outcome }
 }
@@ -47,7 +47,7 @@ describe('a pool of one thread', () => {
       const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
       assert.deepEqual(await dying.outcome, { kind: 'crashed' })
       for (const [i, { outcome }] of behind.entries()) {
-        assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: i + 1 })
+        assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: `${i + 1}` })
       }
     })
   }
@@ -69,7 +69,7 @@ describe('a pool of one thread', () => {
     for (const [i, { outcome }] of jobs.entries()) {
       const end = await within(outcome, 15_000)
       assert.ok(end !== 'nothing', 'it ends')
-      if (end.kind !== 'crashed') assert.deepEqual(end, { kind: 'done', result: i + 1 })
+      if (end.kind !== 'crashed') assert.deepEqual(end, { kind: 'done', result: `${i + 1}` })
     }
     await fresh.close()
   })
@@ -81,7 +81,7 @@ describe('a pool of one thread', () => {
     pools.abort(spinning.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'aborted', reason: 'cancelled' })
     for (const [i, { outcome }] of behind.entries()) {
-      assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: i + 1 })
+      assert.deepEqual(await within(outcome, 10_000), { kind: 'done', result: `${i + 1}` })
     }
   })
 
@@ -90,9 +90,9 @@ describe('a pool of one thread', () => {
     const waiting = start('cpu.spin', { ms: 60_000 })
     await delay(200)
     pools.abort(waiting.id, 1, 'cancelled')
-    assert.deepEqual(await spinning.outcome, { kind: 'done', result: null })
+    assert.deepEqual(await spinning.outcome, { kind: 'done', result: 'null' })
     assert.deepEqual(await within(waiting.outcome, 10_000), { kind: 'aborted', reason: 'cancelled' })
-    assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: 3 })
+    assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
   })
 
   test('the thread of a model outlives a job that does not follow its signal', async () => {
@@ -109,7 +109,7 @@ describe('a pool of one thread', () => {
     pools.abort(uuidv7(), 1, 'cancelled')
     const job = start('io.late', { ms: 200 })
     pools.abort(job.id, 2, 'cancelled')
-    assert.deepEqual(await job.outcome, { kind: 'done', result: { aborted: false } })
+    assert.deepEqual(await job.outcome, { kind: 'done', result: '{"aborted":false}' })
   })
 
   test('a task that nobody knows fails, and takes nobody along', async () => {
@@ -135,9 +135,9 @@ describe('a pool of one thread', () => {
       id: uuidv7(),
       attempt: 1,
       name: 'io.deaf',
-      payload: { ms: 60_000 },
-      ownerId: null,
-      requestId: null,
+      payload: '{"ms":60000}',
+      owner_id: null,
+      request_id: null,
     })
     await delay(800)
     await closing.close()

@@ -29,11 +29,10 @@ function lane(places: number, backlog: Record<number, number>) {
         }
       return jobs
     },
-    run: ({ owner_id }) =>
-      room.enter(async () => {
-        ran.push(owner_id!)
-        await new Promise<void>((resolve) => running.push(resolve))
-      }),
+    run: async ({ owner_id }) => {
+      ran.push(owner_id!)
+      await new Promise<void>((resolve) => running.push(resolve))
+    },
     onError: (error) => assert.fail(String(error)),
   })
   const end = (): void => {
