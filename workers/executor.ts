@@ -99,22 +99,28 @@ export function createExecutor(options: {
     }
     running.set(job.id, mine)
     sweeper ??= setInterval(sweep, SWEEP_MS)
-    return pools.run(task.queue, task.pool, job).then((outcome) => end(mine, outcome))
+    return pools.run(task.queue, task.pool, job).then(
+      (outcome) => end(mine, outcome),
+      (error) => {
+        forget(mine)
+        throw error
+      },
+    )
   }
 
   /** Stores how an attempt ended; then nothing of it is left here. */
-  const end = (mine: Running, outcome: Outcome): Promise<void> | undefined => {
-    const entry = finishEntry(mine, outcome)
-    if (entry !== null) return ledger.finish(entry).then(() => forget(mine, entry, outcome))
-    forget(mine, entry, outcome)
-    return undefined
-  }
-
-  const forget = (mine: Running, entry: FinishEntry | null, outcome: Outcome): void => {
+  const end = async (mine: Running, outcome: Outcome): Promise<void> => {
     const { job } = mine
+    const entry = finishEntry(mine, outcome)
+    if (entry !== null) await ledger.finish(entry)
+    forget(mine)
     if (entry?.outcome !== 'done')
       log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
-    if (running.get(job.id) === mine) running.delete(job.id)
+  }
+
+  const forget = (mine: Running): void => {
+    const { id } = mine.job
+    if (running.get(id) === mine) running.delete(id)
     if (running.size > 0) return
     clearInterval(sweeper)
     sweeper = undefined

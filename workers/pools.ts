@@ -75,7 +75,7 @@ export function createPools(options: PoolsOptions): Pools {
   const pools = new Map<string, Waiting>()
   const running = new Map<number, Running>()
   const killed = new Set<number>()
-  const notStarted = new Map<number, readonly Running[]>()
+  const notStarted = new Map<number, readonly number[]>()
   let lastTicket = 0
   let lastTrip = 0
   let scheduled = false
@@ -122,7 +122,7 @@ export function createPools(options: PoolsOptions): Pools {
         continue
       }
       if (entry.kind === 'started') {
-        for (const { ticket } of notStarted.get(entry.trip) ?? []) onStarted(ticket, threadId)
+        for (const ticket of notStarted.get(entry.trip) ?? []) onStarted(ticket, threadId)
         notStarted.delete(entry.trip)
         continue
       }
@@ -163,21 +163,23 @@ export function createPools(options: PoolsOptions): Pools {
     for (const waiting of pools.values()) {
       for (const jobs of trips(waiting)) {
         const id = ++lastTrip
-        notStarted.set(id, jobs)
+        // Not the jobs: they would be kept for a second after their ends, 40 MB of them at full speed.
+        const tickets = jobs.map(({ ticket }) => ticket)
+        notStarted.set(id, tickets)
         waiting.pool.run({ id, jobs: textOf(jobs) } satisfies Trip).then(
           // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
-          () => setTimeout(() => settleLeftOver(id, jobs), 1000).unref(),
+          () => setTimeout(() => settleLeftOver(id, tickets), 1000).unref(),
           () => {
-            settleLeftOver(id, jobs)
+            settleLeftOver(id, tickets)
           },
         )
       }
     }
   }
 
-  const settleLeftOver = (id: number, jobs: readonly Running[]): void => {
+  const settleLeftOver = (id: number, tickets: readonly number[]): void => {
     notStarted.delete(id)
-    for (const { ticket } of jobs) {
+    for (const ticket of tickets) {
       const found = running.get(ticket)
       if (found === undefined) continue
       // Its thread was killed because of another job in it, maybe before it came to this one: not its failure.

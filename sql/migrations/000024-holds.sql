@@ -57,7 +57,8 @@ begin
     limit most) locked;
   if picked is null then return null; end if;
 
-  -- Held, and let go of again, between the look above and the lock: this statement sees who was faster.
+  -- A take that was committed after the look above and before a lock has left no trace in the row. This look sees its hold,
+  -- since it comes after all locks.
   select range_agg(h.ordinals) into others from job_hold h
   where h.queue = of_queue and h.lane = of_lane
     and h.owner in (select distinct coalesce(p.owner_id, 0) from unnest(picked) p)
