@@ -99,13 +99,7 @@ export function createExecutor(options: {
     }
     running.set(job.id, mine)
     sweeper ??= setInterval(sweep, SWEEP_MS)
-    return pools.run(task.queue, task.pool, job).then(
-      (outcome) => end(mine, outcome),
-      (error) => {
-        forget(mine)
-        throw error
-      },
-    )
+    return pools.run(task.queue, task.pool, job).then((outcome) => end(mine, outcome))
   }
 
   /** Stores how an attempt ended; then nothing of it is left here. */
@@ -113,14 +107,9 @@ export function createExecutor(options: {
     const { job } = mine
     const entry = finishEntry(mine, outcome)
     if (entry !== null) await ledger.finish(entry)
-    forget(mine)
+    if (running.get(job.id) === mine) running.delete(job.id)
     if (entry?.outcome !== 'done')
       log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
-  }
-
-  const forget = (mine: Running): void => {
-    const { id } = mine.job
-    if (running.get(id) === mine) running.delete(id)
     if (running.size > 0) return
     clearInterval(sweeper)
     sweeper = undefined

@@ -283,4 +283,37 @@ describe('the executor', () => {
       ['failed', 'job.crashed', 'The thread that ran the job died'],
     )
   })
+
+  test('jobs that are held are cancelled, end and are given back like any other', async () => {
+    const { executor, ledger, heartbeat, thread } = await open()
+    const specs = Array.from({ length: 20 }, () => spec({ front: 0 }))
+    const queue = specs[0]!.id
+    await help.enqueue(...specs.map((job) => ({ ...job, queue })))
+    const jobs = await executor.take({ queue, lane: 'io', most: 500, afterOwner: -1 })
+    assert.equal(jobs.length, 20)
+    assert.equal((await base.query('select from job_hold where queue = $1', [queue])).length, 1)
+    const attempts = jobs.map(executor.attempt)
+    const [one, two, ...rest] = await Promise.all(jobs.map(({ id }) => thread(id)))
+    await db.one(cancelJob(jobs[0]!.id))
+    await heartbeat()
+    assert.deepEqual([one!.aborts, two!.aborts], [['cancelled'], []])
+    one!.end({ kind: 'aborted', reason: 'cancelled' })
+    two!.end({ kind: 'done', result: '2' })
+    await Promise.all(attempts.slice(0, 2))
+    executor.releaseAll()
+    for (const { aborts, end } of rest) {
+      assert.deepEqual(aborts, ['stopping'])
+      end({ kind: 'aborted', reason: 'stopping' })
+    }
+    await Promise.all(attempts)
+    await ledger.idle()
+    const rows = await Promise.all(jobs.map(({ id }) => help.row(id)))
+    assert.deepEqual(
+      rows.map(({ status }) => status),
+      ['cancelled', 'done', ...rest.map(() => 'sent')],
+    )
+    assert.deepEqual(await base.query('select from job_hold where queue = $1', [queue]), [])
+    assert.equal(executor.running, 0)
+    for (const { id } of jobs) await help.assertSound(id)
+  })
 })

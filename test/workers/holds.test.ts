@@ -70,13 +70,17 @@ test('without a take, holds that are over are removed by themselves, however oft
   assert.deepEqual([dropped, failures, await spent()], [['1'], -1, []])
 })
 
-test('during a take they wait for the next one', async () => {
+test('during a take they wait for the next one', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
   const { holds, dropped, spent } = holdsAt()
   holds.took(hold('1'), ['a'])
   let end = (): void => {}
   const take = holds.taking(() => new Promise<void>((resolve) => (end = resolve)))
   holds.settle('a')
-  await new Promise((resolve) => setTimeout(resolve, 120))
+  for (let looks = 0; looks < 5; looks++) {
+    t.mock.timers.tick(50)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
   assert.deepEqual(dropped, [])
   end()
   await take

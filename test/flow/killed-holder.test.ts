@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { noop } from '../../tasks/system/noop.ts'
+import { enqueueMany } from '../../tasks/task.ts'
+import { testDatabase } from '../database.ts'
+import { startProcess } from '../service.ts'
+import { withClient } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+
+/** A worker that dies in the middle of a flood, with hundreds of jobs held that nobody has written as running. */
+
+const JOBS = 4000
+const CHUNK = 1000
+
+const { url, db, query } = await testDatabase()
+const start = () => startProcess('worker', url, { WORKER_QUEUES: 'system' })
+const count = async (where: string): Promise<number> => {
+  const [row] = await query(`select count(*)::int as n from job where name = 'system.noop' and ${where}`)
+  return row!.n as number
+}
+
+test('what it held runs again, once, and nothing else does', async (t) => {
+  for (let from = 0; from < JOBS; from += CHUNK) {
+    const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: `${from + i}` }))
+    await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, maxTries: 3 }))
+  }
+  // Nothing is written to a job while somebody has this lock: what is taken meanwhile stays held.
+  await query(`
+    create function wait_turn() returns trigger language plpgsql as $$
+    begin perform pg_advisory_xact_lock_shared(77); return null; end $$;
+    create trigger wait_turn before update on job for each statement execute function wait_turn()`)
+  await withClient(url, async (client) => {
+    await client.query('select pg_advisory_lock(77)')
+    const doomed = await start()
+    await until('it holds all it may', async () => (await query('select from job_hold')).length >= 3)
+    await doomed.kill()
+  })
+  const doneBefore = await count(`status = 'done'`)
+
+  await start()
+  await until('all are done', async () => (await count(`status <> 'done'`)) === 0)
+  const again = await count('attempt > 1')
+  t.diagnostic(`${doneBefore} were done, ${again} ran again`)
+  assert.ok(again > 0 && again <= JOBS - doneBefore)
+  assert.equal(await count(`attempt > 2 or tries <> 1 or losses <> attempt - 1`), 0)
+  assert.equal(await count(`result ->> 'echo' is distinct from payload ->> 'echo'`), 0)
+  assert.equal(
+    await count(`seq <> 2 * attempt or started_at is null or started_at > finished_at
+      or seq <> (select count(*) from job_event where job_id = job.id)`),
+    0,
+    'every beginning and every end has its event',
+  )
+  await until('no hold is left', async () => (await query('select from job_hold')).length === 0)
+})
