@@ -8,9 +8,11 @@ import * as crash from './crash.ts'
 
 const PAGES = 20
 const FROZEN_MS = 10_000
+// So that a worker is frozen in the middle of its pages, however busy the machine is.
+const PAGE_MS = 100
 
 const { url, query } = await testDatabase()
-await crash.witness(query)
+await crash.witness(query, PAGE_MS)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
@@ -18,8 +20,8 @@ await client.register('reader@example.com')
 test('a worker that was frozen finds its job taken over, changes nothing, and works on', async (t) => {
   const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
   const id = await crash.uploadText(client, PAGES, 'frozen')
-  // So that the heir is at work still when the frozen one wakes up.
-  const gate = await closeGate(id, 15)
+  // So that the heir is at work still when the frozen one wakes up. Frozen at the gate, that one would keep its job's row.
+  const gate = await closeGate(id, 15, 2)
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await crash.pagesStored(query, jobId, 5)
@@ -101,14 +103,16 @@ async function assertNothingAfter(
 
 const GATE = 7001
 
-/** Makes the transaction that writes this page wait inside until the gate is opened. */
-async function closeGate(documentId: number, page: number): Promise<{ open(): Promise<void> }> {
+/** Makes the transaction in which an attempt, or a later one, writes this page wait inside until the gate is opened. */
+async function closeGate(documentId: number, page: number, attempt = 1): Promise<{ open(): Promise<void> }> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
   await holder.query(`
     select pg_advisory_lock(${GATE});
     create or replace function gate() returns trigger language plpgsql as $$ begin
-      perform pg_advisory_xact_lock_shared(${GATE});
+      if (select job.attempt from job where id = new.job_id) >= ${attempt} then
+        perform pg_advisory_xact_lock_shared(${GATE});
+      end if;
       return new;
     end $$;
     create or replace trigger gate after insert on document_page for each row
