@@ -78,19 +78,23 @@ export const readNeighbours: ReadStatement = {
 
 // What a thread loads to search in.
 
-const LiveFile = z.object({
-  id: z.number(),
-  version: z.number(),
-  chunk_count: z.number(),
+const LiveFile = CollectionState.extend({
+  file: z.number().nullable(),
+  chunk_count: z.number().nullable(),
   embedded: z.boolean(),
 })
+export type LiveFile = z.output<typeof LiveFile>
 
-/** The files of a collection and its version, as one moment had them, and whether a model's vectors are there; no row when there are none. */
-export const liveFiles = (collection: number, model: string | null): Query<z.output<typeof LiveFile>> =>
+/**
+ * A collection and its files, as one moment had them, and whether each has vectors that are searched in memory. Files without
+ * chunks are left out, and one row without a file is all when there are no others; no row when the collection was deleted.
+ */
+export const liveFiles = (collection: number): Query<LiveFile> =>
   sql.type(LiveFile)`
-    select f.id, c.version, f.chunk_count, v.file_id is not null as embedded from rag_collection c
-    join rag_file f on f.collection_id = c.id and f.build_id is null
-    left join rag_vector v on v.file_id = f.id and v.model = ${model}
+    select c.id, c.version, c.embedding_model as model, c.dimensions, c.has_neighbours,
+      f.id as file, f.chunk_count, v.file_id is not null as embedded from rag_collection c
+    left join rag_file f on f.collection_id = c.id and f.build_id is null and f.chunk_count > 0
+    left join rag_vector v on v.file_id = f.id and v.model = c.embedding_model and not c.has_neighbours
     where c.id = ${collection} and c.deleted_at is null order by f.source`
 
 const LoadedFile = z.object({
@@ -103,6 +107,8 @@ const LoadedFile = z.object({
   end_lines: z.array(z.number()),
   pages: z.array(z.number().nullable()),
   headings: z.array(z.string().nullable()),
+  /** What the floats are of; all three are null where there are none. */
+  model: z.string().nullable(),
   dimensions: z.number().nullable(),
   floats: z.instanceof(Uint8Array).nullable(),
 })
@@ -111,7 +117,7 @@ export type LoadedFile = z.output<typeof LoadedFile>
 /** Files with what a search needs of their chunks, and a model's vectors; those without chunks, or gone meanwhile, have no row. */
 export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
   sql.type(LoadedFile)`
-    select f.id, f.source, f.format, c.*, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
+    select f.id, f.source, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
     join rag_file f on f.id = wanted.id cross join lateral (
       select string_agg(terms, ''::bytea order by ordinal) as terms,
         array_agg(octet_length(terms) / 4 order by ordinal) as lengths,

@@ -2554,12 +2554,16 @@ begin
   end if;
   return query
     update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
-      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = s.model, dimensions = s.size,
-      has_neighbours = rag_has_neighbours(collection, s.model, s.size)
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = m.model, dimensions = m.size,
+      has_neighbours = rag_has_neighbours(collection, m.model, m.size)
     from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
-        coalesce(sum(f.term_count), 0)::bigint as terms, max(v.model) as model, max(v.dimensions) as size
-      from rag_file f left join rag_vector v on v.file_id = f.id
-      where f.collection_id = collection and f.build_id is null) s
+        coalesce(sum(f.term_count), 0)::bigint as terms
+      from rag_file f where f.collection_id = collection and f.build_id is null) s
+    left join (select v.model, max(v.dimensions) as size
+      from rag_collection o join rag_file f on f.collection_id = o.id and f.build_id is null join rag_vector v on v.file_id = f.id
+      where o.id = collection
+      group by v.model, o.embedding_model
+      order by v.model = coalesce(o.embedding_model, '') desc, count(*) desc, v.model limit 1) m on true
     where c.id = collection
     returning c.document_count, c.chunk_count;
 end $function$;

@@ -1,6 +1,7 @@
 import type { TaskContext } from '../context.ts'
+import { queryVectorOf } from '../rag/embed.ts'
 import { embedByJob } from '../rag/embed-build.ts'
-import type { SearchHit } from '../rag/searcher.ts'
+import type { QueryVector, SearchHit } from '../rag/searcher.ts'
 
 /** What a turn is told beside the conversation, and where it is from. */
 export interface Grounding {
@@ -50,17 +51,17 @@ function placeOf({ metadata }: SearchHit): string {
 }
 
 /** The question as the collection's vectors have it; null where it has none, or the model can't be had. */
-async function vectorOf(ctx: TaskContext, collection: string, text: string): Promise<Float32Array | null> {
+async function vectorOf(ctx: TaskContext, collection: string, text: string): Promise<QueryVector | null> {
   const { embeddings, model } = ctx.settings.rag
   const of = await ctx.providers.retrieval.modelOf(collection)
   if (of === null || of !== model) return null
   try {
     if (embeddings === 'openai') {
       const embedded = await ctx.providers.embed([text], ctx.signal)
-      return embedded.model === null ? null : (embedded.vectors[0] ?? null)
+      const floats = embedded.model === null ? undefined : embedded.vectors[0]
+      return floats === undefined ? null : { model, floats }
     }
-    const { vector } = await embedByJob(ctx, { text }, VECTOR_MS)
-    return vector === null ? null : new Float32Array(Uint8Array.from(Buffer.from(vector, 'base64')).buffer)
+    return queryVectorOf(await embedByJob(ctx, { text }, VECTOR_MS))
   } catch (error) {
     if (ctx.signal.aborted) throw error
     ctx.log.warn({ error: String(error) }, 'A question was not embedded')

@@ -9,6 +9,7 @@ import {
 } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 import { defineTask, type PoolName } from '../task.ts'
+import type { QueryVector } from './searcher.ts'
 import type { RagSettings } from './settings.ts'
 
 const Payload = z.strictObject({
@@ -26,6 +27,13 @@ export const EmbedResult = z.strictObject({
   reason: z.string().nullable(),
 })
 export type EmbedResult = z.output<typeof EmbedResult>
+
+/** What a search takes of the result for a question; null where the model could not be had. */
+export function queryVectorOf({ model, vector }: EmbedResult): QueryVector | null {
+  if (model === null || vector === null) return null
+  // A view needs an address that four divides, which a Buffer has only by chance.
+  return { model, floats: new Float32Array(Uint8Array.from(Buffer.from(vector, 'base64')).buffer) }
+}
 
 const taskOf = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })

@@ -1,16 +1,14 @@
-import type { LoadedFile } from '../../sql/rag.ts'
+import type { CollectionState, LoadedFile } from '../../sql/rag.ts'
 import { extensionOf } from './formats.ts'
 import { Postings } from './postings.ts'
 import { type Row, Vectors } from './vectors.ts'
 
 /** A collection in memory, as one version of it is. */
 export interface Loaded {
-  readonly version: number
-  /** What the vectors are of. */
-  readonly model: string | null
+  readonly state: CollectionState
   readonly files: ReadonlyMap<number, LoadedFile>
   readonly postings: Postings
-  /** Null where no chunk has one. */
+  /** Null where no chunk has one, or pgvector has an index of them. */
   readonly vectors: Vectors | null
   /** Of each chunk its file, and its place in it. */
   readonly places: readonly Place[]
@@ -25,12 +23,7 @@ export interface Place {
 }
 
 /** Makes a collection of its files; those that an older version had may be the same objects. */
-export function collectionOf(
-  version: number,
-  model: string | null,
-  files: readonly LoadedFile[],
-  dimensions: number | null,
-): Loaded {
+export function collectionOf(state: CollectionState, files: readonly LoadedFile[]): Loaded {
   const places: Place[] = []
   const chunks: Uint32Array[] = []
   const firsts = new Map<number, number>()
@@ -45,11 +38,10 @@ export function collectionOf(
     }
   }
   const postings = new Postings(chunks)
-  const vectors = dimensions === null ? null : vectorsOf(files, dimensions)
+  const vectors = state.dimensions === null ? null : vectorsOf(files, state.dimensions)
   const bytes = postings.terms.length * 16 + places.length * 200 + (vectors?.bytes ?? 0) * 2
   return {
-    version,
-    model,
+    state,
     files: new Map(files.map((file) => [file.id, file])),
     postings,
     vectors,

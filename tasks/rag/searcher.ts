@@ -2,7 +2,7 @@ import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
   CollectionState,
-  type LoadedFile,
+  type LiveFile,
   liveFiles,
   loadFiles,
   readChunks,
@@ -24,8 +24,14 @@ export interface Search {
   readonly topK: number
   /** Values that a result's metadata must have. */
   readonly filter: Readonly<Record<string, unknown>> | null
-  /** The query as the collection's model sees it; null: its words alone are looked for. */
-  readonly vector: Float32Array | null
+  /** Null: its words alone are looked for. */
+  readonly vector: QueryVector | null
+}
+
+/** A query as a model sees it. A collection whose vectors are another model's leaves it aside. */
+export interface QueryVector {
+  readonly model: string
+  readonly floats: Float32Array
 }
 
 /** A chunk that answers, as clients see it. */
@@ -62,36 +68,40 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
     return CollectionState.parse(JSON.parse(text))
   }
 
-  const current = (state: CollectionState): Promise<Loaded> | Loaded => {
-    const known = kept.get(state.id)
-    if (known !== undefined && known.version >= state.version) {
-      // Asked last, it leaves last.
-      kept.delete(state.id)
-      kept.set(state.id, known)
-      return known
-    }
-    const under = loading.get(state.id)
-    if (under !== undefined) return under
-    const work = load(db, state, known)
+  const begin = (id: number): Promise<Loaded> => {
+    const work = load(db, id, kept.get(id)?.files)
       .then((loaded) => {
-        kept.delete(state.id)
-        kept.set(state.id, loaded)
+        kept.delete(id)
+        kept.set(id, loaded)
         evict(kept, mostBytes)
         return loaded
       })
-      .finally(() => loading.delete(state.id))
-    loading.set(state.id, work)
+      .finally(() => loading.delete(id))
+    loading.set(id, work)
     return work
+  }
+
+  const current = async ({ id, version }: CollectionState): Promise<Loaded> => {
+    const known = kept.get(id)
+    if (known !== undefined && known.state.version >= version) {
+      // Asked last, it leaves last.
+      kept.delete(id)
+      kept.set(id, known)
+      return known
+    }
+    // One that others wait for may have begun before this version was there; what is begun after that has it.
+    const under = await loading.get(id)
+    return under !== undefined && under.state.version >= version ? under : (loading.get(id) ?? begin(id))
   }
 
   return {
     modelOf: async (collection) => (await stateOf(collection)).model,
     search: async (search) => {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const state = await stateOf(search.collection)
-        const loaded = await current(state)
-        const hits = await withContents(reader, loaded, await ranked(reader, state, loaded, search))
-        // A swap between the two leaves nothing to show of the old version: then the new one is asked.
+        const loaded = await current(await stateOf(search.collection))
+        const best = await ranked(reader, loaded, search)
+        const hits = best && (await withContents(reader, loaded, best))
+        // A swap in between leaves nothing to show of the old version: then the new one is asked.
         if (hits !== null) return hits
       }
       throw fail('rag.busy')
@@ -109,33 +119,36 @@ function evict(kept: Map<number, Loaded>, mostBytes: number): void {
   }
 }
 
-async function load(db: Database, state: CollectionState, known: Loaded | undefined): Promise<Loaded> {
-  // Vectors that pgvector has an index of are not needed here.
-  const model = state.has_neighbours ? null : state.model
-  const live = await db.any(liveFiles(state.id, model))
-  const files = new Map<number, LoadedFile>()
-  const missing: { id: number; chunk_count: number }[] = []
-  for (const { id, chunk_count, embedded } of live) {
-    const same = known?.model === model ? known.files.get(id) : undefined
-    if (same !== undefined && (same.floats !== null) === embedded) files.set(id, same)
-    else if (chunk_count > 0) missing.push({ id, chunk_count })
+/**
+ * A collection as one moment has it. Its files are read after their list is, so a swap may take some of them away: then the
+ * list is read again, and only what is new in it.
+ */
+async function load(db: Database, id: number, known: Loaded['files'] | undefined): Promise<Loaded> {
+  const files = new Map(known)
+  const has = ({ file, model, embedded }: LiveFile): boolean =>
+    file === null || files.get(file)?.model === (embedded ? model : null)
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const live = await db.any(liveFiles(id))
+    const [state] = live
+    if (state === undefined) throw fail('rag.missing')
+    // Vectors that pgvector has an index of are not needed here.
+    const model = state.has_neighbours ? null : state.model
+    for (const ids of batchesOf(live.filter((row) => !has(row))))
+      for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
+    if (live.every(has))
+      return collectionOf(
+        state,
+        live.flatMap(({ file }) => (file === null ? [] : files.get(file)!)),
+      )
   }
-  for (const ids of batchesOf(missing))
-    for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
-  const order = live.flatMap(({ id }) => files.get(id) ?? [])
-  return collectionOf(
-    live[0]?.version ?? state.version,
-    model,
-    order,
-    model === null ? null : state.dimensions,
-  )
+  throw fail('rag.busy')
 }
 
-function* batchesOf(files: readonly { id: number; chunk_count: number }[]): Generator<number[]> {
+function* batchesOf(live: readonly LiveFile[]): Generator<number[]> {
   let [batch, chunks]: [number[], number] = [[], 0]
-  for (const { id, chunk_count } of files) {
-    batch.push(id)
-    chunks += chunk_count
+  for (const { file, chunk_count } of live) {
+    batch.push(file!)
+    chunks += chunk_count!
     if (chunks < CHUNKS_AT_ONCE) continue
     yield batch
     ;[batch, chunks] = [[], 0]
@@ -143,31 +156,31 @@ function* batchesOf(files: readonly { id: number; chunk_count: number }[]): Gene
   if (batch.length > 0) yield batch
 }
 
-/** The best chunks: what the filter leaves out was never a candidate. */
+/** The best chunks: what the filter leaves out was never a candidate. Null when the collection has changed. */
 async function ranked(
   reader: Reader,
-  state: CollectionState,
   loaded: Loaded,
   { query, topK, filter, vector }: Search,
-): Promise<readonly Fused[]> {
+): Promise<readonly Fused[] | null> {
+  const { model, dimensions, has_neighbours } = loaded.state
   const allowed = allowedBy(loaded, filter)
-  const asked = vector !== null && vector.length === state.dimensions ? vector : null
+  const asked =
+    vector !== null && vector.model === model && vector.floats.length === dimensions ? vector.floats : null
   const lexical = searchTerms(loaded.postings, queryOf(query), asked === null ? topK : CANDIDATES, allowed)
   if (asked === null) return fused(lexical, null, topK)
-  const near = state.has_neighbours
-    ? await neighbours(reader, state, loaded, asked, allowed)
-    : loaded.vectors?.nearest(asked, CANDIDATES, allowed)
-  return fused(lexical, near ?? null, topK)
+  if (!has_neighbours)
+    return fused(lexical, loaded.vectors?.nearest(asked, CANDIDATES, allowed) ?? null, topK)
+  const near = await neighbours(reader, loaded, asked, allowed)
+  return near && fused(lexical, near, topK)
 }
 
-/** The nearest chunks by the index of pgvector; of those that a filter allows, exactly. */
+/** The nearest chunks by the index of pgvector; of those that a filter allows, exactly. Null when one is of a newer version. */
 async function neighbours(
   reader: Reader,
-  { id, model, dimensions }: CollectionState,
-  { places, firsts }: Loaded,
+  { state: { id, model, dimensions }, places, firsts }: Loaded,
   vector: Float32Array,
   allowed: Uint8Array | null,
-): Promise<readonly Hit[]> {
+): Promise<readonly Hit[] | null> {
   const only = allowed === null ? null : places.filter((_, chunk) => allowed[chunk] === 1)
   const texts = await reader.texts(readNeighbours, [
     id,
@@ -178,12 +191,14 @@ async function neighbours(
     only === null ? null : only.map(({ file }) => file.id),
     only === null ? null : only.map(({ ordinal }) => ordinal),
   ])
-  return texts.flatMap((text) => {
+  const hits: Hit[] = []
+  for (const text of texts) {
     const { file, ordinal, score } = JSON.parse(text) as { file: number; ordinal: number; score: number }
     const first = firsts.get(file)
-    // Of a newer version than the one in memory: the next search has it.
-    return first === undefined ? [] : [{ chunk: first + ordinal, score }]
-  })
+    if (first === undefined) return null
+    hits.push({ chunk: first + ordinal, score })
+  }
+  return hits
 }
 
 /** The results with their texts; null when one of them is no more. */

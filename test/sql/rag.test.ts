@@ -58,7 +58,7 @@ describe('reads by index', () => {
 
 describe('statements by index', () => {
   for (const [what, make] of [
-    ['files that are live', () => liveFiles(id, 'm')],
+    ['files that are live', () => liveFiles(id)],
     ['files to load', () => loadFiles(files, 'm')],
     ['files that are known', () => knownFiles(id, null)],
     ['files that a build has made', () => knownFiles(id, randomUUID())],

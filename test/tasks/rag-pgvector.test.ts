@@ -23,7 +23,8 @@ import { hashOf, termsOf } from '../../tasks/rag/words.ts'
 const pg = await PGlite.create({ extensions: { vector } })
 after(() => pg.close())
 await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
-await pg.exec(readFileSync(new URL('../../sql/migrations/000016-rag.sql', import.meta.url), 'utf8'))
+for (const migration of ['000016-rag', '000025-rag-swap'])
+  await pg.exec(readFileSync(new URL(`../../sql/migrations/${migration}.sql`, import.meta.url), 'utf8'))
 
 // slonik numbers its values when it sends them.
 const run = async ({ sql: text, values }: Query<unknown>) =>
@@ -97,7 +98,14 @@ async function store(name: string, from: number, count: number, withNeighbours =
 }
 
 const found = async (collection: string, n: number, more: object = {}): Promise<number[]> => {
-  const search = { collection, query: 'nothing', topK: 10, filter: null, vector: unit(n), ...more }
+  const search = {
+    collection,
+    query: 'nothing',
+    topK: 10,
+    filter: null,
+    vector: { model: 'm', floats: unit(n) },
+    ...more,
+  }
   return (await searcher.search(search)).map(({ metadata }) => Number.parseInt(String(metadata.source), 10))
 }
 /** What looking at every vector says. */
@@ -141,7 +149,7 @@ describe('a collection with pgvector', () => {
       query: 'w5',
       topK: 1,
       filter: null,
-      vector: unit(5),
+      vector: { model: 'm', floats: unit(5) },
     })
     assert.deepEqual(first!.metadata.signals, ['lexical', 'vector'])
     assert.equal(first!.score, 1)
@@ -160,6 +168,30 @@ describe('a collection with pgvector', () => {
     const { rows } = await pg.query(`select has_neighbours from rag_collection where name = 'old'`)
     assert.deepEqual(rows, [{ has_neighbours: false }])
     assert.deepEqual(await found('old', 1010), nearest(1010, range(1000, 50)))
+  })
+
+  test('that changes before its index is asked is searched as it is then', async () => {
+    await store('newer', 2000, 5)
+    let isFirst = true
+    const changing: Reader = {
+      ...reader,
+      texts: async (statement, values) => {
+        if (isFirst && statement.name === 'rag_neighbours') {
+          isFirst = false
+          await store('newer', 2005, 5)
+        }
+        return texts(statement, values)
+      },
+    }
+    const hits = await createSearcher(db, changing).search({
+      collection: 'newer',
+      query: 'nothing',
+      topK: 10,
+      filter: null,
+      vector: { model: 'm', floats: unit(2005) },
+    })
+    assert.equal(hits[0]!.metadata.source, '2005.txt')
+    assert.equal(hits.length, 10)
   })
 
   test('has no index of vectors that are too long for one', async () => {

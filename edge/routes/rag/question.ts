@@ -1,5 +1,5 @@
-import { EmbedResult, embedTaskOf } from '../../../tasks/rag/embed.ts'
-import type { Search, SearchHit } from '../../../tasks/rag/searcher.ts'
+import { EmbedResult, embedTaskOf, queryVectorOf } from '../../../tasks/rag/embed.ts'
+import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../context.ts'
 
@@ -57,13 +57,11 @@ async function vectorOf(
   collection: string,
   text: string,
   asking: Asking,
-): Promise<Float32Array | null> {
+): Promise<QueryVector | null> {
   const { model, embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null
   const of = await edge.retrieval.modelOf(collection)
   if (of === null || of !== model) return null
   const result = await embeddedBy(edge, text, asking, QUESTION_MS)
-  if (result === null || result.vector === null) return null
-  const bytes = Uint8Array.from(Buffer.from(result.vector, 'base64'))
-  return new Float32Array(bytes.buffer)
+  return result === null ? null : queryVectorOf(result)
 }

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import type { Database } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import {
+  addFiles,
+  addVectors,
+  deleteHiddenFiles,
+  hideCollection,
+  knownFiles,
+  openCollection,
+  swapBuild,
+} from '../../sql/rag.ts'
+import { createReader, type Reader } from '../../sql/reader.ts'
+import { createSearcher, type Searcher } from '../../tasks/rag/searcher.ts'
+import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+import { testDatabase } from '../database.ts'
+
+/** What a search answers while its collection changes between any two of its statements. */
+
+const { db, query, url } = await testDatabase()
+const reader = await createReader({ url, applicationName: 'test' })
+after(() => reader.close())
+
+const bytesOf = (numbers: Uint32Array | Float32Array): Uint8Array => new Uint8Array(numbers.buffer)
+
+/** Files by their texts, of one chunk each. */
+type Texts = Readonly<Record<string, string>>
+
+/** Swaps new texts in, with the same vector for each when a model is named. */
+async function swap(name: string, texts: Texts, gone: readonly string[] = [], model: string | null = null) {
+  const [collection, build] = [await openCollection(db, name), uuidv7()]
+  const files = Object.entries(texts).map(([source, content]) => ({
+    source,
+    sha256: new Uint8Array(32),
+    byteSize: content.length,
+    format: 'text',
+    analysis: 1,
+    chunks: [
+      {
+        content,
+        startOffset: 0,
+        endOffset: content.length,
+        startLine: 1,
+        endLine: 1,
+        page: null,
+        heading: null,
+        terms: bytesOf(Uint32Array.from(termsOf(content), hashOf)),
+      },
+    ],
+  }))
+  await addFiles(db, collection, build, files)
+  const known = await db.any(knownFiles(collection, null))
+  const left = known.filter(({ source }) => gone.includes(source)).map(({ id }) => id)
+  if (model !== null)
+    for (const { id } of [...known, ...(await db.any(knownFiles(collection, build)))])
+      await db.run(
+        addVectors(model, [{ file: id, dimensions: 2, floats: bytesOf(new Float32Array([1, 0])) }]),
+      )
+  await db.one(swapBuild({ collection, build, gone: left, request: {}, model }))
+}
+
+const textsOf = (word: string, count = 10): Texts =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}.txt`, `common ${word}`]))
+
+const isList = ({ sql }: { readonly sql: string }): boolean => sql.includes('from rag_collection')
+
+/** A searcher that has something done when it has just read a list of files; `times` says how often. */
+function interrupted(what: () => Promise<unknown>, times = 1): Searcher {
+  const any = async (statement: Parameters<Database['any']>[0]) => {
+    const rows = await db.any(statement)
+    if (isList(statement) && times-- > 0) await what()
+    return rows
+  }
+  return createSearcher({ ...db, any } as Database, reader)
+}
+
+async function found(searcher: Searcher, collection: string, text = 'common'): Promise<readonly string[]> {
+  const search = { collection, query: text, topK: 50, filter: null, vector: null }
+  return (await searcher.search(search)).map(({ content }) => content).sort()
+}
+
+describe('a swap between the list of files and their loading', () => {
+  test('of all files: the new ones are found', async () => {
+    await swap('all', textsOf('old'))
+    const searcher = interrupted(() => swap('all', textsOf('new')))
+    assert.deepEqual(await found(searcher, 'all'), Object.values(textsOf('new')))
+  })
+
+  test('of one file: none is missing, then or later', async () => {
+    await swap('one', textsOf('old'))
+    const searcher = interrupted(() => swap('one', { '3.txt': 'common new' }))
+    const expected = ['common new', ...Object.values(textsOf('old', 9))]
+    assert.deepEqual(await found(searcher, 'one'), expected)
+    assert.deepEqual(await found(searcher, 'one'), expected)
+  })
+
+  test('that takes files away: they are not found', async () => {
+    await swap('away', textsOf('old', 3))
+    const searcher = interrupted(() => swap('away', {}, ['0.txt', '1.txt']))
+    assert.deepEqual(await found(searcher, 'away'), ['common old'])
+  })
+
+  test('that leaves none: nothing is found', async () => {
+    await swap('none', textsOf('old', 1))
+    assert.deepEqual(
+      await found(
+        interrupted(() => swap('none', {}, ['0.txt'])),
+        'none',
+      ),
+      [],
+    )
+  })
+
+  test('every time: the search says that the collection keeps changing', async () => {
+    await swap('busy', textsOf('old', 1))
+    let changes = 0
+    const searcher = interrupted(() => swap('busy', textsOf(`version${changes++}`, 1)), 100)
+    await assert.rejects(found(searcher, 'busy'), { code: 'rag.busy' })
+    assert.equal(changes, 5)
+  })
+
+  test('and a deletion: there is no such collection', async () => {
+    await swap('gone', textsOf('old'))
+    const searcher = interrupted(async () => {
+      await db.run(hideCollection('gone'))
+      await db.one(deleteHiddenFiles(100))
+    })
+    await assert.rejects(found(searcher, 'gone'), { code: 'rag.missing' })
+  })
+})
+
+test('a swap without a model leaves the one that there is, and counts no file twice', async () => {
+  await swap('half', textsOf('old', 3), [], 'm1')
+  const half = () =>
+    query(`select id, document_count, chunk_count, term_count, embedding_model from rag_collection
+      where name = 'half'`)
+  const before = await half()
+  // What a run has made of another model until it lost it.
+  await query(
+    `insert into rag_vector select f.id, 'm2', 3, '\\x000000000000000000000000' from rag_file f where collection_id = $1
+     limit 2`,
+    [before[0]!.id],
+  )
+  await swap('half', {})
+  assert.deepEqual(await half(), before)
+  await swap('half', {}, [], 'm2')
+  assert.deepEqual(await half(), [{ ...before[0], embedding_model: 'm2' }])
+  await swap('half', {}, ['0.txt', '1.txt', '2.txt'])
+  assert.deepEqual(await half(), [
+    { id: before[0]!.id, document_count: 0, chunk_count: 0, term_count: '0', embedding_model: null },
+  ])
+})
+
+describe('a search', () => {
+  test('begun after a swap waits for more than a load that began before it', async () => {
+    await swap('joined', { 'a.txt': 'old' })
+    const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let states = 0
+    const watched: Reader = {
+      ...reader,
+      text: async (...given) => {
+        const state = await reader.text(...given)
+        // The second search joins the load in what follows at once.
+        if (++states === 2) void setImmediate().then(gate.resolve)
+        return state
+      },
+    }
+    let isFirst = true
+    const any = async (statement: Parameters<Database['any']>[0]) => {
+      const rows = await db.any(statement)
+      if (!isFirst) return rows
+      isFirst = false
+      reached.resolve()
+      await gate.promise
+      return rows
+    }
+    const searcher = createSearcher({ ...db, any } as Database, watched)
+    const early = found(searcher, 'joined', 'new')
+    await reached.promise
+    await swap('joined', { 'b.txt': 'new' })
+    assert.deepEqual(await found(searcher, 'joined', 'new'), ['new'])
+    await early
+  })
+
+  test('has the vectors of the version that it has', async () => {
+    await swap('model', textsOf('old', 2), [], 'm1')
+    const searcher = interrupted(() => swap('model', {}, [], 'm2'))
+    const signals = async (model: string, floats = new Float32Array([1, 0])) => {
+      const search = { collection: 'model', query: 'nothing', topK: 5, filter: null }
+      const hits = await searcher.search({ ...search, vector: { model, floats } })
+      return hits.map(({ metadata }) => metadata.signals)
+    }
+    await found(searcher, 'model')
+    assert.equal(await searcher.modelOf('model'), 'm2')
+    assert.deepEqual(await signals('m2'), [['vector'], ['vector']])
+    assert.deepEqual(await signals('m1'), [], 'a vector of another model says nothing')
+    assert.deepEqual(await signals('m2', new Float32Array([1, 0, 0])), [], 'nor does one of another length')
+  })
+
+  test('keeps in memory what has not changed', async () => {
+    await swap('kept', textsOf('old', 3))
+    let loaded = 0
+    const any = async (statement: Parameters<Database['any']>[0]) => {
+      const rows = await db.any(statement)
+      if (!isList(statement)) loaded += rows.length
+      return rows
+    }
+    const searcher = createSearcher({ ...db, any } as Database, reader)
+    for (const [change, more] of [
+      [{}, 3],
+      [{ '1.txt': 'common new' }, 1],
+    ] as const) {
+      loaded = 0
+      await swap('kept', change)
+      assert.equal((await found(searcher, 'kept')).length, 3)
+      assert.equal(loaded, more)
+    }
+  })
+})
