@@ -218,15 +218,15 @@ function flushSoon(): void {
 
 function flush(): void {
   if (outbox.length === 0 && tickets.length === 0) return
-  const report: ThreadReport = { threadId, entries: outbox, tickets, results }
+  const news: ThreadReport = { threadId, entries: outbox, tickets, results }
   outbox = []
   tickets = []
   results = []
   try {
-    parentPort!.postMessage(report)
+    parentPort!.postMessage(news)
   } catch {
-    for (const entry of report.entries) postAlone(entry)
-    parentPort!.postMessage({ ...report, entries: [] })
+    for (const entry of news.entries) postAlone(entry)
+    parentPort!.postMessage({ ...news, entries: [] })
   }
 }
 

@@ -17,7 +17,27 @@ const open = (token = ann.token, lastSeen?: string): Promise<Stream> => {
 }
 const of = (stream: Stream, id: string) => stream.frames.filter(({ data }) => data.job_id === id)
 const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) => data.status)
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+/**
+ * Waits until all that was said before has reached the streams: frames come in the order of what they tell. The first job may
+ * still be among what a stream begins with, the second comes after that.
+ */
+async function settled(...streams: readonly Stream[]): Promise<void> {
+  for (const _ of ['begun', 'followed']) await reached(await ledger.ended(null), streams)
+}
+
+/** Waits until the edge has looked at everything, and told the stream what it found. */
+async function polled(stream: Stream): Promise<void> {
+  ledger.quiet = true
+  const marker = await ledger.ended(null)
+  ledger.quiet = false
+  await ledger.notify('*')
+  await reached(marker, [stream])
+}
+
+const reached = (marker: string, streams: readonly Stream[]): Promise<unknown> =>
+  Promise.all(
+    streams.map((stream) => stream.until('the marker', () => statuses(stream, marker).includes('done'))),
+  )
 
 test('it begins with the jobs that live, as they are, and not with those that ended', async (t) => {
   const ended = await ledger.ended(ann.id)
@@ -29,7 +49,7 @@ test('it begins with the jobs that live, as they are, and not with those that en
   t.after(() => stream.close())
   assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
   await stream.until('both', (frames) => frames.length === 2)
-  await pause(50)
+  await settled(stream)
   assert.deepEqual(
     [statuses(stream, waiting), statuses(stream, running), statuses(stream, ended)],
     [['queued'], ['running'], []],
@@ -65,7 +85,7 @@ test('new jobs come, change and end in it: exactly one terminal frame each, and 
   const last = ['failed', 'done', 'done']
   await stream.until('all ended', () => ids.every((id, i) => statuses(stream, id).at(-1) === last[i]))
   await ledger.notify(ids.join(' '))
-  await pause(80)
+  await settled(stream)
   for (const id of ids) {
     assert.equal(statuses(stream, id).filter((status) => status === 'done' || status === 'failed').length, 1)
     const seen = statuses(stream, id)
@@ -109,7 +129,7 @@ test('everybody sees only what is visible to them', async (t) => {
       stream.until('the public one', () => ended(stream, jobs.nobodys)),
     ),
   )
-  await pause(50)
+  await settled(...Object.values(streams), ...later)
   for (const stream of later) stream.close()
   const sees = (stream: Stream) =>
     Object.entries(jobs)
@@ -128,7 +148,7 @@ test('everybody sees only what is visible to them', async (t) => {
 })
 
 test('ids grow, and who comes back with one hears of what ended meanwhile', async () => {
-  const first = await open()
+  const [first, witness] = [await open(), await open()]
   const id = await ledger.add(ann.id)
   await ledger.claim(id)
   await first.until('it runs', () => statuses(first, id).includes('running'))
@@ -139,11 +159,12 @@ test('ids grow, and who comes back with one hears of what ended meanwhile', asyn
     [...ids].sort((a, b) => a - b),
   )
   await ledger.finish(id, 'done', { result: 7 })
-  await pause(50)
+  await witness.until('its end', () => statuses(witness, id).includes('done'))
+  witness.close()
   const [again, fresh] = [await open(ann.token, first.lastId), await open()]
   await again.until('its end', () => statuses(again, id).includes('done'))
   assert.deepEqual(statuses(again, id), ['done'])
-  await pause(50)
+  await settled(again, fresh)
   assert.deepEqual(statuses(fresh, id), [], 'which is no news to who was not here before')
   again.close()
   fresh.close()
@@ -162,8 +183,7 @@ test('"too many to name" reaches the stream of all jobs too', async (t) => {
   ledger.quiet = false
   await ledger.notify('*')
   await stream.until('they ended', () => ids.every((id) => statuses(stream, id).includes('done')), 4_000)
-  await ledger.notify('*')
-  await pause(80)
+  await polled(stream)
   for (const id of ids)
     assert.equal(statuses(stream, id).filter((status) => status === 'done').length, 1, 'once')
 })
@@ -181,8 +201,7 @@ test('of more ends at one moment than are read at once none is left out and none
   const ends = (stream: Stream) =>
     stream.frames.filter(({ data }) => data.status === 'cancelled' && ids.includes(data.job_id as string))
   await stream.until('all', () => ends(stream).length >= 1100)
-  await ledger.notify('*')
-  await pause(80)
+  await polled(stream)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
   // Behind more of others than are looked at in one go.
   const last = await ledger.ended(bob.id)

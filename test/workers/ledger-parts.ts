@@ -1,0 +1,42 @@
+import { fail } from '../../sql/errors.ts'
+import type { ProgressEntry } from '../../sql/jobs.ts'
+import { createLedger } from '../../workers/ledger.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf } from '../sql/ledger-help.ts'
+import { type Faulty, faulty, log } from './parts.ts'
+
+/** A worker's ledger on a database of the file's own, and what is looked at behind it. */
+export async function workerLedger() {
+  const base = await testDatabase()
+  const help = ledgerOf(base)
+  const lease = await help.lease()
+
+  /** A ledger of its own for each test: what it sent to the database, marked and gave up. */
+  const open = (leaseId: () => string = () => lease, takeTurn = () => false) => {
+    const db: Faulty = faulty(base.db, () => fail('database.down'))
+    const marked: string[] = []
+    const superseded: string[] = []
+    const ledger = createLedger({
+      db,
+      publisher: { mark: (id) => void marked.push(id), takeTurn, close: () => Promise.resolve() },
+      log,
+      leaseId,
+      onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),
+    })
+    const named = (name: string) => db.calls.filter((call) => call.name === name)
+    return { ledger, db, marked, superseded, named }
+  }
+  const running = (count: number) => Promise.all(Array.from({ length: count }, () => help.running({}, lease)))
+  const notes = async (id: string) =>
+    (await help.events(id)).filter((event) => event.kind === 'note').map((event) => event.data.n)
+  return { base, help, lease, open, running, notes }
+}
+
+/** The `n`th word of a job that it is under way. */
+export const step = (id: string, n: number, attempt = 1): ProgressEntry => ({
+  id,
+  attempt,
+  n,
+  kind: 'note',
+  data: { n },
+})
