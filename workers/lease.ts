@@ -57,6 +57,8 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   // A process that has just been cut off itself is no judge of others: they may have been, too.
   let judgeFrom = 0
   let stopped = false
+  let replacing: Promise<void> | null = null
+  const under = new Set<Promise<void>>()
 
   const use = (): LeaseUse => ({
     poolIds: options.poolIds(),
@@ -75,20 +77,30 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'A notification was not sent'))
   }
 
+  // Only a lease that is in the table may claim: a job under any other would be taken over at once.
+  const replace = async (): Promise<void> => {
+    log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
+    options.onLost()
+    const fresh = randomUUID()
+    await insert(fresh)
+    id = fresh
+  }
+
   const renew = async (): Promise<void> => {
     const { due } = asking
+    const renewed = id
     const row = due
       ? await asking.spend(() => db.maybeOne(renewLease(id, use(), TTL_MS)))
       : await db.maybeOne(renewLease(id, use(), TTL_MS, options.running()))
     if (Date.now() - renewedAt > TTL_MS - RENEW_MS) judgeFrom = Date.now() + TTL_MS
     renewedAt = Date.now()
     if (row !== null) return options.onHeartbeat(row, due)
-    log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
-    options.onLost()
-    // Only a lease that is in the table may claim: a job under any other would be taken over at once.
-    const fresh = randomUUID()
-    await insert(fresh)
-    id = fresh
+    // Two renewals at once find one lease lost.
+    if (renewed !== id) return
+    replacing ??= replace().finally(() => {
+      replacing = null
+    })
+    return replacing
   }
 
   const watch = async (): Promise<void> => {
@@ -101,7 +113,13 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     options.onRecovered(recovered.map((row) => row.id))
   }
 
-  const failed = (error: unknown): void => log.warn({ err: error }, 'The lease could not be looked after')
+  const run = (work: () => Promise<void>): Promise<void> => {
+    const done = work()
+      .catch((error) => log.warn({ err: error }, 'The lease could not be looked after'))
+      .finally(() => under.delete(done))
+    under.add(done)
+    return done
+  }
 
   await insert(id)
   const silent = (ms: number): void =>
@@ -117,11 +135,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
         return
       }
       busySince = Date.now()
-      work()
-        .catch(failed)
-        .finally(() => {
-          busySince = null
-        })
+      void run(work).finally(() => {
+        busySince = null
+      })
     }, ms)
   }
 
@@ -130,11 +146,13 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
       return id
     },
     renew: () => {
-      if (!stopped) renew().catch(failed)
+      if (!stopped) void run(renew)
     },
     close: async () => {
       stopped = true
       for (const loop of loops) clearInterval(loop)
+      // A renewal that comes after the end would take the lease for lost, and leave another behind.
+      await Promise.all(under)
       await db
         .run(deleteLease(id))
         .catch((error) => log.warn({ err: error }, 'The lease could not be given back'))

@@ -46,6 +46,8 @@ async function hold() {
 const row = async (id: string) =>
   (await query('select *, expires_at > now() as live from worker_lease where id = $1', [id]))[0]
 
+const own = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
+
 describe('a lease', { concurrency: false }, () => {
   afterEach(async () => {
     for (const lease of open) await lease.close()
@@ -113,6 +115,38 @@ describe('a lease', { concurrency: false }, () => {
     await delay(800)
     assert.equal(lost(), 1)
     assert.equal((await row(lease.id))?.live, true)
+  })
+
+  test('that two renewals at once find lost is replaced by one', async () => {
+    const { lease, lost } = await hold()
+    const before = lease.id
+    await query('delete from worker_lease where id = $1', [before])
+    lease.renew()
+    lease.renew()
+    await until('there is another', async () => lease.id !== before && (await row(lease.id)))
+    await lease.close()
+    assert.equal(lost(), 1)
+    assert.deepEqual(await own(), [])
+  })
+
+  test('that ends while it is renewed leaves nothing behind', async () => {
+    const { lease, db, lost } = await hold()
+    const gate = Promise.withResolvers<void>()
+    const maybeOne = db.maybeOne.bind(db)
+    Object.assign(db, {
+      maybeOne: async (statement: Parameters<typeof maybeOne>[0]) => {
+        await gate.promise
+        return maybeOne(statement)
+      },
+    })
+    lease.renew()
+    const closed = lease.close()
+    // An end that did not wait for the renewal would be in the table by now.
+    for (let n = 0; n < 50; n++) await query('select 1')
+    gate.resolve()
+    await closed
+    assert.equal(lost(), 0)
+    assert.deepEqual(await own(), [])
   })
 
   test('of another worker that has run out: its jobs are taken over soon, and told', async () => {
