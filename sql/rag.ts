@@ -35,18 +35,16 @@ export const readFiles: ReadStatement = {
 /** What a search must know first: $1 name. */
 export const readState: ReadStatement = {
   name: 'rag_state',
-  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model, 'dimensions', c.dimensions, 'has_neighbours', c.has_neighbours)::text
+  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
     from rag_collection c where c.name = $1 and ${SEEN}`,
 }
 
-export const CollectionState = z.object({
+export const CollectionVersion = z.object({
   id: z.int(),
   version: z.int(),
   model: z.string().nullable(),
-  dimensions: z.int().nullable(),
-  has_neighbours: z.boolean(),
 })
-export type CollectionState = z.output<typeof CollectionState>
+export type CollectionVersion = z.output<typeof CollectionVersion>
 
 /** Chunks as results show them, one JSON text each: $1 files, $2 ordinals, of equal length. */
 export const readChunks: ReadStatement = {
@@ -77,6 +75,12 @@ export const readNeighbours: ReadStatement = {
 }
 
 // What a thread loads to search in.
+
+const CollectionState = CollectionVersion.extend({
+  dimensions: z.int().nullable(),
+  has_neighbours: z.boolean(),
+})
+export type CollectionState = z.output<typeof CollectionState>
 
 const LiveFile = CollectionState.extend({
   file: z.number().nullable(),
@@ -344,6 +348,9 @@ export const addNeighbours = (
       rows.map(({ vector }) => textOfVector(vector)),
       'text',
     )})`
+
+/** The floats of stored bytes. A view of them needs an address that four divides, which bytes that came in have only by chance. */
+export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
 
 /** A vector as pgvector reads it. */
 export const textOfVector = (vector: Float32Array): string => `[${vector.join(',')}]`

@@ -113,6 +113,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     options.onRecovered(recovered.map((row) => row.id))
   }
 
+  /** Does what the end of the lease has to wait for. */
   const run = (work: () => Promise<void>): Promise<void> => {
     const done = work()
       .catch((error) => log.warn({ err: error }, 'The lease could not be looked after'))

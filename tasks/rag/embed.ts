@@ -3,6 +3,7 @@ import {
   addNeighbours,
   addVectors,
   chunkTexts,
+  floatsOf,
   type Neighbour,
   type NewVectors,
   prepareNeighbours,
@@ -31,8 +32,7 @@ export type EmbedResult = z.output<typeof EmbedResult>
 /** What a search takes of the result for a question; null where the model could not be had. */
 export function queryVectorOf({ model, vector }: EmbedResult): QueryVector | null {
   if (model === null || vector === null) return null
-  // A view needs an address that four divides, which a Buffer has only by chance.
-  return { model, floats: new Float32Array(Uint8Array.from(Buffer.from(vector, 'base64')).buffer) }
+  return { model, floats: floatsOf(Buffer.from(vector, 'base64')) }
 }
 
 const taskOf = (name: string, queue: string, pool: PoolName) =>

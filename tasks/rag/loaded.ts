@@ -1,4 +1,4 @@
-import type { CollectionState, LoadedFile } from '../../sql/rag.ts'
+import { type CollectionState, floatsOf, type LoadedFile } from '../../sql/rag.ts'
 import { extensionOf } from './formats.ts'
 import { Postings } from './postings.ts'
 import { type Row, Vectors } from './vectors.ts'
@@ -65,9 +65,8 @@ function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | 
   return rows.length === 0 ? null : new Vectors(dimensions, rows)
 }
 
-// A view needs an address that four divides, which bytes from the database have only by chance.
+// Copied for their address, as in `floatsOf`.
 const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
-const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
 
 /** What a result says of where it is from, and what `filter_metadata` compares. */
 export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, string | number | null>> {

@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
-  CollectionState,
+  CollectionVersion,
   type LiveFile,
   liveFiles,
   loadFiles,
@@ -62,10 +62,10 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
   const kept = new Map<number, Loaded>()
   const loading = new Map<number, Promise<Loaded>>()
 
-  const stateOf = async (collection: string): Promise<CollectionState> => {
+  const stateOf = async (collection: string): Promise<CollectionVersion> => {
     const text = await reader.text(readState, [collection])
     if (text === null) throw fail('rag.missing')
-    return CollectionState.parse(JSON.parse(text))
+    return CollectionVersion.parse(JSON.parse(text))
   }
 
   const begin = (id: number): Promise<Loaded> => {
@@ -81,7 +81,7 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
     return work
   }
 
-  const current = async ({ id, version }: CollectionState): Promise<Loaded> => {
+  const current = async ({ id, version }: CollectionVersion): Promise<Loaded> => {
     const known = kept.get(id)
     if (known !== undefined && known.state.version >= version) {
       // Asked last, it leaves last.
@@ -119,36 +119,40 @@ function evict(kept: Map<number, Loaded>, mostBytes: number): void {
   }
 }
 
+/** A row that stands for a file, not for a collection without any. */
+type Listed = LiveFile & { readonly file: number; readonly chunk_count: number }
+
 /**
  * A collection as one moment has it. Its files are read after their list is, so a swap may take some of them away: then the
  * list is read again, and only what is new in it.
  */
 async function load(db: Database, id: number, known: Loaded['files'] | undefined): Promise<Loaded> {
   const files = new Map(known)
-  const has = ({ file, model, embedded }: LiveFile): boolean =>
-    file === null || files.get(file)?.model === (embedded ? model : null)
+  const has = ({ file, model, embedded }: Listed): boolean =>
+    files.get(file)?.model === (embedded ? model : null)
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const live = await db.any(liveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')
     // Vectors that pgvector has an index of are not needed here.
     const model = state.has_neighbours ? null : state.model
-    for (const ids of batchesOf(live.filter((row) => !has(row))))
+    const listed = live.filter((row): row is Listed => row.file !== null)
+    for (const ids of batchesOf(listed.filter((row) => !has(row))))
       for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
-    if (live.every(has))
+    if (listed.every(has))
       return collectionOf(
         state,
-        live.flatMap(({ file }) => (file === null ? [] : files.get(file)!)),
+        listed.map(({ file }) => files.get(file)!),
       )
   }
   throw fail('rag.busy')
 }
 
-function* batchesOf(live: readonly LiveFile[]): Generator<number[]> {
+function* batchesOf(listed: readonly Listed[]): Generator<number[]> {
   let [batch, chunks]: [number[], number] = [[], 0]
-  for (const { file, chunk_count } of live) {
-    batch.push(file!)
-    chunks += chunk_count!
+  for (const { file, chunk_count } of listed) {
+    batch.push(file)
+    chunks += chunk_count
     if (chunks < CHUNKS_AT_ONCE) continue
     yield batch
     ;[batch, chunks] = [[], 0]

@@ -17,6 +17,7 @@ const open = (token = ann.token, lastSeen?: string): Promise<Stream> => {
 }
 const of = (stream: Stream, id: string) => stream.frames.filter(({ data }) => data.job_id === id)
 const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) => data.status)
+
 /**
  * Waits until all that was said before has reached the streams: frames come in the order of what they tell. The first job may
  * still be among what a stream begins with, the second comes after that.

@@ -16,7 +16,7 @@ import {
 } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
-import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+import { bytesOf, fileOf } from './rag-parts.ts'
 
 /** Collections in a PostgreSQL that has pgvector: PGlite's, since the embedded one has none. */
 
@@ -46,8 +46,6 @@ const unit = (n: number): Float32Array => {
   const length = Math.hypot(...values)
   return Float32Array.from(values, (value) => value / length)
 }
-const bytesOf = (floats: Float32Array | Uint32Array): Uint8Array =>
-  new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength)
 
 /** A collection of files of one chunk; file `n` has the word `w<n>` and the vector `unit(n)`. */
 async function store(name: string, from: number, count: number, withNeighbours = true): Promise<number> {
@@ -58,25 +56,7 @@ async function store(name: string, from: number, count: number, withNeighbours =
     db,
     collection,
     build,
-    numbers.map((n) => ({
-      source: `${n}.${n % 2 === 0 ? 'md' : 'txt'}`,
-      sha256: new Uint8Array(32),
-      byteSize: 1,
-      format: n % 2 === 0 ? 'markdown' : 'text',
-      analysis: 1,
-      chunks: [
-        {
-          content: `w${n}`,
-          startOffset: 0,
-          endOffset: 2,
-          startLine: 1,
-          endLine: 1,
-          page: null,
-          heading: null,
-          terms: bytesOf(Uint32Array.from(termsOf(`w${n}`), hashOf)),
-        },
-      ],
-    })),
+    numbers.map((n) => fileOf(`${n}.${n % 2 === 0 ? 'md' : 'txt'}`, `w${n}`)),
   )
   const files = (await db.any(knownFiles(collection, build))).map(({ id, source }) => ({
     id,

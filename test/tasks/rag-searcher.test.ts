@@ -14,8 +14,8 @@ import {
 } from '../../sql/rag.ts'
 import { createReader, type Reader } from '../../sql/reader.ts'
 import { createSearcher, type Searcher } from '../../tasks/rag/searcher.ts'
-import { hashOf, termsOf } from '../../tasks/rag/words.ts'
 import { testDatabase } from '../database.ts'
+import { bytesOf, fileOf } from './rag-parts.ts'
 
 /** What a search answers while its collection changes between any two of its statements. */
 
@@ -23,33 +23,13 @@ const { db, query, url } = await testDatabase()
 const reader = await createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 
-const bytesOf = (numbers: Uint32Array | Float32Array): Uint8Array => new Uint8Array(numbers.buffer)
-
 /** Files by their texts, of one chunk each. */
 type Texts = Readonly<Record<string, string>>
 
 /** Swaps new texts in, with the same vector for each when a model is named. */
 async function swap(name: string, texts: Texts, gone: readonly string[] = [], model: string | null = null) {
   const [collection, build] = [await openCollection(db, name), uuidv7()]
-  const files = Object.entries(texts).map(([source, content]) => ({
-    source,
-    sha256: new Uint8Array(32),
-    byteSize: content.length,
-    format: 'text',
-    analysis: 1,
-    chunks: [
-      {
-        content,
-        startOffset: 0,
-        endOffset: content.length,
-        startLine: 1,
-        endLine: 1,
-        page: null,
-        heading: null,
-        terms: bytesOf(Uint32Array.from(termsOf(content), hashOf)),
-      },
-    ],
-  }))
+  const files = Object.entries(texts).map(([source, content]) => fileOf(source, content))
   await addFiles(db, collection, build, files)
   const known = await db.any(knownFiles(collection, null))
   const left = known.filter(({ source }) => gone.includes(source)).map(({ id }) => id)
@@ -66,15 +46,19 @@ const textsOf = (word: string, count = 10): Texts =>
 
 const isList = ({ sql }: { readonly sql: string }): boolean => sql.includes('from rag_collection')
 
-/** A searcher that has something done when it has just read a list of files; `times` says how often. */
-function interrupted(what: () => Promise<unknown>, times = 1): Searcher {
+/** A searcher that tells of what it has loaded, and goes on when that has been heard. */
+function watched(heard: (list: boolean, rows: number) => unknown, reads: Reader = reader): Searcher {
   const any = async (statement: Parameters<Database['any']>[0]) => {
     const rows = await db.any(statement)
-    if (isList(statement) && times-- > 0) await what()
+    await heard(isList(statement), rows.length)
     return rows
   }
-  return createSearcher({ ...db, any } as Database, reader)
+  return createSearcher({ ...db, any } as Database, reads)
 }
+
+/** A searcher that has something done when it has just read a list of files; `times` says how often. */
+const interrupted = (what: () => Promise<unknown>, times = 1, reads: Reader = reader): Searcher =>
+  watched((list) => (list && times-- > 0 ? what() : undefined), reads)
 
 async function found(searcher: Searcher, collection: string, text = 'common'): Promise<readonly string[]> {
   const search = { collection, query: text, topK: 50, filter: null, vector: null }
@@ -158,7 +142,7 @@ describe('a search', () => {
     await swap('joined', { 'a.txt': 'old' })
     const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let states = 0
-    const watched: Reader = {
+    const told: Reader = {
       ...reader,
       text: async (...given) => {
         const state = await reader.text(...given)
@@ -167,16 +151,11 @@ describe('a search', () => {
         return state
       },
     }
-    let isFirst = true
-    const any = async (statement: Parameters<Database['any']>[0]) => {
-      const rows = await db.any(statement)
-      if (!isFirst) return rows
-      isFirst = false
+    const stop = (): Promise<void> => {
       reached.resolve()
-      await gate.promise
-      return rows
+      return gate.promise
     }
-    const searcher = createSearcher({ ...db, any } as Database, watched)
+    const searcher = interrupted(stop, 1, told)
     const early = found(searcher, 'joined', 'new')
     await reached.promise
     await swap('joined', { 'b.txt': 'new' })
@@ -202,12 +181,9 @@ describe('a search', () => {
   test('keeps in memory what has not changed', async () => {
     await swap('kept', textsOf('old', 3))
     let loaded = 0
-    const any = async (statement: Parameters<Database['any']>[0]) => {
-      const rows = await db.any(statement)
-      if (!isList(statement)) loaded += rows.length
-      return rows
-    }
-    const searcher = createSearcher({ ...db, any } as Database, reader)
+    const searcher = watched((list, rows) => {
+      if (!list) loaded += rows
+    })
     for (const [change, more] of [
       [{}, 3],
       [{ '1.txt': 'common new' }, 1],

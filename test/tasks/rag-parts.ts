@@ -1,0 +1,27 @@
+import type { NewFile } from '../../sql/rag.ts'
+import { extensionOf, formatOf } from '../../tasks/rag/formats.ts'
+import { hashOf, termsOf } from '../../tasks/rag/words.ts'
+
+export const bytesOf = (numbers: Float32Array | Uint32Array): Uint8Array =>
+  new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
+
+/** A file as an indexing run stores it: its whole text is one chunk. */
+export const fileOf = (source: string, content: string): NewFile => ({
+  source,
+  sha256: new Uint8Array(32),
+  byteSize: content.length,
+  format: formatOf(extensionOf(source)),
+  analysis: 1,
+  chunks: [
+    {
+      content,
+      startOffset: 0,
+      endOffset: content.length,
+      startLine: 1,
+      endLine: 1,
+      page: null,
+      heading: null,
+      terms: bytesOf(Uint32Array.from(termsOf(content), hashOf)),
+    },
+  ],
+})
