@@ -227,6 +227,7 @@ const table = {
   },
   'import.encoding': { status: 400, detail: 'The file is not valid UTF-8' },
   'import.refused': { status: 400, detail: 'The file cannot be imported: {reason}' },
+  'import.too_complex': { status: 400, detail: 'The file cannot be imported: it {reason}' },
   'import.conflict': {
     status: 409,
     detail: 'Nothing was imported: a post with the slug {slug} already exists',

@@ -1,8 +1,11 @@
+import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
 import type { ChatModels } from './ai/outside.ts'
+import type { ReadItem } from './blog/items.ts'
 import type { Comms } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
+import type { Analyzable, Analyzed } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
 import type { Settings } from './settings.ts'
 import type { Speaker } from './voice/outside.ts'
@@ -54,6 +57,18 @@ export interface Providers {
     pageNumber: number,
     signal: AbortSignal,
   ): Promise<{ readonly png: Uint8Array; readonly width: number; readonly height: number } | null>
+  /**
+   * Opens a file of posts.
+   * @throws fail('import.refused'), fail('import.encoding'), fail('import.too_complex').
+   */
+  readPosts(
+    fileName: string,
+    format: UploadFormat,
+    bytes: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<PostReader>
+  /** Cuts a file into pieces that a search can answer with, or says why there are none. */
+  analyze(bytes: Uint8Array, file: Analyzable, signal: AbortSignal): Promise<Analyzed>
   /**
    * Hands a mail to the server of the settings.
    * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
@@ -123,4 +138,11 @@ export interface PageReader {
   readonly pageCount: number
   read(pageNumber: number): Promise<PageResult>
   close(): Promise<void>
+}
+
+/** An open file of posts. */
+export interface PostReader {
+  readonly count: number
+  /** Every post, once and in order, with the file that it stands in. */
+  read(): AsyncGenerator<{ readonly file: string; readonly read: ReadItem }, void>
 }

@@ -117,6 +117,7 @@ const Environment = z.object({
   ...paymentShape,
   ...ragShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
+  MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
@@ -184,6 +185,8 @@ export interface Settings {
   readonly ai: AiSettings
   readonly rag: RagSettings
   readonly maxUploadBytes: number
+  /** A document that has more pages is not read. */
+  readonly maxDocumentPages: number
   readonly maxImportBytes: number
   readonly maxJsonBytes: number
   /** What reads pages without a text layer. */
@@ -274,6 +277,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     ai: aiSettings(env),
     rag: ragSettings(env),
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
+    maxDocumentPages: env.MAX_DOCUMENT_PAGES,
     maxImportBytes: env.MAX_IMPORT_BYTES,
     maxJsonBytes: env.MAX_JSON_BYTES,
     visionProvider: visionProvider(env),

@@ -6,7 +6,17 @@ import type { Claimed } from '../sql/jobs.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { PoolName } from '../tasks/task.ts'
-import type { AbortCommand, AbortReason, Outcome, ThreadData, ThreadReport, Trip } from './protocol.ts'
+import { serveChildren } from './children/client.ts'
+import type { Children } from './children/ports.ts'
+import type {
+  AbortCommand,
+  AbortReason,
+  ChildrenPort,
+  Outcome,
+  ThreadData,
+  ThreadReport,
+  Trip,
+} from './protocol.ts'
 
 /**
  * The thread pools of a worker process, by queue group and nature of the work, so that a flood in one group never
@@ -26,6 +36,7 @@ export type PoolJob = Pick<Claimed, 'id' | 'attempt' | 'name' | 'payload' | 'own
 export interface PoolsOptions {
   readonly settings: Settings
   readonly databaseUrl: string
+  readonly children: Children
   readonly log: Log
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
   /** How long a job may take to follow its abort signal, in ms. */
@@ -52,8 +63,6 @@ interface Waiting {
   /** Its thread is never killed: the model's runtime can't be loaded in one process again. */
   readonly lasting: boolean
   readonly jobs: Running[]
-  /** How many of its jobs run, for its threads to see. */
-  readonly load: Int32Array
   kills: number
   /** Threads lost since one last said something. */
   lost: number
@@ -85,19 +94,18 @@ export function createPools(options: PoolsOptions): Pools {
     const key = `${queue}/${name}`
     const known = pools.get(key)
     if (known !== undefined) return known
-    const load = new Int32Array(new SharedArrayBuffer(4))
     const made: Waiting = {
-      pool: makePool(options, name, channelName, load),
-      load,
+      pool: makePool(options, name, channelName),
       perTrip: name === 'io' ? MOST_PER_TRIP : 1,
       lasting: name === 'model',
       jobs: [],
       kills: 0,
       lost: 0,
     }
-    made.pool.on('message', (message: ThreadReport) => {
+    made.pool.on('message', (message: ThreadReport | ChildrenPort) => {
       made.lost = 0
-      onReport(message)
+      if ('port' in message) serveChildren(options.children, message.port)
+      else onReport(message)
     })
     made.pool.on('workerDestroy', () => replaceLost(made))
     made.pool.on('error', (error) => options.log.error({ err: error, pool: key }, 'A task thread failed'))
@@ -151,7 +159,6 @@ export function createPools(options: PoolsOptions): Pools {
   const end = (found: Running, outcome: Outcome): void => {
     if (!running.delete(found.ticket)) return
     clearTimeout(found.abort?.kill)
-    Atomics.sub(found.home.load, 0, 1)
     // Whatever the death of an aborted job looks like, the abort is why it ended.
     found.settle(
       outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome,
@@ -194,7 +201,6 @@ export function createPools(options: PoolsOptions): Pools {
     run: (queue, name, job) =>
       new Promise((settle) => {
         const home = poolOf(queue, name)
-        Atomics.add(home.load, 0, 1)
         const given = {
           ticket: ++lastTicket,
           job,
@@ -262,7 +268,6 @@ function makePool(
   { settings, databaseUrl, taskModules = [] }: PoolsOptions,
   name: PoolName,
   channel: string,
-  load: Int32Array,
 ): Piscina {
   const threads =
     name === 'model'
@@ -283,8 +288,6 @@ function makePool(
       channel,
       pool: name,
       taskModules,
-      load,
-      threads,
     } satisfies ThreadData,
     ...(name === 'cpu' ? { resourceLimits: { maxOldGenerationSizeMb: CPU_HEAP_MB } } : {}),
   })

@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '../tasks/settings.ts'
 
 /** What crosses the border between a worker's main thread and its task threads. Everything here can be cloned. */
@@ -47,6 +48,11 @@ export interface ThreadReport {
   readonly results: readonly string[]
 }
 
+/** Thread -> main, once: by it the thread uses the child processes of the worker. */
+export interface ChildrenPort {
+  readonly port: MessagePort
+}
+
 export type ThreadEntry =
   | { readonly kind: 'started'; readonly trip: number }
   | {
@@ -79,8 +85,4 @@ export interface ThreadData {
   readonly channel: string
   readonly pool: 'io' | 'cpu' | 'model'
   readonly taskModules: readonly string[]
-  /** How many jobs run in the thread's pool at present, in shared memory. */
-  readonly load: Int32Array
-  /** Most threads of the pool. */
-  readonly threads: number
 }

@@ -4,6 +4,7 @@ import type { TaskContext } from '../tasks/context.ts'
 import { createLog } from '../tasks/log.ts'
 import { reconcile } from '../tasks/payments/reconcile.ts'
 import { settingsOrExit } from '../tasks/process.ts'
+import { createChildPool } from './children/pool.ts'
 import { createProviders } from './providers/index.ts'
 
 // `npm run reconcile`: does now, and beside any worker, what the schedule does by itself. What it takes in, workers apply.
@@ -19,13 +20,14 @@ const db = createDatabase({
   validateRows: settings.checked,
   pooled: settings.databasePooled,
 })
+const log = await createLog(settings.logLevel, 'reconcile')
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   // It is no job, and nobody can take it over.
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,
-  providers: createProviders(settings),
-  log: await createLog(settings.logLevel, 'reconcile'),
+  providers: createProviders(settings, createChildPool({ log })),
+  log,
   signal: new AbortController().signal,
   progress: (label) => process.stderr.write(`${label}\n`),
   emit: () => {},

@@ -6,9 +6,11 @@ import { fenceJob } from '../sql/jobs.ts'
 import type { TaskContext, TaskLog } from '../tasks/context.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import { finderOf, loadTasks } from '../tasks/index.ts'
+import { useChildren } from './children/client.ts'
 import type {
   AbortCommand,
   AbortReason,
+  ChildrenPort,
   Outcome,
   ThreadData,
   ThreadEntry,
@@ -23,7 +25,7 @@ import { createProviders } from './providers/index.ts'
  * end; only the main thread writes to the job ledger.
  */
 
-const { settings, databaseUrl, channel, pool, taskModules, load, threads } = workerData as ThreadData
+const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
 const taskNamed = finderOf(await loadTasks(taskModules))
 const db = createDatabase({
   url: databaseUrl,
@@ -32,10 +34,8 @@ const db = createDatabase({
   validateRows: settings.checked,
   pooled: settings.databasePooled,
 })
-// What a job of this pool may use: all of its threads while it is alone, then as many as the others leave it.
-const share = (): number => Math.max(1, Math.floor(threads / Math.max(1, Atomics.load(load, 0))))
-const alone = (): boolean => Atomics.load(load, 0) <= 1
-const providers = createProviders(settings, share, alone, databaseUrl)
+const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
+const providers = createProviders(settings, children, databaseUrl)
 const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
 // commit nor go away, gives it up within this time and not after the minute that other transactions have.

@@ -8,6 +8,7 @@ import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { enqueue } from '../tasks/task.ts'
+import { createChildPool } from './children/pool.ts'
 import { createExecutor, type Executor } from './executor.ts'
 import { holdLease, type Lease } from './lease.ts'
 import { createLedger } from './ledger.ts'
@@ -59,7 +60,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     executor?.heard(event)
     ledger.progress(event)
   }
-  const pools = createPools({ settings, databaseUrl, log, onEvent, taskModules })
+  const children = createChildPool({ log })
+  const pools = createPools({ settings, databaseUrl, children, log, onEvent, taskModules })
   executor = createExecutor({ ledger, pools, log, taskNamed: finderOf(tasks) })
   const runners: QueueRunner[] = []
   lease = await holdLease({
@@ -123,6 +125,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       await publisher.close()
       await lease.close()
       await pools.close()
+      await children.close()
       await queuePool.end()
       await db.close()
     },

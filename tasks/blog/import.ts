@@ -3,10 +3,8 @@ import { deleteUpload, endUpload, importer, upload, uploadChunk } from '../../sq
 import type { Queries } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
-import type { TaskContext } from '../context.ts'
+import type { PostReader, TaskContext } from '../context.ts'
 import { defineTask } from '../task.ts'
-import { Unreadable } from './front-matter.ts'
-import { type Item, itemsOf } from './items.ts'
 import { ON_CONFLICT, Writer } from './write.ts'
 
 const Payload = z.strictObject({ uploadId: z.int(), onConflict: z.enum(ON_CONFLICT) })
@@ -41,11 +39,12 @@ export const importPosts = defineTask({
     if (file === null) throw fail('import.bytes_missing')
     if (file.result !== null) return ImportResult.parse(file.result)
     try {
-      const items = await itemsOf(file.file_name, file.format, await bytesOf(ctx, uploadId))
+      const bytes = await bytesOf(ctx, uploadId)
+      const posts = await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal)
       return await ctx.db.transaction(async (tx) => {
         const { name } = await tx.one(importer(ctx.job.ownerId))
         const writer = new Writer(tx, { id: ctx.job.ownerId, name }, onConflict)
-        const result = await importAll(ctx, items, writer)
+        const result = await importAll(ctx, posts, writer)
         await tx.run(endUpload(uploadId, result))
         await assertMine(ctx, tx)
         return result
@@ -59,21 +58,17 @@ export const importPosts = defineTask({
   },
 })
 
-async function importAll(ctx: TaskContext, items: readonly Item[], writer: Writer): Promise<ImportResult> {
+async function importAll(ctx: TaskContext, posts: PostReader, writer: Writer): Promise<ImportResult> {
   const errors: ImportResult['errors'] = []
-  let failed = 0
-  for (const [i, item] of items.entries()) {
-    ctx.signal.throwIfAborted()
-    try {
-      await writer.add(await item.read())
-    } catch (error) {
-      if (!(error instanceof Unreadable)) throw error
-      if (++failed <= MOST_ERRORS) errors.push({ slug: error.slug, file: item.file, message: error.message })
-    }
-    if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${items.length}`, i + 1, items.length)
+  const { count } = posts
+  let [done, failed] = [0, 0]
+  for await (const { file, read } of posts.read()) {
+    if ('post' in read) await writer.add(read)
+    else if (++failed <= MOST_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
+    if (++done % PROGRESS_EVERY === 0) ctx.progress(`Post ${done} of ${count}`, done, count)
   }
   await writer.flush()
-  ctx.progress(`Post ${items.length} of ${items.length}`, items.length, items.length)
+  ctx.progress(`Post ${count} of ${count}`, count, count)
   return { ...writer.counts, failed, errors }
 }
 

@@ -1,3 +1,4 @@
+/** The posts of a file that is imported. What a stranger has written is taken apart here: only in a child process. */
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
 import { isMapping, splitFrontMatter, Unreadable } from './front-matter.ts'
@@ -15,6 +16,21 @@ export interface Item {
   read(): Promise<ReadPost> | ReadPost
 }
 
+/** What became of an item: a post, or why there is none. */
+export type ReadItem = ReadPost | { readonly slug: string | null; readonly message: string }
+
+/** Reads one item. @throws fail('import.refused') when the whole file is not what it says. */
+export async function readItem(item: Item): Promise<ReadItem> {
+  try {
+    return await item.read()
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error
+    return { slug: error.slug, message: error.message }
+  }
+}
+
+// Nobody has written more posts, and each costs a little, even one that is none.
+const MOST_ITEMS = 100_000
 // A post has a million characters of four bytes at most, and what stands before them.
 const MOST_BYTES = 5 * 1024 * 1024
 
@@ -29,7 +45,10 @@ export async function itemsOf(
   if (text === null) throw fail('import.encoding')
   if (format === 'markdown')
     return [{ file: fileName, read: () => named(fileName, async () => readMarkdown(fileName, text)) }]
-  return listOf(text).map((value, i) => ({ file: fileName, read: () => readExported(value, i + 1) }))
+  const list = listOf(text)
+  if (list.length > MOST_ITEMS)
+    throw fail('import.refused', { reason: `it holds more than ${MOST_ITEMS} posts` })
+  return list.map((value, i) => ({ file: fileName, read: () => readExported(value, i + 1) }))
 }
 
 /** Not what a system has put beside the files. */

@@ -1,5 +1,4 @@
 import type { NewChunk } from '../../sql/rag.ts'
-import type { PageReader } from '../context.ts'
 import { type Chunk, chunksOf, type Format } from './chunks.ts'
 import { textOf } from './read.ts'
 import { hashOf, termsOf } from './words.ts'
@@ -10,24 +9,34 @@ export const ANALYSIS = 1
 /** What a file's bytes become, or why they become nothing. */
 export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
 
-/** Reads a PDF's pages. */
-export type OpenPdf = (bytes: Uint8Array) => Promise<PageReader>
+/** What is to be known of a file. */
+export interface Analyzable {
+  readonly format: Format
+  readonly fileName: string
+  /** The texts of a PDF's pages, which are read by themselves; then there are no bytes. */
+  readonly pages?: readonly string[]
+}
 
-/** Cuts a file's bytes into chunks with their terms. */
-export async function analyze(
-  bytes: Buffer,
-  format: Format,
-  fileName: string,
-  openPdf: OpenPdf,
-): Promise<Analyzed> {
-  if (format === 'pdf') {
-    const read = await pdfText(bytes, openPdf)
-    if ('reason' in read) return read
-    return { chunks: chunksOf(read.text, format, read.pageStarts).map((chunk) => rowOf(chunk, fileName)) }
-  }
-  const text = textOf(bytes)
+// A file of more is data, and would crowd out all others.
+const MOST_CHUNKS = 20_000
+
+/** Cuts a file's bytes into chunks with their terms. What a stranger has written is taken apart here: only in a child process. */
+export function analyze(bytes: Buffer, { format, fileName, pages }: Analyzable): Analyzed {
+  const { text, starts } = pages === undefined ? { text: textOf(bytes), starts: [] } : joined(pages)
   if (text === null) return { reason: 'not a text' }
-  return { chunks: chunksOf(text, format).map((chunk) => rowOf(chunk, format === 'text' ? '' : fileName)) }
+  const chunks = chunksOf(text, format, starts)
+  if (chunks.length > MOST_CHUNKS) return { reason: `more than ${MOST_CHUNKS} pieces` }
+  return { chunks: chunks.map((chunk) => rowOf(chunk, format === 'text' ? '' : fileName)) }
+}
+
+function joined(pages: readonly string[]): { readonly text: string; readonly starts: readonly number[] } {
+  let text = ''
+  const starts = pages.map((page) => {
+    const start = text.length
+    if (page !== '') text += `${page}\n\n`
+    return start
+  })
+  return { text, starts }
 }
 
 function rowOf(chunk: Chunk, fileName: string): NewChunk {
@@ -35,25 +44,4 @@ function rowOf(chunk: Chunk, fileName: string): NewChunk {
   const about = `${fileName.replace(/\.[^.]*$/, '')} ${chunk.heading ?? ''}\n`
   const terms = Uint32Array.from(termsOf(about + chunk.content), hashOf)
   return { ...chunk, terms: new Uint8Array(terms.buffer) }
-}
-
-type PdfText = { readonly text: string; readonly pageStarts: readonly number[] } | { readonly reason: string }
-
-async function pdfText(bytes: Buffer, openPdf: OpenPdf): Promise<PdfText> {
-  // The reader takes the bytes over, and those of a small Buffer are shared.
-  const reader = await openPdf(Uint8Array.from(bytes))
-  try {
-    let text = ''
-    let reason: string | null = null
-    const pageStarts: number[] = []
-    for (let number = 1; number <= reader.pageCount; number++) {
-      const page = await reader.read(number)
-      pageStarts.push(text.length)
-      if (page.status === 'read') text += `${page.text.trim()}\n\n`
-      else reason ??= page.detail
-    }
-    return text.trim() === '' ? { reason: reason ?? 'a PDF without text' } : { text, pageStarts }
-  } finally {
-    await reader.close()
-  }
 }

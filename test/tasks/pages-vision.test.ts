@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { afterEach, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
-import { decodeImage, scaled, toGrey, Unreadable } from '../../workers/providers/images.ts'
-import { closeVision, openPages } from '../../workers/providers/pages.ts'
-import { recognize } from '../../workers/providers/vision.ts'
+import { decodeImage, scaled, toGrey, Unreadable } from '../../workers/children/documents/images.ts'
+import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
+import { recognize } from '../../workers/children/documents/vision.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
 
 afterEach(closeVision)
@@ -20,7 +20,7 @@ async function page(lines: readonly string[]) {
 
 test('the model reads at least 95 % of the words of a scan', async () => {
   const reader = await openPages(await scanPdf(2, { sentences: 20 }), 'application/pdf', {
-    vision: 'tesseract',
+    sight: 'local',
   })
   for (let n = 1; n <= 2; n++) {
     const { status, method, model, detail, text, image } = await reader.read(n)
@@ -56,11 +56,11 @@ test('an engine is replaced after 100 pages', async () => {
   assert.equal(threads.length, before + 2)
 })
 
-test('an engine that takes too long is replaced', async () => {
+test('an engine that takes too much CPU time is replaced', async () => {
   const grey = await page(pageLines(1, 1, { sentences: 30 }))
   await recognize(await page(['Warm']))
-  const late = recognize(grey, { timeoutMs: 1 })
-  await assert.rejects(late, new Unreadable('The vision provider took too long over this page'))
+  const late = recognize(grey, 1)
+  await assert.rejects(late, new Unreadable('The page takes too long to be read'))
   assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
 })
 
@@ -92,14 +92,4 @@ test('an engine that dies while it starts is an error of ours, not of the page',
     unsubscribe('worker_threads', die)
   }
   assert.match((await recognize(grey)).text, /Hello/)
-})
-
-test('an abort ends a page under way', async () => {
-  const grey = await page(pageLines(1, 1, { sentences: 30 }))
-  await recognize(await page(['Warm']))
-  const abort = new AbortController()
-  const reading = recognize(grey, { signal: abort.signal })
-  setImmediate(() => abort.abort(new Error('cancelled')))
-  await assert.rejects(reading, /cancelled/)
-  assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
 })

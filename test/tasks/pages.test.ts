@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { closeVision, openPages, type PageResult } from '../../workers/providers/pages.ts'
-import { textFromItems } from '../../workers/providers/pdf.ts'
+import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
+import { textFromItems } from '../../workers/children/documents/pdf.ts'
 import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
 
 after(closeVision)
@@ -18,9 +18,9 @@ const onePage = (content: string | Uint8Array, resources: string, ...more: (stri
 async function readAll(
   bytes: Uint8Array,
   mediaType = 'application/pdf',
-  vision: 'tesseract' | 'none' = 'none',
+  sight: 'local' | 'none' = 'none',
 ): Promise<PageResult[]> {
-  const reader = await openPages(bytes, mediaType, { vision })
+  const reader = await openPages(bytes, mediaType, { sight })
   try {
     const pages: PageResult[] = []
     for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
@@ -42,7 +42,7 @@ test('the text layer of every page, line by line, with a page image', async () =
 })
 
 const drawOne = async (bytes: Uint8Array) => {
-  const reader = await openPages(bytes, 'application/pdf', { vision: 'none' })
+  const reader = await openPages(bytes, 'application/pdf', { sight: 'none' })
   const image = await reader.draw(1)
   await reader.close()
   return image!
@@ -85,7 +85,7 @@ test('codings that pdfjs reads with WebAssembly are found on the disk', async ()
       ' /Filter /CCITTFaxDecode /DecodeParms << /K -1 /Columns 64 /Rows 64 >>',
   )
   const bytesOf = () => onePage('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
-  const page = await readOne(bytesOf(), 'application/pdf', 'tesseract')
+  const page = await readOne(bytesOf(), 'application/pdf', 'local')
   // Not blank: a black square, in which there are no words.
   assert.equal(page.detail, 'No words were found in the image of the page')
 })
@@ -99,7 +99,7 @@ test('a scanned page without a vision provider is unread, with the reason and th
 })
 
 test('a blank page counts as read, a page that lost its picture does not', async () => {
-  const blank = await readOne(await blankPdf(), 'application/pdf', 'tesseract')
+  const blank = await readOne(await blankPdf(), 'application/pdf', 'local')
   assert.deepEqual([blank.status, blank.method, blank.model, blank.text], ['read', 'vision', null, ''])
   const picture = (size: number) =>
     onePage(
@@ -112,7 +112,7 @@ test('a blank page counts as read, a page that lost its picture does not', async
       ),
     )
   for (const size of [100, 50_000]) {
-    const lost = await readOne(picture(size), 'application/pdf', 'tesseract')
+    const lost = await readOne(picture(size), 'application/pdf', 'local')
     assert.equal(lost.detail, 'The content of the page is damaged or too large to be drawn')
     assert.ok(lost.image)
   }
@@ -132,25 +132,12 @@ test('an encrypted document opens under the empty password only', async () => {
 })
 
 test('pages can be read in any order and again; others are a mistake of the caller', async () => {
-  const reader = await openPages(await textPdf(3), 'application/pdf', { vision: 'none' })
+  const reader = await openPages(await textPdf(3), 'application/pdf', { sight: 'none' })
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)
   assert.match((await reader.read(1)).text, /^Page 1 of 3/)
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)
   for (const wrong of [0, 4, 1.5, Number.NaN]) await assert.rejects(reader.read(wrong), RangeError)
   await reader.close()
-})
-
-test('an aborted signal ends the reading between pages', async () => {
-  const abort = new AbortController()
-  const reader = await openPages(await textPdf(2), 'application/pdf', {
-    vision: 'none',
-    signal: abort.signal,
-  })
-  await reader.read(1)
-  abort.abort(new Error('cancelled'))
-  await assert.rejects(reader.read(2), /cancelled/)
-  await reader.close()
-  await assert.rejects(openPages(new Uint8Array(), 'text/plain', { vision: 'none', signal: abort.signal }))
 })
 
 test('items become lines, words, cells and paragraphs', () => {

@@ -5,6 +5,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { hideCollection } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import type { TaskContext } from '../../tasks/context.ts'
+import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
 import { indexFiles } from '../../tasks/rag/index-files.ts'
 import { purge } from '../../tasks/rag/purge.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
@@ -52,6 +53,7 @@ function contextOf(run: Run = {}): TaskContext {
           read: (number: number) => Promise.resolve(page(`Page ${number} of ${Buffer.from(bytes)}`)),
           close: () => Promise.resolve(),
         }),
+      analyze: async (bytes: Uint8Array, file: Analyzable) => analyze(Buffer.from(bytes), file),
     } as never,
     progress: (label) => run.onProgress?.(label),
     emit: () => {},

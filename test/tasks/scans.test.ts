@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
-import { closeVision, openPages } from '../../workers/providers/pages.ts'
-import { openTextLayer } from '../../workers/providers/pdfium.ts'
+import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
+import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
 import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from '../pdfs.ts'
 
 after(closeVision)
@@ -38,7 +38,7 @@ async function scan(degrees: number): Promise<{ bytes: Uint8Array; width: number
 }
 
 async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
-  const reader = await openPages(bytes, mediaType, { vision: 'tesseract' })
+  const reader = await openPages(bytes, mediaType, { sight: 'local' })
   const page = await reader.read(1)
   await reader.close()
   assert.equal(page.method, 'vision')

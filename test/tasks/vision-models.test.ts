@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parse } from '../../tasks/settings.ts'
-import { closeVision, openPages } from '../../workers/providers/pages.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
+import { openDocument } from '../../workers/providers/documents.ts'
 import { pageLines, scanPdf } from '../pdfs.ts'
 
 /** A provider that speaks OpenAI's protocol, and does what the test says. */
@@ -36,8 +37,9 @@ const server = createServer(async (request, response) => {
 await once(server.listen(0, '127.0.0.1'), 'listening')
 const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 
+const children = createChildPool({ log: { warn: () => {} } as never })
 after(async () => {
-  await closeVision()
+  await children.close()
   server.closeAllConnections()
   server.close()
 })
@@ -58,7 +60,8 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
     ...more,
   })
   asked.length = 0
-  const reader = await openPages(await scanPdf(1), 'application/pdf', { vision })
+  const options = { vision, maxPages: 10, signal: new AbortController().signal }
+  const reader = await openDocument(children, await scanPdf(1), 'application/pdf', options)
   const page = await reader.read(1)
   await reader.close()
   return page

@@ -5,6 +5,7 @@ import { createPublisher } from '../../sql/notify.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parse, type Settings } from '../../tasks/settings.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
 import { createExecutor, type Executor } from '../../workers/executor.ts'
 import { createLedger, type Ledger } from '../../workers/ledger.ts'
 import { createPools, type Pools } from '../../workers/pools.ts'
@@ -84,6 +85,7 @@ export async function startParts(
   const pools = createPools({
     settings: settingsFor(base.url, options.settings),
     databaseUrl: base.url,
+    children: createChildPool({ log }),
     log,
     // Asked for at each abort, so that a test may give more.
     get killGraceMs() {

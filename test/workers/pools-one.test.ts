@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import { uuidv7 } from '../../sql/ids.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
 import { createPools } from '../../workers/pools.ts'
 import type { Outcome } from '../../workers/protocol.ts'
 import { testDatabase } from '../database.ts'
@@ -16,6 +17,7 @@ const events: unknown[] = []
 const pools = createPools({
   settings: settingsFor(url, { WORKER_THREADS: '1' }),
   databaseUrl: url,
+  children: createChildPool({ log }),
   log,
   killGraceMs: 200,
   taskModules: [TASKS],
@@ -56,6 +58,7 @@ describe('a pool of one thread', () => {
     const fresh = createPools({
       settings: settingsFor(url, { WORKER_THREADS: '1' }),
       databaseUrl: url,
+      children: createChildPool({ log }),
       log,
       killGraceMs: 200,
       taskModules: [TASKS],
@@ -127,6 +130,7 @@ describe('a pool of one thread', () => {
     const closing = createPools({
       settings: settingsFor(url),
       databaseUrl: url,
+      children: createChildPool({ log }),
       log,
       taskModules: [TASKS],
       onEvent: () => {},

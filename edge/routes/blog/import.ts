@@ -51,6 +51,7 @@ can't be read are counted and named in \`errors\` (the first 1000), and the othe
     'import.file_type',
     'import.encoding',
     'import.refused',
+    'import.too_complex',
     'import.conflict',
     'import.bytes_missing',
   ],

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type Grey, Unreadable } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
 import { fieldsOf, withFields } from './pdfium-fields.ts'
-import { piecesOf } from './pdfium-letters.ts'
+import { piecesOf } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
 import { drawGrey, scanDpi } from './pdfium-scan.ts'
 
@@ -13,7 +13,10 @@ import { drawGrey, scanDpi } from './pdfium-scan.ts'
  * what it can't open or has no letters for is left to pdfjs.
  */
 export interface TextLayer {
+  /** As the file says. */
   readonly pageCount: number
+  /** Whether a page can be opened. */
+  has(pageNumber: number): boolean
   /** Opens a page, counted from 1; null when it is damaged. */
   page(pageNumber: number): TextPage | null
   close(): void
@@ -55,7 +58,13 @@ export async function openTextLayer(bytes: Uint8Array): Promise<TextLayer | null
     if (native.HEAPU8.length > MOST_IDLE_BYTES) instance = null
   }
   const pageCount = document === 0 ? 0 : native._FPDF_GetPageCount(document)
-  if (pageCount > 0) return { pageCount, page: (n) => openPage(native, document, n - 1), close }
+  if (pageCount > 0)
+    return {
+      pageCount,
+      has: (n) => hasPage(native, document, n - 1),
+      page: (n) => openPage(native, document, n - 1),
+      close,
+    }
   const locked = document === 0 && native._FPDF_GetLastError() === PASSWORD_ERROR
   close()
   if (locked) throw new Unreadable('The document is encrypted and needs a password')
@@ -73,6 +82,12 @@ async function start(): Promise<Native> {
   const { pdfium, PDFiumExt_Init } = await init({ wasmBinary: (await readFile(file)) as never })
   PDFiumExt_Init()
   return pdfium as unknown as Native
+}
+
+function hasPage(native: Native, document: number, index: number): boolean {
+  const page = native._FPDF_LoadPage(document, index)
+  if (page !== 0) native._FPDF_ClosePage(page)
+  return page !== 0
 }
 
 function openPage(native: Native, document: number, index: number): TextPage | null {

@@ -9,15 +9,18 @@ import { type Grey, Unreadable } from './images.ts'
 export const VISION_MODEL = 'tesseract/eng'
 
 /** What the model saw; `confidence` is its own mean over the words, 0 to 100. */
-export interface Sight {
+export interface Seen {
   readonly text: string
   readonly confidence: number
 }
 
-/** Limits of one call; `timeoutMs` defaults to 22 s, a dense page takes ten. */
-export interface VisionOptions {
-  readonly signal?: AbortSignal | undefined
-  readonly timeoutMs?: number | undefined
+/** What reading one page may take of CPU time, in ms; a dense one takes ten seconds. Within what a child has for it. */
+export const PAGE_CPU_MS = 22_000
+
+/** CPU time of this process, in ms. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 interface Engine {
@@ -31,30 +34,29 @@ interface Engine {
 // picture that has made it large: an A4 page at 250 dpi has six million pixels.
 const PAGES_PER_ENGINE = 100
 const MOST_PIXELS = 12_000_000
-// Within the 28 s that a page has, so that the picture of a page that is too much is kept.
-const PAGE_MS = 22_000
-const START_MS = 60_000
+const START_CPU_MS = 20_000
+const LOOK_MS = 100
 
 let engine: Promise<Engine> | null = null
 
 /**
- * Reads English words. Throws `Unreadable` when the engine hangs or crashes on this image (it is replaced, the
- * process lives on), the signal's reason when aborted, and a plain Error when the engine cannot start at all.
+ * Reads English words. Throws `Unreadable` when the engine crashes on this image or takes more CPU time than `limitMs` (it is
+ * replaced, the process lives on), and a plain Error when the engine cannot start at all.
  */
-export async function recognize(grey: Grey, options: VisionOptions = {}): Promise<Sight> {
-  const sight = await use(options, 'The page could not be read by the vision provider', (tesseract) =>
+export async function recognize(grey: Grey, limitMs = PAGE_CPU_MS): Promise<Seen> {
+  const seen = await use(limitMs, 'The page could not be read by the vision provider', (tesseract) =>
     tesseract.recognize(toPgm(grey)),
   )
   if (grey.data.length > MOST_PIXELS) await closeVision()
-  return { text: sight.data.text, confidence: sight.data.confidence }
+  return { text: seen.data.text, confidence: seen.data.confidence }
 }
 
 /**
  * Decodes the first page of a TIFF to PNG with the imaging library inside the engine (Leptonica and libtiff).
  * It knows the codings that `tiffPages` lets through. Throws as `recognize` does.
  */
-export async function decodeTiff(bytes: Uint8Array, options: VisionOptions = {}): Promise<Uint8Array> {
-  const image = await use(options, 'The image is damaged', (tesseract) =>
+export async function decodeTiff(bytes: Uint8Array): Promise<Uint8Array> {
+  const image = await use(PAGE_CPU_MS, 'The image is damaged', (tesseract) =>
     tesseract.recognize(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), {}, IMAGE_ONLY),
   )
   return Buffer.from(image.data.imageColor?.split(',')[1] ?? '', 'base64')
@@ -71,11 +73,10 @@ export async function closeVision(): Promise<void> {
 }
 
 async function use<T>(
-  options: VisionOptions,
+  limitMs: number,
   failure: string,
   job: (tesseract: Tesseract) => Promise<T>,
 ): Promise<T> {
-  options.signal?.throwIfAborted()
   engine ??= start()
   const current = await engine.catch((error) => {
     engine = null
@@ -83,16 +84,12 @@ async function use<T>(
   })
   current.thread.ref()
   try {
-    const done = await within(options.timeoutMs ?? PAGE_MS, options.signal, [
-      job(current.tesseract),
-      current.broken,
-    ])
+    const done = await within(limitMs, [job(current.tesseract), current.broken])
     if (++current.used >= PAGES_PER_ENGINE) await closeVision()
     return done
   } catch (error) {
     // After an error the state inside the engine is anybody's guess.
     await closeVision()
-    options.signal?.throwIfAborted()
     throw error instanceof Unreadable ? error : new Unreadable(failure, { cause: error })
   } finally {
     // An idle engine must not keep its process alive.
@@ -120,7 +117,7 @@ async function start(): Promise<Engine> {
   thread.stderr.resume()
   const broken = whenBroken(thread)
   try {
-    const tesseract = await within(START_MS, undefined, [created, broken])
+    const tesseract = await within(START_CPU_MS, [created, broken])
     thread.unref()
     return { tesseract, thread, broken, used: 0 }
   } catch (cause) {
@@ -138,17 +135,16 @@ function whenBroken(thread: Thread): Promise<never> {
   return broken
 }
 
-async function within<T>(ms: number, signal: AbortSignal | undefined, work: Promise<T>[]): Promise<T> {
-  const stop = Promise.withResolvers<never>()
-  const late = () => stop.reject(new Unreadable('The vision provider took too long over this page'))
-  const aborted = () => stop.reject(signal?.reason)
-  const timer = setTimeout(late, ms)
-  signal?.addEventListener('abort', aborted, { once: true })
+async function within<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
+  const end = cpuMs() + limitMs
+  const late = Promise.withResolvers<never>()
+  const timer = setInterval(() => {
+    if (cpuMs() > end) late.reject(new Unreadable('The page takes too long to be read'))
+  }, LOOK_MS)
   try {
-    return await Promise.race([...work, stop.promise])
+    return await Promise.race([...work, late.promise])
   } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', aborted)
+    clearInterval(timer)
   }
 }
 

@@ -1,31 +1,30 @@
 /** Scans that lie on their side or head: which way their lines run, and reading them the right way up. */
 import type { Grey } from './images.ts'
-import { recognize, type Sight, type VisionOptions } from './vision.ts'
+import { cpuMs, PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 
 // Upside down or sideways, letters give a model 20 to 50; the right way up a poor scan still gives it 75.
 const SURE = 70
 // With fewer letters than this there is nothing to tell up from down by.
 const LEAST_LETTERS = 20
-const ALL_MS = 22_000
-// Less time than this is not worth another try.
+// Less CPU time than this is not worth another try.
 const TRY_MS = 3000
 
 /**
  * Reads a picture however it is turned, in quarters: as its lines seem to run first, and the other ways when that
- * makes little sense. All of it together takes no longer than one page may.
+ * makes little sense. All of it together takes no more CPU time than one page may.
  */
-export async function recognizeUpright(grey: Grey, options: VisionOptions = {}): Promise<Sight> {
-  const end = performance.now() + (options.timeoutMs ?? ALL_MS)
-  let best: Sight | null = null
+export async function recognizeUpright(grey: Grey): Promise<Seen> {
+  const end = cpuMs() + PAGE_CPU_MS
+  let best: Seen | null = null
   for (const quarters of linesRunDown(grey) ? [1, 3, 0] : [0, 2, 1, 3]) {
-    const timeoutMs = end - performance.now()
-    if (best !== null && timeoutMs < TRY_MS) break
-    const sight = await recognize(turned(grey, quarters), { ...options, timeoutMs }).catch((error) => {
-      if (best === null || options.signal?.aborted) throw error
+    const limitMs = end - cpuMs()
+    if (best !== null && limitMs < TRY_MS) break
+    const seen = await recognize(turned(grey, quarters), limitMs).catch((error) => {
+      if (best === null) throw error
       return best
     })
-    if (best === null || sight.confidence > best.confidence) best = sight
-    const letters = sight.text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
+    if (best === null || seen.confidence > best.confidence) best = seen
+    const letters = seen.text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
     if (best.confidence >= SURE || letters < LEAST_LETTERS) break
   }
   return best!

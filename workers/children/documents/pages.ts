@@ -1,25 +1,29 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling thread. */
-import type { PageReader, PageResult } from '../../tasks/context.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import type { ReadPage, Sight } from '../work.ts'
+import { PICTURES } from './image-pages.ts'
 import { type Grey, isBlank, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
-import { readGrey, readPixels, unread } from './looking.ts'
+import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
-import { PICTURES } from './pictures.ts'
 import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
-/** How to read; an aborted `signal` makes `openPages` and `read` throw its reason. */
 export interface OpenOptions {
-  readonly vision: Settings['visionProvider']
-  readonly signal?: AbortSignal
+  readonly sight: Sight
   /** Does without PDFium, which a page of the document has crashed. */
   readonly careful?: boolean
+  /** A document that says it has more is not opened; default {@link MAX_PAGES}. */
+  readonly maxPages?: number
 }
+
+/** The default of the setting MAX_DOCUMENT_PAGES. */
+export const MAX_PAGES = 20_000
 
 /** A page's picture may be drawn on its own. */
 export interface LocalReader extends PageReader {
+  read(pageNumber: number): Promise<ReadPage>
   /** Reads a page's text layer if that takes milliseconds; null when the page needs more than that. */
   readAtOnce(pageNumber: number): PageResult | null
   /** Draws a page at the resolution that is stored; null when there is nothing to draw. Throws `Unreadable`. */
@@ -28,7 +32,7 @@ export interface LocalReader extends PageReader {
 
 export type { PageReader, PageResult }
 
-type ReadPage = (pageNumber: number) => Promise<PageResult>
+type ReadOne = (pageNumber: number) => Promise<ReadPage>
 
 const IMAGE_DPI = 150
 // Seven-point scans: 99.7 % of the words at 150 and 200 dpi, all at 250; 300 dpi costs a tenth more for nothing.
@@ -45,12 +49,11 @@ export async function openPages(
   mediaType: string,
   options: OpenOptions,
 ): Promise<LocalReader> {
-  options.signal?.throwIfAborted()
   try {
     return await open(bytes, mediaType, options)
   } catch (error) {
     const page = unread(error)
-    return pageReader(1, options, async () => page)
+    return pageReader(1, async () => page)
   }
 }
 
@@ -64,11 +67,11 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     case 'image/gif':
     case 'image/tiff': {
       const { pageCount, readPage, close } = PICTURES[mediaType](bytes, options)
-      return pageReader(pageCount, options, readPage, close)
+      return pageReader(pageCount, readPage, close)
     }
     case 'text/plain':
     case 'text/markdown':
-      return pageReader(1, options, async () => layer(decodeText(bytes), null))
+      return pageReader(1, async () => layer(decodeText(bytes), null))
     default:
       throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
   }
@@ -76,8 +79,7 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
 
 function pageReader(
   pageCount: number,
-  options: OpenOptions,
-  readPage: ReadPage,
+  readPage: ReadOne,
   close = async () => {},
   draw: LocalReader['draw'] = async () => null,
   readAtOnce: LocalReader['readAtOnce'] = () => null,
@@ -86,7 +88,6 @@ function pageReader(
     if (!(Number.isInteger(pageNumber) && pageNumber >= 1 && pageNumber <= pageCount)) {
       throw new RangeError(`No page ${pageNumber} of ${pageCount}`)
     }
-    options.signal?.throwIfAborted()
   }
   return {
     pageCount,
@@ -111,6 +112,7 @@ function layer(text: string, image: PageResult['image']): PageResult {
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
+  const size = bytes.length
   const layers = options.careful === true ? null : await openTextLayer(bytes)
   let opened: Promise<Pdf> | null = null
   const looks = (): Promise<Pdf> => {
@@ -128,21 +130,37 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     if (page === null) without = pageNumber
     return page
   }
-  const readPage: ReadPage = async (pageNumber) =>
+  const readPage: ReadOne = async (pageNumber) =>
     readAtOnce(pageNumber) ??
     (await readScan(layers, pageNumber, options)) ??
     (await onPage(looks, pageNumber, (page) =>
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
   const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
-  return pageReader(
-    layers?.pageCount ?? (await looks()).pageCount,
-    options,
-    readPage,
-    close,
-    draw,
-    readAtOnce,
-  )
+  return pageReader(await countPages(size, layers, looks, options), readPage, close, draw, readAtOnce)
+}
+
+// A page is a dictionary and an entry of the table of objects. Compressed, pages that are all alike come to six bytes each.
+const BYTES_PER_PAGE = 4
+
+/**
+ * The number of pages, if it can be believed: it is what the file says of itself, and a damaged one says two thousand million.
+ * Throws `Unreadable` when there are more than the bytes can hold, or than are read.
+ */
+async function countPages(
+  size: number,
+  layers: TextLayer | null,
+  looks: () => Promise<Pdf>,
+  { maxPages = MAX_PAGES }: OpenOptions,
+): Promise<number> {
+  const last = layers?.pageCount ?? 0
+  // pdfjs looks for pages that are there when the last one isn't.
+  const count = last > 0 && layers!.has(last) ? last : (await looks()).pageCount
+  if (count * BYTES_PER_PAGE > size)
+    throw new Unreadable(`The document is damaged: it says that it has ${count} pages, in ${size} bytes`)
+  if (count > maxPages)
+    throw new Unreadable(`The document has ${count} pages, more than the ${maxPages} that are read`)
+  return count
 }
 
 async function onPage<T>(
@@ -176,11 +194,11 @@ async function readScan(
   pageNumber: number,
   options: OpenOptions,
 ): Promise<PageResult | null> {
-  if (options.vision !== 'tesseract') return null
+  if (options.sight !== 'local') return null
   const scan = drawScan(layers?.page(pageNumber) ?? null)
   // Only pdfjs knows whether the picture could be decoded.
   if (scan === null || isBlank(scan.grey)) return null
-  return { ...(await readGrey(scan.grey, options).catch(unread)), image: scan.image }
+  return { ...(await readGrey(scan.grey).catch(unread)), image: scan.image }
 }
 
 function drawScan(page: TextPage | null): { grey: Grey; image: PageResult['image'] } | null {
@@ -207,7 +225,7 @@ async function readPdfPage(
   page: PdfPage,
   options: OpenOptions,
   again: () => PageResult | null,
-): Promise<PageResult> {
+): Promise<ReadPage> {
   const text = await page.text(MOST_CHARACTERS)
   if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
   // Turned forms: what is filled into them only PDFium knows.
@@ -215,12 +233,11 @@ async function readPdfPage(
   if (turned !== null) return turned
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
-  options.signal?.throwIfAborted()
-  const drawnDpi = options.vision === 'none' ? dpi : (fit(page.width, page.height, VISION_DPI) ?? dpi)
+  const drawnDpi = options.sight === 'none' ? dpi : (fit(page.width, page.height, VISION_DPI) ?? dpi)
   const large = await page.draw(drawnDpi)
   // A model is sent the picture that is stored. The reader on this machine sees more, and the other is drawn on demand.
-  const forModel = typeof options.vision !== 'string'
-  const kept = forModel ? await scaled(large, dpi / drawnDpi) : undrawn(page.width, page.height)
+  const kept =
+    options.sight === 'model' ? await scaled(large, dpi / drawnDpi) : undrawn(page.width, page.height)
   return readPixels(large, kept, options, () => page.isIncomplete())
 }
 

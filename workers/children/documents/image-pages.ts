@@ -1,8 +1,8 @@
 /** Files of pictures: their pages, and the words on them. */
-import type { PageResult } from '../../tasks/context.ts'
+import type { ReadPage } from '../work.ts'
 import { type GifFrame, gifFrames } from './gif.ts'
 import { type Canvas, decodeImage, type Picture, release, scaled, Unreadable, whiteCanvas } from './images.ts'
-import { readPixels } from './looking.ts'
+import { readPixels } from './ocr-page.ts'
 import type { OpenOptions } from './pages.ts'
 import { type TiffPage, tiffPages } from './tiff.ts'
 import { decodeTiff } from './vision.ts'
@@ -11,7 +11,7 @@ import { decodeTiff } from './vision.ts'
 export interface Pictures {
   readonly pageCount: number
   /** Throws `Unreadable`. */
-  readPage(pageNumber: number): Promise<PageResult>
+  readPage(pageNumber: number): Promise<ReadPage>
   close(): Promise<void>
 }
 
@@ -30,17 +30,17 @@ export const PICTURES = {
 } as const satisfies Record<string, (bytes: Uint8Array, options: OpenOptions) => Pictures>
 
 function onePicture(bytes: Uint8Array, options: OpenOptions): Pictures {
-  const readPage = async (): Promise<PageResult> => readImage(await decodeImage(bytes), options)
+  const readPage = async (): Promise<ReadPage> => readImage(await decodeImage(bytes), options)
   return { pageCount: 1, readPage, close: async () => {} }
 }
 
 function tiffPictures(bytes: Uint8Array, options: OpenOptions): Pictures {
   const pages = tiffPages(bytes)
-  const readPage = async (pageNumber: number): Promise<PageResult> => {
+  const readPage = async (pageNumber: number): Promise<ReadPage> => {
     const page = pages[pageNumber - 1]!
     if (page instanceof Unreadable) throw page
     const file = page.file()
-    if (file !== null) return readImage(await decodeImage(await decodeTiff(file, options)), options)
+    if (file !== null) return readImage(await decodeImage(await decodeTiff(file)), options)
     const canvas = await drawJpegs(page)
     return readImage(canvas, options).finally(() => release(canvas))
   }
@@ -63,7 +63,7 @@ function gifPictures(bytes: Uint8Array, options: OpenOptions): Pictures {
     if (shown !== null) release(shown.canvas)
     shown = null
   }
-  const readPage = async (pageNumber: number): Promise<PageResult> => {
+  const readPage = async (pageNumber: number): Promise<ReadPage> => {
     if (shown === null || shown.count >= pageNumber) {
       await close()
       const first = await decodeImage(frames[0]!.bytes)
@@ -96,10 +96,10 @@ async function showFrame(canvas: Canvas, frame: GifFrame): Promise<() => Promise
   }
 }
 
-async function readImage(picture: Picture, options: OpenOptions): Promise<PageResult> {
+async function readImage(picture: Picture, options: OpenOptions): Promise<ReadPage> {
   const pixels = picture.width * picture.height
   const small = await scaled(picture, Math.min(1, Math.sqrt(STORED_PIXELS / pixels)))
   const large =
-    options.vision === 'none' ? small : await scaled(picture, Math.min(2, Math.sqrt(VISION_PIXELS / pixels)))
+    options.sight === 'none' ? small : await scaled(picture, Math.min(2, Math.sqrt(VISION_PIXELS / pixels)))
   return readPixels(large, small, options)
 }

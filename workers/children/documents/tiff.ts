@@ -26,9 +26,13 @@ const MOST_PAGES = 10_000
  */
 export function tiffPages(bytes: Uint8Array): (TiffPage | Unreadable)[] {
   const pages: (TiffPage | Unreadable)[] = []
+  let claimed = 0
   try {
     for (const directory of directories(bytes)) {
       if (pages.length >= MOST_PAGES) break
+      claimed += bytesOf(directory)
+      // More than there are: thousands of pages are made of one picture.
+      if (claimed > bytes.length) throw new Unreadable('The image is damaged: its pages overlap')
       pages.push(tiffPage(bytes, directory))
     }
   } catch (error) {
@@ -65,6 +69,13 @@ function tiffPage(bytes: Uint8Array, directory: Directory): TiffPage | Unreadabl
     },
     jpegs: () => careful(() => jpegsOf(bytes, directory, width)),
   }
+}
+
+/** How many bytes of the file a page takes for itself. */
+function bytesOf(directory: Directory): number {
+  return [Tag.stripCounts, Tag.tileCounts]
+    .flatMap((tag) => directory.values(tag))
+    .reduce((sum, count) => sum + count, 0)
 }
 
 function careful<T>(work: () => T): T {

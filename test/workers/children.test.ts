@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import { Failure } from '../../sql/errors.ts'
+import { serveChildren, useChildren } from '../../workers/children/client.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
+import { type ChildLease, ChildLost, type Children, type Limits } from '../../workers/children/ports.ts'
+import { usageOf } from '../../workers/children/usage.ts'
+import { until } from '../until.ts'
+import { log } from './parts.ts'
+
+/** The pool of child processes, used in its own process and over a port; over children that do what the test says. */
+
+const entry = new URL('fixtures/child.ts', import.meta.url).pathname
+const AMPLE: Limits = { cpuMs: 60_000 }
+
+function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
+  const pool = createChildPool({ log, entry, places: 2, checkMs: 10, ...options })
+  after(() => pool.close())
+  return pool
+}
+
+/** What the fixture can be asked is not of the work that there is. */
+const ask = (lease: ChildLease, kind: string, request: unknown = null, limits = AMPLE): Promise<unknown> =>
+  lease.ask(kind as never, request as never, limits)
+
+const lost =
+  (why: ChildLost['why'], at: number | null = null) =>
+  (error: unknown) => {
+    assert.ok(error instanceof ChildLost, String(error))
+    assert.deepEqual([error.why, error.at], [why, at])
+    return true
+  }
+
+/** The pool by a port, as a task thread has it. */
+function overPort(pool: Children): Children {
+  return useChildren((port) => serveChildren(pool, port))
+}
+
+const inProcess = (pool: Children): Children => pool
+
+for (const [how, reached] of [
+  ['in its own process', inProcess],
+  ['over a port', overPort],
+] as const) {
+  describe(how, () => {
+    test('a child answers, what cannot be JSON as well, and tells what a client may be told', async () => {
+      const children = reached(poolOf())
+      const lease = await children.lease()
+      const value = { bytes: new Uint8Array([1, 2]), map: new Map([[1, undefined]]) }
+      assert.deepEqual(await ask(lease, 'echo', value), value)
+      const refused = (error: unknown) => error instanceof Failure && error.code === 'import.refused'
+      await assert.rejects(ask(lease, 'refuse'), refused)
+      await assert.rejects(ask(lease, 'throw'), /TypeError: a mistake of ours/)
+      assert.equal(await ask(lease, 'echo', 'still there'), 'still there')
+      lease.release()
+    })
+
+    test('a child serves the next caller, without a trace of the last one', async () => {
+      const children = reached(poolOf())
+      const first = await children.lease()
+      const pid = await ask(first, 'pid')
+      assert.equal(await ask(first, 'remember', 'a secret'), null)
+      first.release()
+      const second = await children.lease()
+      assert.deepEqual([await ask(second, 'pid'), await ask(second, 'remember', 'x')], [pid, null])
+      second.release()
+    })
+
+    test('what passes its limit of CPU time is killed, and says where it was', async () => {
+      const children = reached(poolOf())
+      const lease = await children.lease()
+      await assert.rejects(ask(lease, 'spin', 60_000, { cpuMs: 100 }), lost('cpu', 7))
+      await assert.rejects(ask(lease, 'echo'), lost('cpu'))
+      lease.release()
+    })
+
+    test('what hangs without computing is killed by the clock', async () => {
+      const lease = await reached(poolOf()).lease()
+      await assert.rejects(ask(lease, 'hang', null, { cpuMs: 60_000, wallMs: 50 }), lost('time'))
+    })
+
+    test('a fatal error of V8, an abort and an exit cost the child alone', async () => {
+      const children = reached(poolOf({ limits: { heapMb: 64, rssBytes: 2 ** 32 } }))
+      for (const [kind, why] of [
+        ['array', 'memory'],
+        ['abort', 'crash'],
+        ['exit', 'crash'],
+      ] as const) {
+        const lease = await children.lease()
+        await assert.rejects(ask(lease, kind), lost(why))
+      }
+      const lease = await children.lease()
+      assert.equal(await ask(lease, 'echo', 1), 1)
+      lease.release()
+    })
+
+    test('an abort kills the child and gives its place free', async () => {
+      const pool = poolOf({ places: 1 })
+      const children = reached(pool)
+      const abort = new AbortController()
+      const lease = await children.lease({ signal: abort.signal })
+      const pid = (await ask(lease, 'pid')) as number
+      const hanging = ask(lease, 'hang')
+      abort.abort(new Error('cancelled'))
+      await assert.rejects(hanging, /cancelled/)
+      await until('the process is gone', () => usageOf(pid) === null)
+      const next = await children.lease()
+      assert.notEqual(await ask(next, 'pid'), pid)
+      next.release()
+      await assert.rejects(children.lease({ signal: AbortSignal.abort(new Error('before')) }), /before/)
+    })
+
+    test('who gives up waiting is passed over', async () => {
+      const children = reached(poolOf({ places: 1 }))
+      const holder = await children.lease()
+      const abort = new AbortController()
+      const impatient = children.lease({ signal: abort.signal })
+      const patient = children.lease()
+      abort.abort(new Error('too long'))
+      await assert.rejects(impatient, /too long/)
+      holder.release()
+      ;(await patient).release()
+    })
+
+    test('others wait their turn, the urgent one has a place of its own, and the holder is told', async () => {
+      const children = reached(poolOf({ places: 1 }))
+      const order: string[] = []
+      const holder = await children.lease()
+      const [second, third] = ['second', 'third'].map((name) =>
+        children.lease().then((lease) => {
+          order.push(name)
+          return lease
+        }),
+      )
+      const urgent = await children.lease({ urgent: true })
+      order.push('urgent')
+      await ask(holder, 'echo')
+      assert.equal(holder.isDue, true)
+      urgent.release()
+      holder.release()
+      ;(await second!).release()
+      ;(await third!).release()
+      assert.deepEqual(order, ['urgent', 'second', 'third'])
+    })
+  })
+}
+
+test('memory outside of the heap is limited, by what is resident', async () => {
+  const lease = await poolOf({ limits: { heapMb: 64, rssBytes: 300 * 2 ** 20 } }).lease()
+  await assert.rejects(ask(lease, 'buffers', 4096), lost('memory'))
+})
+
+test('what is allocated in one go fails in the child, whatever is watched', async () => {
+  const lease = await poolOf({ limits: { heapMb: 64, rssBytes: 2 ** 40 } }).lease()
+  await assert.rejects(ask(lease, 'buffers', 4096))
+})
+
+test('a child that has grown large is not used again', async () => {
+  const children = poolOf({ limits: { heapMb: 64, rssBytes: 2 ** 30 } })
+  const first = await children.lease()
+  const pid = await ask(first, 'pid')
+  await ask(first, 'buffers', 450)
+  first.release()
+  const second = await children.lease()
+  assert.notEqual(await ask(second, 'pid'), pid)
+  second.release()
+})
+
+test('an idle child ends, and no child survives its pool', async () => {
+  const pool = poolOf({ idleMs: 10 })
+  const lease = await pool.lease()
+  const pid = (await ask(lease, 'pid')) as number
+  lease.release()
+  await until('it is gone', () => usageOf(pid) === null)
+  assert.equal(pool.size, 0)
+  const other = await pool.lease()
+  const last = (await ask(other, 'pid')) as number
+  await pool.close()
+  await until('the last one is gone', () => usageOf(last) === null)
+})
+
+test('a child knows none of the settings', async () => {
+  process.env.SECRET_KEY = 'a secret of the service'
+  const lease = await poolOf().lease()
+  const environment = (await ask(lease, 'environment')) as Record<string, string>
+  delete process.env.SECRET_KEY
+  assert.deepEqual(
+    Object.keys(environment).filter((name) => /SECRET|KEY|URL|TOKEN|PASSWORD/.test(name)),
+    [],
+  )
+  lease.release()
+})
+
+test('what a thread holds when its port closes is killed', async () => {
+  const pool = poolOf({ places: 1 })
+  const { port1, port2 } = new MessageChannel()
+  serveChildren(pool, port2)
+  port1.postMessage({ kind: 'lease', lease: 1, urgent: false })
+  port1.postMessage({ kind: 'ask', lease: 1, work: 'hang', request: null, limits: AMPLE })
+  await until('it has a child', () => pool.size === 1)
+  port1.close()
+  await until('its child is gone', () => pool.size === 0)
+})

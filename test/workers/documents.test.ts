@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { after, type TestContext, test } from 'node:test'
+import type { PageResult } from '../../tasks/context.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
+import { type ChildLease, ChildLost, type Children, type LossReason } from '../../workers/children/ports.ts'
+import { type DocumentOptions, drawPage, openDocument } from '../../workers/providers/documents.ts'
+import { deepPdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+import { until } from '../until.ts'
+import { log } from './parts.ts'
+
+/** Documents, read in real children; some of which are lost over what the test says. */
+
+const PDF = 'application/pdf'
+const { signal } = new AbortController()
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+
+function poolOf(places = 2) {
+  const pool = createChildPool({ log, places })
+  after(() => pool.close())
+  return pool
+}
+const pool = poolOf()
+
+const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, children: Children = pool) =>
+  openDocument(children, bytes, PDF, { vision: 'none', maxPages: 100, signal, ...options })
+
+/** Children that are lost when they are asked something, if `loses` gives a reason. */
+function losing(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
+  const seen = { leases: 0, careful: 0 }
+  const children: Children = {
+    lease: async (options) => {
+      const lease = await pool.lease(options)
+      seen.leases++
+      const ask: ChildLease['ask'] = async (kind, request, limits) => {
+        if (kind === 'document.open' && (request as { careful: boolean }).careful) seen.careful++
+        const why = loses(kind, request)
+        if (!why) return lease.ask(kind, request, limits)
+        lease.kill()
+        throw new ChildLost(why)
+      }
+      return { ...lease, ask, release: lease.release, kill: lease.kill, isDue: false }
+    },
+  }
+  return { children, seen }
+}
+
+test('pages are read side by side, and children serve the next document', async () => {
+  for (let round = 0; round < 2; round++) {
+    const reader = await open(await textPdf(20))
+    const pages = await Promise.all(numbers(reader.pageCount).map((n) => reader.read(n)))
+    for (const [i, { text }] of pages.entries()) assert.equal(text, pageLines(i + 1, 20).join('\n'))
+    await reader.close()
+  }
+  assert.ok(pool.size <= 2, `${pool.size} children`)
+})
+
+test('a page over which a child crashes is read by the next one, without PDFium', async () => {
+  let crashes = 1
+  const { children, seen } = losing((kind) => (kind === 'document.read' && crashes-- > 0 ? 'crash' : null))
+  const reader = await open(await textPdf(3), {}, children)
+  const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
+  assert.deepEqual(
+    pages.map(({ status }) => status),
+    ['read', 'read', 'read'],
+  )
+  assert.equal(seen.careful, 1)
+  await reader.close()
+})
+
+for (const [why, detail, tries] of [
+  ['crash', 'Reading the page crashed the reader twice', 2],
+  ['memory', 'Reading the page needs more memory than there is for one page', 2],
+  ['cpu', 'Reading the page takes more than 28 s of computing', 1],
+  ['time', 'Reading the page takes too long', 1],
+] as const) {
+  test(`a page is given up after ${tries} of its children are lost by ${why}, and the others are read`, async () => {
+    let lost = 0
+    const { children } = losing((kind, request) => {
+      if (kind !== 'document.read' || !(request as number[]).includes(2)) return null
+      // Of pages that are asked for together the first is suspected, until it is known better.
+      if ((request as number[])[0] !== 2) return null
+      lost++
+      return why
+    })
+    const reader = await open(await scanPdf(3, { sentences: 1 }), { vision: 'tesseract' }, children)
+    const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
+    assert.deepEqual(
+      pages.map(({ status, givenUp }) => [status, givenUp]),
+      [
+        ['read', undefined],
+        ['unread', true],
+        ['read', undefined],
+      ],
+    )
+    assert.deepEqual([pages[1]!.detail, lost], [detail, tries])
+    await reader.close()
+  })
+}
+
+test('of pages that are read together none is lost with their child, and a picture among them has its turn', async () => {
+  let lost = false
+  const { children } = losing((kind, request) => {
+    if (kind !== 'document.read' || lost || (request as number[]).length < 2) return null
+    lost = true
+    return 'crash'
+  })
+  const reader = await open(await mixedPdf(24, [20]), { vision: 'tesseract' }, children)
+  await reader.read(1)
+  const pages = await Promise.all(numbers(24).map((n) => reader.read(n)))
+  assert.equal(lost, true)
+  for (const [i, { method, text }] of pages.entries()) {
+    assert.equal(method, i === 19 ? 'vision' : 'text_layer')
+    assert.match(text, new RegExp(`^Page ${i + 1} of 24`))
+  }
+  await reader.close()
+})
+
+test('a document that cannot be opened within its limit has one page, which says so', async () => {
+  const reader = await open(deepPdf('tree'), { limits: { cpuMs: 1, wallMs: 60_000 } })
+  assert.equal(reader.pageCount, 1)
+  const page = await reader.read(1)
+  assert.deepEqual([page.status, page.givenUp], ['unread', true])
+  assert.match(page.detail!, /^Opening the document takes more than/)
+})
+
+test('a document that crashes its child is opened without PDFium, and given up after that', async () => {
+  for (const most of [1, 2]) {
+    let lost = 0
+    const { children, seen } = losing((kind) => (kind === 'document.open' && lost++ < most ? 'crash' : null))
+    const reader = await open(await textPdf(2), {}, children)
+    const page = await reader.read(1)
+    if (most === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
+    else assert.equal(page.detail, 'Opening the document crashed the reader twice')
+    assert.equal(seen.careful, 1)
+    await reader.close()
+  }
+})
+
+test('pages that are no pages of the document are a mistake of the caller', async () => {
+  const reader = await open(await textPdf(2))
+  for (const wrong of [0, 3, 1.5, Number.NaN]) await assert.rejects(reader.read(wrong), RangeError)
+  await reader.close()
+})
+
+test('a long document lets others have their turn', async () => {
+  const one = poolOf(1)
+  const long = await open(await scanPdf(3, { sentences: 4 }), { vision: 'tesseract', sliceMs: 0 }, one)
+  const done: string[] = []
+  const reading = numbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
+  const short = open(await textPdf(1), {}, one)
+  await (await short).read(1)
+  done.push('short')
+  await (await short).close()
+  await Promise.all(reading)
+  assert.notEqual(done.at(-1), 'short')
+  await long.close()
+})
+
+test('an abort ends what is under way', async () => {
+  const abort = new AbortController()
+  const reader = await open(await scanPdf(3), { vision: 'tesseract', signal: abort.signal })
+  const reading = numbers(3).map((n) => reader.read(n))
+  setImmediate(() => abort.abort(new Error('cancelled')))
+  for (const page of await Promise.allSettled(reading))
+    assert.match(String(page.status === 'rejected' && page.reason), /cancelled/)
+  await assert.rejects(reader.read(1), /cancelled/)
+  await reader.close()
+})
+
+test('closing a document gives its children back, and what is under way ends', async () => {
+  const own = poolOf(1)
+  const reader = await open(await scanPdf(2), { vision: 'tesseract' }, own)
+  const reading = reader.read(1)
+  await until('it is under way', () => own.size === 1)
+  await new Promise(setImmediate)
+  await reader.close()
+  await assert.rejects(reading)
+  const next = await open(await textPdf(1), {}, own)
+  assert.equal((await next.read(1)).status, 'read')
+  await next.close()
+})
+
+test('one page is drawn; there is nothing to draw in a text', async () => {
+  const image = await drawPage(pool, await textPdf(2), PDF, 2, { maxPages: 100, signal })
+  assert.deepEqual([image!.width, image!.height], [1240, 1754])
+  assert.equal(await drawPage(pool, Buffer.from('hello'), 'text/plain', 1, { maxPages: 100, signal }), null)
+})
+
+test('a document of more pages than are read is one unread page', async () => {
+  const reader = await open(await textPdf(6), { maxPages: 5 })
+  assert.equal(reader.pageCount, 1)
+  const { status, detail } = await reader.read(1)
+  assert.deepEqual([status, detail], ['unread', 'The document has 6 pages, more than the 5 that are read'])
+  await reader.close()
+})
+
+/** A model that never answers. */
+async function silentModel(t: TestContext) {
+  const silent = createServer().listen(0, '127.0.0.1')
+  t.after(() => silent.close())
+  await once(silent, 'listening')
+  const baseUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
+  const vision = { provider: 'openai', name: 'm', apiKey: 'k', baseUrl, timeoutSeconds: 60 } as const
+  return { asked: () => once(silent, 'connection'), vision }
+}
+
+test('while a model is asked, the children are free for others', async (t) => {
+  const one = poolOf(1)
+  const { vision, asked } = await silentModel(t)
+  const abort = new AbortController()
+  const reader = await open(await scanPdf(1), { vision, signal: abort.signal }, one)
+  const page: Promise<PageResult> = reader.read(1)
+  await asked()
+  const other = await open(await textPdf(1), {}, one)
+  assert.equal((await other.read(1)).status, 'read')
+  await other.close()
+  abort.abort(new Error('cancelled'))
+  await assert.rejects(page, /cancelled/)
+  await reader.close()
+})

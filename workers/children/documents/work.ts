@@ -1,0 +1,47 @@
+/** Documents, inside a child: one open at a time. */
+import { report } from '../serve.ts'
+import type { ReadPage, Work } from '../work.ts'
+import { Unreadable } from './images.ts'
+import { type LocalReader, openPages } from './pages.ts'
+
+// What is read is on its way after so long; and a page that takes long has nearly all of its time for itself.
+const TOGETHER_MS = 20
+
+let reader: LocalReader | null = null
+
+export async function open(
+  bytes: Uint8Array,
+  { mediaType, ...options }: Work['document.open']['request'],
+): Promise<Work['document.open']['answer']> {
+  await close()
+  reader = await openPages(bytes, mediaType, options)
+  return { pageCount: reader.pageCount }
+}
+
+export async function read(pages: readonly number[]): Promise<readonly ReadPage[]> {
+  if (pages.length === 1) return [await reader!.read(pages[0]!)]
+  const until = performance.now() + TOGETHER_MS
+  const done: ReadPage[] = []
+  for (const number of pages) {
+    report(number)
+    const page = reader!.readAtOnce(number)
+    if (page === null) break
+    done.push(page)
+    if (performance.now() > until) break
+  }
+  return done
+}
+
+export async function draw(page: number): Promise<Work['document.draw']['answer']> {
+  try {
+    return await reader!.draw(page)
+  } catch (error) {
+    if (error instanceof Unreadable) return null
+    throw error
+  }
+}
+
+export async function close(): Promise<void> {
+  await reader?.close()
+  reader = null
+}

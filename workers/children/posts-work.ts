@@ -1,0 +1,37 @@
+/** Files of posts, inside a child: one open at a time. */
+import { type Item, itemsOf, type ReadItem, readItem } from '../../tasks/blog/items.ts'
+import { report } from './serve.ts'
+import type { Work } from './work.ts'
+
+// So many posts are answered together: few enough to be sent soon, and to hold in memory.
+const MOST_MS = 500
+const MOST_CHARACTERS = 2_000_000
+// Only to be told by: a path in an archive may be 64 KiB long.
+const NAME_CHARACTERS = 300
+
+let items: readonly Item[] = []
+
+export async function open(
+  bytes: Buffer,
+  { fileName, format }: Work['posts.open']['request'],
+): Promise<Work['posts.open']['answer']> {
+  items = await itemsOf(fileName, format, bytes)
+  return items.map(({ file }) => file.slice(0, NAME_CHARACTERS))
+}
+
+export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ReadItem[]> {
+  const until = performance.now() + MOST_MS
+  const done: ReadItem[] = []
+  let characters = 0
+  for (let n = from; n < to && performance.now() < until && characters < MOST_CHARACTERS; n++) {
+    report(n)
+    const one = await readItem(items[n]!)
+    if ('post' in one) characters += one.post.content.length
+    done.push(one)
+  }
+  return done
+}
+
+export function close(): void {
+  items = []
+}

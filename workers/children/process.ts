@@ -1,0 +1,188 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { storedFailure } from '../../sql/errors.ts'
+import { ChildLost, type Limits, type LossReason } from './ports.ts'
+import { type Usage, usageOf } from './usage.ts'
+
+/** One child process, as the pool sees it. */
+export interface Child {
+  readonly pid: number
+  /** See `ChildLease.ask`; of any kind. */
+  ask(kind: string, request: unknown, limits: Limits): Promise<unknown>
+  /** Kills it when what it does has passed a limit. */
+  check(now: number): void
+  kill(why?: LossReason): void
+  readonly isAlive: boolean
+  /** Null where the platform doesn't tell. */
+  usage(): Usage | null
+}
+
+/** What a child answers: what came of a request, or where it is with it. */
+export type Message =
+  /** Said once: it has started, and what it computes from now on is work. */
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'answer'; readonly answer: unknown }
+  /** What a client may be told. */
+  | { readonly kind: 'refused'; readonly code: string; readonly detail: string }
+  /** Anything else that was thrown. */
+  | { readonly kind: 'failed'; readonly error: string }
+  | { readonly kind: 'at'; readonly at: number }
+
+/** Limits of a whole child, for good. */
+export interface ChildLimits {
+  /** V8's old space, in MiB. */
+  readonly heapMb: number
+  /** Resident memory in bytes, looked at ten times a second. */
+  readonly rssBytes: number
+}
+
+// Memory that can be written to, in KiB (RLIMIT_DATA counts no reserved address space, of which WebAssembly takes 8 GiB for
+// each memory): what is allocated in one go fails in the child, before anybody looks.
+const DATA_KB = 2 * 2 ** 20
+// A child lives for less CPU time than this, see `pool.ts`. One whose parent was killed while it computed ends then, too.
+const LIFE_CPU_SECONDS = 900
+// Sets what only a process can set of itself; where `sh` can't, limits are those that are watched.
+const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; ulimit -t ${LIFE_CPU_SECONDS}; exec "$@"`
+// What is kept of what it complains about, for the log: V8 gives the reason first, and then its stack.
+const STDERR_CHARACTERS = 3000
+const OUT_OF_MEMORY =
+  /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|ERR_WORKER_OUT_OF_MEMORY/
+
+// Nothing of the service's own settings: no key, no address of the database.
+const env = (): NodeJS.ProcessEnv => {
+  const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
+  const own = Object.fromEntries(
+    kept.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+  )
+  return { ...own, MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
+}
+
+/** Starts a child over a module that calls `serveWork` (50 ms, and what the module loads). */
+export function startChild(entry: string, limits: ChildLimits): Child {
+  const command = [
+    process.execPath,
+    '--disable-warning=ExperimentalWarning',
+    `--max-old-space-size=${limits.heapMb}`,
+    entry,
+  ]
+  const [file, ...args] =
+    process.platform === 'win32' ? command : ['/bin/sh', '-c', LIMITED, 'sh', ...command]
+  const child = spawn(file!, args, {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    serialization: 'advanced',
+    env: env(),
+  })
+  return new RunningChild(child, limits)
+}
+
+interface Asked {
+  readonly limits: Limits
+  /** What it had used before; null while it starts. */
+  from: Usage | null
+  endsBy: number
+  at: number | null
+  resolve(answer: unknown): void
+  reject(error: Error): void
+}
+
+const WALL_TIMES = 20
+// Of a child, on a machine that is busy beyond measure.
+const START_MS = 30_000
+
+class RunningChild implements Child {
+  readonly #child: ChildProcess
+  readonly #limits: ChildLimits
+  #asked: Asked | null = null
+  #lost: LossReason | null = null
+  #stderr = ''
+  readonly #ready = Promise.withResolvers<void>()
+
+  constructor(child: ChildProcess, limits: ChildLimits) {
+    this.#child = child
+    this.#limits = limits
+    child.on('message', (message) => this.#onMessage(message as Message))
+    child.on('error', () => this.#end())
+    // By then all that it has complained about is here, too.
+    child.on('close', () => this.#end())
+    child.stderr?.on('data', (data) => {
+      this.#stderr = `${this.#stderr}${data}`.slice(0, STDERR_CHARACTERS)
+    })
+    // An idle child must not keep its parent alive.
+    for (const handle of [child, child.channel, child.stderr as unknown as { unref?(): void } | null])
+      handle?.unref?.()
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  get isAlive(): boolean {
+    return this.#lost === null
+  }
+
+  usage(): Usage | null {
+    return usageOf(this.pid)
+  }
+
+  ask(kind: string, request: unknown, limits: Limits): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#lost !== null) return reject(new ChildLost(this.#lost))
+      this.#asked = { limits, from: null, endsBy: performance.now() + START_MS, at: null, resolve, reject }
+      this.#child.channel?.ref()
+      void this.#ready.promise.then(() => this.#send(kind, request))
+    })
+  }
+
+  #send(kind: string, request: unknown): void {
+    if (this.#asked === null) return
+    const { limits } = this.#asked
+    this.#asked.from = this.usage()
+    this.#asked.endsBy = performance.now() + (limits.wallMs ?? WALL_TIMES * limits.cpuMs)
+    // A child that is gone says so by its exit.
+    this.#child.send({ kind, request }, () => {})
+  }
+
+  check(now: number): void {
+    const asked = this.#asked
+    if (asked === null) return
+    const usage = this.usage()
+    if (now > asked.endsBy) this.kill('time')
+    else if (usage === null) return
+    else if (usage.rssBytes > this.#limits.rssBytes) this.kill('memory')
+    else if (asked.from !== null && usage.cpuMs - asked.from.cpuMs > asked.limits.cpuMs) this.kill('cpu')
+  }
+
+  kill(why: LossReason = 'crash'): void {
+    this.#lost ??= why
+    this.#child.kill('SIGKILL')
+    this.#end()
+  }
+
+  #onMessage(message: Message): void {
+    if (message.kind === 'ready') {
+      this.#ready.resolve()
+      return
+    }
+    const asked = this.#asked
+    if (asked === null) return
+    if (message.kind === 'at') {
+      asked.at = message.at
+      return
+    }
+    this.#settle()
+    if (message.kind === 'answer') asked.resolve(message.answer)
+    else if (message.kind === 'refused') asked.reject(storedFailure(message))
+    else asked.reject(new Error(`A child process failed: ${message.error}`))
+  }
+
+  #end(): void {
+    this.#lost ??= OUT_OF_MEMORY.test(this.#stderr) ? 'memory' : 'crash'
+    const asked = this.#asked
+    this.#settle()
+    asked?.reject(new ChildLost(this.#lost, asked.at, this.#stderr.trim()))
+  }
+
+  #settle(): void {
+    this.#asked = null
+    this.#child.channel?.unref()
+  }
+}

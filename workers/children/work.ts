@@ -1,0 +1,63 @@
+import type { UploadFormat } from '../../sql/blog/transfer.ts'
+import type { ReadItem } from '../../tasks/blog/items.ts'
+import type { PageResult } from '../../tasks/context.ts'
+import type { Analyzable, Analyzed } from '../../tasks/rag/analyze.ts'
+
+/** How pages without a text layer are read: not at all, by the engine in the child, or by a model that the caller asks. */
+export type Sight = 'none' | 'local' | 'model'
+
+/** A page as a child has read it. */
+export interface ReadPage extends PageResult {
+  /** A model is to be asked for the words of the image. */
+  readonly forModel?: boolean
+}
+
+/** What children can be asked, by kind. Everything here can be cloned. */
+export interface Work {
+  /** A piece of the file that the next request is about. */
+  readonly bytes: { readonly request: Uint8Array; readonly answer: null }
+  readonly 'document.open': {
+    readonly request: {
+      readonly mediaType: string
+      readonly sight: Sight
+      /** Does without PDFium, which has crashed over the document. */
+      readonly careful: boolean
+      readonly maxPages: number
+    }
+    readonly answer: { readonly pageCount: number }
+  }
+  /** One page is read whatever it takes; of several as many of the first as are read at once, within 20 ms or so. */
+  readonly 'document.read': { readonly request: readonly number[]; readonly answer: readonly ReadPage[] }
+  readonly 'document.draw': {
+    readonly request: number
+    readonly answer: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
+  }
+  /** Answers which files the posts are in. */
+  readonly 'posts.open': {
+    readonly request: { readonly fileName: string; readonly format: UploadFormat }
+    readonly answer: readonly string[]
+  }
+  /** Posts from a number on, as many as are read in half a second or so. */
+  readonly 'posts.read': {
+    readonly request: { readonly from: number; readonly to: number }
+    readonly answer: readonly ReadItem[]
+  }
+  readonly 'chunks.read': { readonly request: Analyzable; readonly answer: Analyzed }
+  /** Forgets all that came before. */
+  readonly reset: { readonly request: null; readonly answer: null }
+}
+
+// A message is made in one go, by the parent as well: a large one would hold it up.
+const PIECE_BYTES = 2 ** 20
+
+interface Asks {
+  ask(kind: 'bytes', request: Uint8Array, limits: typeof BYTES): Promise<null>
+}
+
+const BYTES = { cpuMs: 5000, wallMs: 60_000 }
+
+/** Hands a file to a child, for the next request. */
+export async function sendBytes(child: Asks, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+    await child.ask('bytes', bytes.subarray(at, at + PIECE_BYTES), BYTES)
+}
