@@ -123,7 +123,6 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
       where deleted_at < now() - make_interval(secs => ${graceSeconds}) and collected_at is null
       order by deleted_at limit ${batch} for update skip locked
     ), pages as (delete from document_page where document_id in (select id from due)),
-      tries as (delete from document_page_try where document_id in (select id from due)),
       collected as (update document set collected_at = now() where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 

@@ -88,13 +88,12 @@ const Source = z.object({
   blob_id: z.number().nullable(),
   byte_size: z.number(),
   media_type: z.string(),
-  page_count: z.number().nullable(),
 })
 
 /** What is read; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
-    select b.id as blob_id, d.byte_size, d.media_type, d.page_count
+    select b.id as blob_id, d.byte_size, d.media_type
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
 const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
@@ -107,23 +106,8 @@ export const extractedPages = (id: number, jobId: string): Query<z.output<typeof
 
 export const setPageCount = (id: number, count: number): Query<unknown> =>
   sql.type(nothing)`
-    with extra as (delete from document_page where document_id = ${id} and page_number > ${count}),
-      opened as (delete from document_page_try where document_id = ${id} and page_number = 0)
+    with extra as (delete from document_page where document_id = ${id} and page_number > ${count})
     update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}`
-
-/** Notes that an attempt takes a page in hand; answers how often attempts of this job have. */
-export const tryPage = (id: number, page: number, jobId: string): Query<{ tries: number }> =>
-  sql.type(z.object({ tries: z.number() }))`
-    insert into document_page_try as t (document_id, page_number, job_id) values (${id}, ${page}, ${jobId}::uuid)
-    on conflict (document_id, page_number) do update set
-      tries = case when t.job_id = excluded.job_id then t.tries + 1 else 1 end, job_id = excluded.job_id
-    returning tries`
-
-/** Takes back the notes of an attempt that ended for no fault of its pages. */
-export const forgivePages = (id: number, jobId: string): Query<unknown> =>
-  sql.type(nothing)`
-    update document_page_try set tries = greatest(tries - 1, 0)
-    where document_id = ${id} and job_id = ${jobId}::uuid`
 
 export interface PageRow {
   readonly status: 'read' | 'unread'

@@ -358,15 +358,6 @@ create table document_page (
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
 );
 
-create table document_page_try (
-  document_id integer not null,
-  page_number integer not null,
-  job_id uuid not null,
-  tries integer not null default 1,
-  constraint document_page_try_pkey PRIMARY KEY (document_id, page_number),
-  constraint document_page_try_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE
-);
-
 create table idempotency_key (
   scope text not null,
   key text not null,
@@ -417,7 +408,7 @@ create table job (
   constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint job_finished_check CHECK (((status = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
-  constraint job_lane_check CHECK ((lane = ANY (ARRAY['io'::text, 'cpu'::text, 'model'::text]))),
+  constraint job_lane_check CHECK ((lane = ANY (ARRAY['io'::text, 'cpu'::text, 'children'::text, 'model'::text]))),
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
   constraint job_mailbox_check CHECK (((status <> 'queued'::text) OR (actor IS NOT NULL) OR (delivery = 0))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),

@@ -48,8 +48,11 @@ export interface TaskLog {
 
 /** The outside, as tasks see it. `workers/providers` has the real ones. */
 export interface Providers {
-  /** Opens a document's bytes for reading page by page; bad bytes are a reader with one unread page. */
-  openPages(bytes: Uint8Array, mediaType: string, signal: AbortSignal): Promise<PageReader>
+  /**
+   * Opens a document for reading page by page; bad bytes are a reader with one unread page. They are loaded when they are
+   * needed, and not kept: of many documents that are open at once only those that are being read take memory.
+   */
+  openPages(load: () => Promise<Uint8Array>, mediaType: string, signal: AbortSignal): Promise<PageReader>
   /** Draws one page of a document; null when there is nothing to draw, or it can't be. */
   drawPage(
     bytes: Uint8Array,

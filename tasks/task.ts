@@ -4,8 +4,11 @@ import { uuidv7 } from '../sql/ids.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
 import type { TaskContext } from './context.ts'
 
-/** Where a task's function runs: `io` threads hold many tasks at once, `cpu` threads one each, `model` is one thread. */
-export type PoolName = 'io' | 'cpu' | 'model'
+/**
+ * Where a task's function runs: `io` threads hold many tasks at once, `cpu` threads one each, `model` is one thread. Tasks of
+ * `children` wait for child processes: few at once, which share them.
+ */
+export type PoolName = 'io' | 'cpu' | 'children' | 'model'
 
 export interface TaskDefinition<P, R> {
   /** Unique, `<area>.<verb>`; also its identifier in the queue. */
@@ -101,7 +104,7 @@ export async function enqueueMany<P, R>(
 // thread go out one by one, so that whichever worker is free takes the next.
 const IO_TOGETHER = 25
 // So many of an owner's jobs are ahead of a newcomer's: a moment's work of one worker.
-const FRONT: Readonly<Record<PoolName, number>> = { io: 100, cpu: 8, model: 8 }
+const FRONT: Readonly<Record<PoolName, number>> = { io: 100, cpu: 8, children: 8, model: 8 }
 
 /**
  * What {@link enqueueMany} adds, for those who add jobs of several callers together.

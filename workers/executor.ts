@@ -192,6 +192,8 @@ export function createExecutor(options: {
   }
 }
 
+const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
 function finishEntry({ job, overdue }: Running, outcome: Outcome): FinishEntry | null {
   const { id, attempt, actor } = job
@@ -201,7 +203,9 @@ function finishEntry({ job, overdue }: Running, outcome: Outcome): FinishEntry |
     case 'failed':
       return failed(job, outcome)
     case 'crashed':
-      return failed(job, { code: 'job.crashed', detail: 'The thread that ran the job died', retryable: true })
+      // Whichever it was, the others have done nothing wrong: it is no failure of theirs.
+      if (outcome.shared) return { id, attempt, outcome: 'lost', ...CRASHED, delay_ms: RETRY_BASE_MS }
+      return failed(job, { ...CRASHED, retryable: true })
     case 'aborted':
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }

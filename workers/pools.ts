@@ -60,6 +60,7 @@ interface Running {
 interface Waiting {
   readonly pool: Piscina
   readonly perTrip: number
+  readonly perThread: number
   /** Its thread is never killed: the model's runtime can't be loaded in one process again. */
   readonly lasting: boolean
   readonly jobs: Running[]
@@ -75,6 +76,8 @@ const MOST_RESTART_MS = 5000
 // Threads wait for I/O most of the time, so few carry many jobs; the bound on them is the runner's.
 const IO_THREADS = 2
 const IO_TRIPS_PER_THREAD = 1024
+// What these wait for computes elsewhere: one thread has them all.
+const CHILDREN_THREADS = 1
 // Bounds what a bad document can take; the pool replaces a thread that passes it. WASM and native memory are beside it.
 const CPU_HEAP_MB = 384
 
@@ -84,6 +87,8 @@ export function createPools(options: PoolsOptions): Pools {
   const pools = new Map<string, Waiting>()
   const running = new Map<number, Running>()
   const killed = new Set<number>()
+  // Threads that have died with several jobs in them.
+  const crowded = new Set<number>()
   const notStarted = new Map<number, readonly number[]>()
   let lastTicket = 0
   let lastTrip = 0
@@ -97,6 +102,7 @@ export function createPools(options: PoolsOptions): Pools {
     const made: Waiting = {
       pool: makePool(options, name, channelName),
       perTrip: name === 'io' ? MOST_PER_TRIP : 1,
+      perThread: jobsPerThread(options.settings, name),
       lasting: name === 'model',
       jobs: [],
       kills: 0,
@@ -193,8 +199,19 @@ export function createPools(options: PoolsOptions): Pools {
       const killedUnder =
         found.threadId === null ? found.home.kills > found.kills : killed.has(found.threadId)
       const bystander = killedUnder && found.abort === null
-      end(found, bystander ? { kind: 'aborted', reason: 'stopping' } : { kind: 'crashed' })
+      if (bystander) end(found, { kind: 'aborted', reason: 'stopping' })
+      else end(found, isShared(found) ? { kind: 'crashed', shared: true } : { kind: 'crashed' })
     }
+  }
+
+  // The others may be told of their end before: who was there then counts.
+  const isShared = ({ home, threadId }: Running): boolean =>
+    home.perThread > 1 && threadId !== null && (crowded.has(threadId) || crowd(home, threadId))
+
+  const crowd = (home: Waiting, threadId: number): boolean => {
+    const inside = [...running.values()].filter((one) => one.home === home && one.threadId === threadId)
+    if (inside.length > 1) crowded.add(threadId)
+    return inside.length > 1
   }
 
   return {
@@ -264,20 +281,30 @@ function killThread({ job, home, threadId }: Running, log: Log): void {
   void thread?.terminate()
 }
 
+const THREADS: Readonly<Record<PoolName, number>> = {
+  io: IO_THREADS,
+  cpu: availableParallelism(),
+  children: CHILDREN_THREADS,
+  model: 1,
+}
+
+/** How many trips, of one job or many, a thread has at once. */
+function jobsPerThread(settings: Settings, name: PoolName): number {
+  if (name === 'io') return IO_TRIPS_PER_THREAD
+  return name === 'children' ? settings.workerThreads : 1
+}
+
 function makePool(
   { settings, databaseUrl, taskModules = [] }: PoolsOptions,
   name: PoolName,
   channel: string,
 ): Piscina {
-  const threads =
-    name === 'model'
-      ? 1
-      : Math.min(settings.workerThreads, name === 'io' ? IO_THREADS : availableParallelism())
+  const threads = Math.min(settings.workerThreads, THREADS[name])
   return new Piscina({
     filename: new URL('./thread.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,
     maxThreads: threads,
-    concurrentTasksPerWorker: name === 'io' ? IO_TRIPS_PER_THREAD : 1,
+    concurrentTasksPerWorker: jobsPerThread(settings, name),
     idleTimeout: name === 'model' ? Number.POSITIVE_INFINITY : 60_000,
     closeTimeout: 1000,
     // Any other mode stops the thread's event loop between tasks, and with it its database connections.

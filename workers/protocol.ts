@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '../tasks/settings.ts'
+import type { PoolName } from '../tasks/task.ts'
 
 /** What crosses the border between a worker's main thread and its task threads. Everything here can be cloned. */
 
@@ -34,8 +35,8 @@ export type Outcome =
       readonly retryAfter?: number | undefined
     }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
-  /** The thread died, or was killed, with the job in it. */
-  | { readonly kind: 'crashed' }
+  /** The thread died, or was killed, with the job in it; `shared`: and with others, any of which may have been the cause. */
+  | { readonly kind: 'crashed'; readonly shared?: boolean }
 
 export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 
@@ -83,6 +84,6 @@ export interface ThreadData {
   readonly settings: Settings
   readonly databaseUrl: string
   readonly channel: string
-  readonly pool: 'io' | 'cpu' | 'model'
+  readonly pool: PoolName
   readonly taskModules: readonly string[]
 }

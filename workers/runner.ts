@@ -66,7 +66,7 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
   const laneOf = new Map(given.tasks.map((task) => [task.name, lanes.get(task.pool)!]))
 
   function createLane({ take, attempt, release }: QueueRunnerOptions, lane: PoolName) {
-    const places = lane === 'io' ? MOST_JOBS : lane === 'model' ? 1 : threadsOf(given)
+    const places = lane === 'io' ? MOST_JOBS : placesOf(given, lane)
     const room = createRoom(places)
     const puller = createPuller({
       room,
@@ -159,12 +159,17 @@ const lanesOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
   ...new Set(tasks.map(({ pool }) => pool)),
 ]
 
-const threadsOf = ({ settings }: QueueRunnerOptions): number =>
-  Math.min(settings.workerThreads, availableParallelism())
+/** How many jobs of a nature other than `io` run at once. */
+function placesOf({ settings }: QueueRunnerOptions, lane: PoolName): number {
+  if (lane === 'model') return 1
+  return lane === 'children'
+    ? settings.workerThreads
+    : Math.min(settings.workerThreads, availableParallelism())
+}
 
 function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
-  const slots = io ? IO_SLOTS : threadsOf(options)
+  const slots = io ? IO_SLOTS : Math.max(...lanesOf(options).map((lane) => placesOf(options, lane)))
   return run({
     pgPool: options.pool,
     taskList: taskList(options),

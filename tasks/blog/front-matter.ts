@@ -1,3 +1,4 @@
+import { isDeep, isDeepJson } from './bounds.ts'
 import { parseToml } from './toml.ts'
 import { parseYaml } from './yaml.ts'
 
@@ -18,6 +19,8 @@ export interface Split {
 
 // What takes longer to write is no front matter, and what takes long to parse must not come from anybody.
 const MOST = 256 * 1024
+// The parser of YAML takes the square of it for quotes.
+const LONGEST_LINE = /.{10001}/
 
 const EOL = '(?:\\r\\n|\\n|$)'
 const FENCE = /^(---|\+\+\+)[ \t]*([a-z]+)?[ \t]*(?:\r\n|\n|$)/i
@@ -68,9 +71,15 @@ function parsed(block: string, language: string): unknown {
   const [name, parse] = LANGUAGES[language] ?? []
   if (parse === undefined)
     throw new Unreadable(`The front matter is in a language that is not read here: ${language}`)
+  if (language === 'json' ? isDeepJson(block) : isDeep(block))
+    throw new Unreadable('The front matter is nested too deeply')
+  if (name === 'YAML' && LONGEST_LINE.test(block))
+    throw new Unreadable('A line of the front matter is longer than 10000 characters')
   try {
     return block.trim() === '' ? null : parse(block)
   } catch (error) {
+    // The parser calls itself once a level.
+    if (error instanceof RangeError) throw new Unreadable('The front matter is nested too deeply')
     const [reason] = String((error as Error).message).split('\n')
     throw new Unreadable(`The front matter is not valid ${name}: ${reason}`)
   }
@@ -86,11 +95,14 @@ function jsonFirst(text: string): Split {
 }
 
 function endOfObject(text: string): number {
-  let depth = 0
-  for (const { 0: token, index } of text.matchAll(/"(?:\\.|[^"\\])*"|[{}]/g)) {
-    if (token === '{') depth++
-    else if (token === '}' && --depth === 0) return index + 1
-    if (index > MOST) break
+  let [depth, quoted] = [0, false]
+  for (let i = 0; i < text.length && i <= MOST; i++) {
+    const character = text[i]
+    if (character === '\\' && quoted) i++
+    else if (character === '"') quoted = !quoted
+    else if (quoted) continue
+    else if (character === '{') depth++
+    else if (character === '}' && --depth === 0) return i + 1
   }
   return -1
 }

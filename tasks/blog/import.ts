@@ -29,7 +29,7 @@ const PROGRESS_EVERY = 50
 export const importPosts = defineTask({
   name: 'blog.import',
   queue: 'blog',
-  pool: 'cpu',
+  pool: 'children',
   actor: () => 'blog',
   payload: Payload,
   result: ImportResult,

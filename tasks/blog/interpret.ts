@@ -94,8 +94,13 @@ function titleOf(keys: Keys, content: string, slug: string, source: Source): str
   const given = exact(keys, 'title')?.trim()
   if (given) return given
   if (source.strict) throw new Unreadable('title: is required')
-  const heading = /^#[ \t]+(.+?)[ \t]*#*[ \t]*\r?$/m.exec(content.slice(0, 10_000))?.[1]
-  if (heading !== undefined) return shortened(heading, LIMITS.title)
+  const line = /^#[ \t]+(\S.*)$/m.exec(content.slice(0, 10_000))?.[1]
+  const heading = line
+    ?.slice(0, 2 * LIMITS.title)
+    .trim()
+    .replace(/(?:[ \t]#+|#+)$/, '')
+    .trim()
+  if (heading) return shortened(heading, LIMITS.title)
   const words = slug.replaceAll('-', ' ')
   return words[0]!.toUpperCase() + words.slice(1)
 }

@@ -1,6 +1,7 @@
 /** The posts of a file that is imported. What a stranger has written is taken apart here: only in a child process. */
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
+import { isDeepJson } from './bounds.ts'
 import { isMapping, splitFrontMatter, Unreadable } from './front-matter.ts'
 import { interpret, type ReadPost } from './interpret.ts'
 import { placeOf } from './place.ts'
@@ -96,6 +97,7 @@ function readMarkdown(path: string, text: string): ReadPost {
 }
 
 function listOf(text: string): readonly unknown[] {
+  if (isDeepJson(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
   let value: unknown
   try {
     value = JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)

@@ -1,10 +1,14 @@
-import { isMapping } from './front-matter.ts'
+import { immodest } from './bounds.ts'
+import { isMapping, Unreadable } from './front-matter.ts'
 
 /** Keys and values of front matter, whichever way they are spelled: `publishDate`, `publish_date`, `Publish-Date`. */
 export class Keys {
   private readonly values = new Map<string, unknown>()
 
+  /** @throws Unreadable when a key has too much to say. */
   constructor(matter: Readonly<Record<string, unknown>>) {
+    const key = immodest(matter)
+    if (key !== null) throw new Unreadable(`${key.slice(0, 100)}: is too long or nested too deeply`)
     for (const [key, value] of Object.entries(matter))
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)
   }

@@ -10,7 +10,7 @@ import { defineTask } from '../task.ts'
 export const draw = defineTask({
   name: 'documents.draw',
   queue: 'pictures',
-  pool: 'cpu',
+  pool: 'children',
   actor: ({ documentId, page }) => `picture:${documentId}/${page}`,
   whenBusy: 'join',
   timeoutSeconds: 90,

@@ -19,14 +19,23 @@ export interface Analyzable {
 
 // A file of more is data, and would crowd out all others.
 const MOST_CHUNKS = 20_000
+const MOST_LINES = 500_000
 
 /** Cuts a file's bytes into chunks with their terms. What a stranger has written is taken apart here: only in a child process. */
 export function analyze(bytes: Buffer, { format, fileName, pages }: Analyzable): Analyzed {
   const { text, starts } = pages === undefined ? { text: textOf(bytes), starts: [] } : joined(pages)
   if (text === null) return { reason: 'not a text' }
+  if (hasMoreLines(text, MOST_LINES)) return { reason: `more than ${MOST_LINES} lines` }
   const chunks = chunksOf(text, format, starts)
   if (chunks.length > MOST_CHUNKS) return { reason: `more than ${MOST_CHUNKS} pieces` }
   return { chunks: chunks.map((chunk) => rowOf(chunk, format === 'text' ? '' : fileName)) }
+}
+
+function hasMoreLines(text: string, most: number): boolean {
+  let count = 0
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1))
+    if (++count > most) return true
+  return false
 }
 
 function joined(pages: readonly string[]): { readonly text: string; readonly starts: readonly number[] } {

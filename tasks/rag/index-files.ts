@@ -61,7 +61,7 @@ const MOST_PDF_CHARACTERS = 20_000_000
 export const indexFiles = defineTask({
   name: 'rag.index',
   queue: 'rag',
-  pool: 'cpu',
+  pool: 'children',
   actor: ({ collection }) => `rag:${collection}`,
   payload: Payload,
   result: IndexResult,
@@ -214,7 +214,7 @@ async function analyzePdf(
   bytes: Buffer,
   fileName: string,
 ): Promise<Analyzed> {
-  const reader = await providers.openPages(bytes, 'application/pdf', signal)
+  const reader = await providers.openPages(async () => bytes, 'application/pdf', signal)
   try {
     const pages: string[] = []
     let [characters, reason] = [0, null as string | null]

@@ -184,9 +184,6 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['document_page_size_check', page({ width: 1 }), page({ image: bytes(1), width: 1 })],
     ['document_page_given_up_check', page({ given_up: true })],
   ],
-  document_page_try: [
-    ['document_page_try_document_id_fkey', { document_id: 999_999, page_number: 0, job_id: randomUUID() }],
-  ],
   blog_post: [
     ['blog_post_slug_key', post({ slug: 'taken' })],
     ['blog_post_author_id_fkey', post({ author_id: 999_999 })],
@@ -273,11 +270,6 @@ describe('constraints', () => {
       locked_until: new Date(),
     })
     await twice('document_page_pkey', 'document_page', page())
-    await twice('document_page_try_pkey', 'document_page_try', {
-      document_id: doc,
-      page_number: 1,
-      job_id: randomUUID(),
-    })
     await twice('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })
     await twice('blog_post_tag_pkey', 'blog_post_tag', { post_id: blogPost, tag_id: blogTag })
     await twice('blog_upload_chunk_pkey', 'blog_upload_chunk', {

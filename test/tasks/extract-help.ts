@@ -111,9 +111,9 @@ export function extractions({ db, query }: TestDatabase) {
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
       providers: {
-        openPages: async (bytes) => {
+        openPages: async (load) => {
           ran.opened++
-          ran.bytes = Buffer.from(bytes).toString()
+          ran.bytes = Buffer.from(await load()).toString()
           how.open?.()
           return reader
         },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Failure, fail } from '../../sql/errors.ts'
+import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
 import { blank, extractions, page } from './extract-help.ts'
@@ -105,27 +105,6 @@ describe('extracting a document', () => {
     assert.deepEqual(await query(found, [id]), [{ page_number: 2 }])
   })
 
-  test('a repeated attempt reads what may have been in hand one by one', async () => {
-    const id = await add('x')
-    const jobId = uuidv7()
-    await run(id, { jobId, inHand: 3, pageCount: 6, read: crashAt(2) })
-    let reading = 0
-    let most = 0
-    const second = await run(id, {
-      jobId,
-      attempt: 2,
-      inHand: 3,
-      pageCount: 6,
-      read: async (n) => {
-        most = Math.max(most, n <= 4 ? ++reading : 0)
-        await new Promise(setImmediate)
-        reading--
-        return page(`Page ${n}`)
-      },
-    })
-    assert.deepEqual([most, second.read], [1, [2, 3, 4, 5, 6]])
-  })
-
   test('pages that there are no longer are gone', async () => {
     const id = await add('x')
     await run(id, { pageCount: 5 })
@@ -159,71 +138,6 @@ describe('extracting a document', () => {
       ])
     })
   }
-
-  test('a page that cuts attempts short again and again is left unread, and the others are read', async () => {
-    const id = await add('x')
-    const jobId = uuidv7()
-    const attempts = []
-    for (let attempt = 1; attempt <= 4; attempt++)
-      attempts.push(await run(id, { jobId, attempt, read: crashAt(2) }))
-    assert.deepEqual(
-      attempts.map((ran) => ran.error),
-      [crash, crash, crash, null],
-    )
-    assert.deepEqual(attempts.at(-1)!.result, { read: 2, unread: 1, skipped: 0 })
-    assert.deepEqual(await pages(id), [
-      '1 read: Page 1',
-      '2 unread: Reading the page fails again and again',
-      '3 read: Page 3',
-    ])
-    assert.deepEqual((await run(id)).result, { read: 0, unread: 0, skipped: 3 }, 'it is not tried again')
-    assert.deepEqual((await run(id, { force: true })).result, { read: 3, unread: 0, skipped: 0 })
-  })
-
-  test('outages and orderly stops make no page a suspect', async () => {
-    const id = await add('x')
-    const jobId = uuidv7()
-    const stop = new AbortController()
-    const down = () => {
-      throw fail('database.down')
-    }
-    const stopped = () => {
-      stop.abort()
-      throw new Error('the attempt was stopped')
-    }
-    for (let attempt = 1; attempt <= 5; attempt++) await run(id, { jobId, attempt, read: down })
-    await run(id, { jobId, attempt: 6, read: stopped, signal: stop.signal })
-    assert.deepEqual((await run(id, { jobId, attempt: 7 })).result, { read: 3, unread: 0, skipped: 0 })
-  })
-
-  test('a document that can not even be opened ends unread', async () => {
-    const id = await add('x')
-    const jobId = uuidv7()
-    const open = (): void => {
-      throw crash
-    }
-    for (let attempt = 1; attempt <= 3; attempt++)
-      assert.equal((await run(id, { jobId, attempt, open })).error, crash)
-    const last = await run(id, { jobId, attempt: 4, open })
-    assert.deepEqual(last.result, { read: 0, unread: 1, skipped: 0 })
-    assert.deepEqual(await pages(id), ['1 unread: Opening the document fails again and again'])
-    assert.equal(last.opened, 0)
-  })
-
-  test('a document that opens after it was cut off for other reasons is not held to its past', async () => {
-    const id = await add('x')
-    const jobId = uuidv7()
-    for (let attempt = 1; attempt <= 9; attempt++) {
-      const ran = await run(id, { jobId, attempt, pageCount: 20, read: crashAt(attempt * 2) })
-      assert.equal(ran.error, crash)
-      assert.equal(ran.opened, 1)
-    }
-    assert.deepEqual((await run(id, { jobId, attempt: 10, pageCount: 20 })).result, {
-      read: 20,
-      unread: 0,
-      skipped: 0,
-    })
-  })
 
   test('whoever has been superseded stores nothing more', async () => {
     const id = await add('x')

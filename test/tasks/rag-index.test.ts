@@ -47,12 +47,14 @@ function contextOf(run: Run = {}): TaskContext {
     log: { info: () => {}, warn: () => {}, error: () => {} },
     signal: run.signal ?? new AbortController().signal,
     providers: {
-      openPages: (bytes: Uint8Array) =>
-        Promise.resolve({
+      openPages: async (load: () => Promise<Uint8Array>) => {
+        const bytes = await load()
+        return {
           pageCount: 2,
           read: (number: number) => Promise.resolve(page(`Page ${number} of ${Buffer.from(bytes)}`)),
           close: () => Promise.resolve(),
-        }),
+        }
+      },
       analyze: async (bytes: Uint8Array, file: Analyzable) => analyze(Buffer.from(bytes), file),
     } as never,
     progress: (label) => run.onProgress?.(label),

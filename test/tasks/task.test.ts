@@ -138,7 +138,7 @@ describe('the registry', () => {
     for (const { name, queue, pool } of tasks) {
       assert.match(name, /^[a-z][a-z_-]*\.[a-z][a-z_-]*$/)
       assert.match(queue, /^[a-z][a-z_-]*$/)
-      assert.ok(['io', 'cpu', 'model'].includes(pool))
+      assert.ok(['io', 'cpu', 'children', 'model'].includes(pool))
     }
     assert.deepEqual(queuesOf(tasks), [...new Set(tasks.map(({ queue }) => queue))].sort())
     assert.deepEqual(await loadTasks(), tasks)

@@ -61,7 +61,7 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
   })
   asked.length = 0
   const options = { vision, maxPages: 10, signal: new AbortController().signal }
-  const reader = await openDocument(children, await scanPdf(1), 'application/pdf', options)
+  const reader = await openDocument(children, () => scanPdf(1), 'application/pdf', options)
   const page = await reader.read(1)
   await reader.close()
   return page

@@ -24,7 +24,7 @@ function poolOf(places = 2) {
 const pool = poolOf()
 
 const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, children: Children = pool) =>
-  openDocument(children, bytes, PDF, { vision: 'none', maxPages: 100, signal, ...options })
+  openDocument(children, async () => bytes, PDF, { vision: 'none', maxPages: 100, signal, ...options })
 
 /** Children that are lost when they are asked something, if `loses` gives a reason. */
 function losing(loses: (kind: string, request: unknown) => LossReason | null | undefined) {

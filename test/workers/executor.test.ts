@@ -284,6 +284,15 @@ describe('the executor', () => {
     )
   })
 
+  test('a dead thread that others were in as well counts as an interruption, and no try', async () => {
+    const { start } = await open()
+    const job = await start({ max_tries: 1 })
+    job.thread.end({ kind: 'crashed', shared: true })
+    await job.delivered
+    const row = await help.row(job.id)
+    assert.deepEqual([row.status, row.tries, row.losses], ['sent', 0, 1])
+  })
+
   test('jobs that are held are cancelled, end and are given back like any other', async () => {
     const { executor, ledger, heartbeat, thread } = await open()
     const specs = Array.from({ length: 20 }, () => spec({ front: 0 }))

@@ -54,6 +54,34 @@ describe('a pool of one thread', () => {
     })
   }
 
+  test('of jobs that share a thread which dies none is known to have been the cause', async () => {
+    const among = createPools({
+      settings: settingsFor(url, { WORKER_THREADS: '2' }),
+      databaseUrl: url,
+      children: createChildPool({ log }),
+      log,
+      taskModules: [TASKS],
+      onEvent: () => {},
+    })
+    const run = (name: string, payload: unknown) =>
+      among.run('children', 'children', {
+        id: uuidv7(),
+        attempt: 1,
+        name,
+        payload: JSON.stringify(payload),
+        owner_id: null,
+        request_id: null,
+      })
+    const sleeping = run('floating.sleep', { ms: 60_000 })
+    assert.equal((await run('cpu.echo', 1)).kind, 'done')
+    assert.deepEqual(await Promise.all([sleeping, run('cpu.exit', {})]), [
+      { kind: 'crashed', shared: true },
+      { kind: 'crashed', shared: true },
+    ])
+    assert.deepEqual(await run('cpu.exit', {}), { kind: 'crashed' })
+    await among.close()
+  })
+
   test('what waits for a thread that is killed while it loads runs, or is told that it crashed', async () => {
     const fresh = createPools({
       settings: settingsFor(url, { WORKER_THREADS: '1' }),

@@ -96,7 +96,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     returning++
     if (child.isAlive && !closed && !isWorn(child)) {
       await child.ask('reset', null, RESET).catch((error) => {
-        log.warn({ err: error }, 'A child process could not be used again')
+        if (!closed) log.warn({ err: error }, 'A child process could not be used again')
         child.kill()
       })
     } else child.kill()

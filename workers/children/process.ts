@@ -45,7 +45,7 @@ const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; ulimit -t ${LIFE_CPU_SECONDS
 // What is kept of what it complains about, for the log: V8 gives the reason first, and then its stack.
 const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =
-  /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|ERR_WORKER_OUT_OF_MEMORY/
+  /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|result\.ptr|ERR_WORKER_OUT_OF_MEMORY/
 
 // Nothing of the service's own settings: no key, no address of the database.
 const env = (): NodeJS.ProcessEnv => {

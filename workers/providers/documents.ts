@@ -45,11 +45,11 @@ interface Member {
  */
 export async function openDocument(
   children: Children,
-  bytes: Uint8Array,
+  load: () => Promise<Uint8Array>,
   mediaType: string,
   options: DocumentOptions,
 ): Promise<PageReader> {
-  const reader = new DocumentReader(children, bytes, mediaType, options)
+  const reader = new DocumentReader(children, load, mediaType, options)
   const unread = await reader.open()
   if (unread === null) return reader
   return { pageCount: 1, read: async () => unread, close: async () => {} }
@@ -79,7 +79,7 @@ export async function drawPage(
 class DocumentReader implements PageReader {
   pageCount = 0
   readonly #children: Children
-  readonly #bytes: Uint8Array
+  readonly #load: () => Promise<Uint8Array>
   readonly #mediaType: string
   readonly #options: DocumentOptions
   readonly #limits: Limits
@@ -94,9 +94,14 @@ class DocumentReader implements PageReader {
   // Whether the last page that came had a text layer: then the next ones may have one, too.
   #atOnce = false
 
-  constructor(children: Children, bytes: Uint8Array, mediaType: string, options: DocumentOptions) {
+  constructor(
+    children: Children,
+    load: () => Promise<Uint8Array>,
+    mediaType: string,
+    options: DocumentOptions,
+  ) {
     this.#children = children
-    this.#bytes = bytes
+    this.#load = load
     this.#mediaType = mediaType
     this.#options = options
     this.#limits = options.limits ?? LIMITS
@@ -173,7 +178,7 @@ class DocumentReader implements PageReader {
     const { signal, maxPages } = this.#options
     const lease = await this.#children.lease({ signal })
     try {
-      await sendBytes(lease, this.#bytes)
+      await sendBytes(lease, await this.#load())
       const request = { mediaType: this.#mediaType, sight, careful, maxPages }
       const { pageCount } = await lease.ask('document.open', request, this.#limits)
       return { member: { lease, since: performance.now() }, pageCount }

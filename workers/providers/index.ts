@@ -27,8 +27,8 @@ export function createProviders(
     speech: createSpeaker(settings),
     sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
-    openPages: (bytes, mediaType, signal) =>
-      openDocument(children, bytes, mediaType, { vision, maxPages, signal }),
+    openPages: (load, mediaType, signal) =>
+      openDocument(children, load, mediaType, { vision, maxPages, signal }),
     drawPage: (bytes, mediaType, page, signal) =>
       drawPage(children, bytes, mediaType, page, { maxPages, signal }),
     readPosts: (name, format, bytes, signal) => openPosts(children, { name, format, bytes }, { signal }),

@@ -2,6 +2,8 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
 import type { ReadItem } from '../../tasks/blog/items.ts'
+import { placeOf } from '../../tasks/blog/place.ts'
+import { slugify } from '../../tasks/blog/slugs.ts'
 import type { PostReader } from '../../tasks/context.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../children/ports.ts'
 import { sendBytes } from '../children/work.ts'
@@ -60,7 +62,7 @@ export async function openPosts(
         const isCertain = at === suspect || items.why === 'cpu' || items.why === 'time'
         if (isCertain && lost.size === MOST_LOST)
           throw fail('import.too_complex', { reason: reasonOf(items, limits) })
-        if (isCertain) lost.set(at, { slug: null, message: `${numbered(at)}It ${reasonOf(items, limits)}` })
+        if (isCertain) lost.set(at, unreadable(files[at]!, at, reasonOf(items, limits)))
         suspect = at
         ;({ lease } = await open())
       }
@@ -68,7 +70,10 @@ export async function openPosts(
       lease.release()
     }
   }
-  const numbered = (at: number): string => (file.format === 'json' ? `Item ${at + 1}: ` : '')
+  const unreadable = (path: string, at: number, reason: string): ReadItem =>
+    file.format === 'json'
+      ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
+      : { slug: slugify(placeOf(path).stem) || null, message: `The file ${reason}` }
   return { count: files.length, read }
 }
 

@@ -25,8 +25,8 @@ export interface Directory {
   readonly offset: number
   readonly little: boolean
   readonly fields: ReadonlyMap<number, Field>
-  /** All values of a tag; none when it is not there. Throws `RangeError` outside the file. */
-  values(tag: number): number[]
+  /** The values of a tag, as many as `most`; none when it is not there. Throws `RangeError` outside the file. */
+  values(tag: number, most?: number): number[]
   first(tag: number, otherwise: number): number
 }
 

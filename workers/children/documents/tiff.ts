@@ -27,12 +27,16 @@ const MOST_PAGES = 10_000
 export function tiffPages(bytes: Uint8Array): (TiffPage | Unreadable)[] {
   const pages: (TiffPage | Unreadable)[] = []
   let claimed = 0
+  const begun = new Set<number>()
   try {
     for (const directory of directories(bytes)) {
       if (pages.length >= MOST_PAGES) break
+      const [start] = [Tag.stripOffsets, Tag.tileOffsets].flatMap((tag) => directory.values(tag, 1))
       claimed += bytesOf(directory)
-      // More than there are: thousands of pages are made of one picture.
-      if (claimed > bytes.length) throw new Unreadable('The image is damaged: its pages overlap')
+      // One picture is made into thousands of pages.
+      if (claimed > bytes.length || (start !== undefined && begun.has(start)))
+        throw new Unreadable('The image is damaged: its pages overlap')
+      if (start !== undefined) begun.add(start)
       pages.push(tiffPage(bytes, directory))
     }
   } catch (error) {

@@ -1,0 +1,57 @@
+/** What is looked at before a text of strangers is parsed, or its values are used. */
+
+// Nobody nests front matter deeper, and parsers that call themselves take a frame of the stack, or a regular expression, for
+// each level.
+const DEEPEST = 64
+// Of one value, of all in a post.
+const LONGEST = 100_000
+const MOST_VALUES = 10_000
+
+/** Whether brackets in a text of YAML or TOML, or dashes that begin lists in lists, are nested too deeply to be meant. */
+export function isDeep(text: string): boolean {
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code === OPEN_LIST || code === OPEN_MAP) {
+      if (++depth > DEEPEST) return true
+    } else if ((code === CLOSE_LIST || code === CLOSE_MAP) && depth > 0) depth--
+  }
+  return NESTED_DASHES.test(text)
+}
+
+/** The same of JSON, where what stands in quotes is no bracket. */
+export function isDeepJson(text: string): boolean {
+  let [depth, quoted] = [0, false]
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (quoted) {
+      if (code === BACKSLASH) i++
+      else if (code === QUOTE) quoted = false
+    } else if (code === QUOTE) quoted = true
+    else if (code === OPEN_LIST || code === OPEN_MAP) {
+      if (++depth > DEEPEST) return true
+    } else if (code === CLOSE_LIST || code === CLOSE_MAP) depth--
+  }
+  return false
+}
+
+const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP, QUOTE, BACKSLASH] = [0x5b, 0x5d, 0x7b, 0x7d, 0x22, 0x5c]
+const NESTED_DASHES = new RegExp(`(?:[-?:] ){${DEEPEST}}`)
+
+/** Which key has more to say than a post's can, or is too deep; null when all are as they should be. Text of a post apart. */
+export function immodest(values: Readonly<Record<string, unknown>>): string | null {
+  let count = 0
+  for (const [key, value] of Object.entries(values)) {
+    if (key === 'content') continue
+    const left = [{ value, depth: 0 }]
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { value: inner, depth } = next
+      if (++count > MOST_VALUES || depth > DEEPEST) return key
+      if (typeof inner === 'string' && inner.length > LONGEST) return key
+      if (typeof inner !== 'object' || inner === null) continue
+      for (const one of Object.values(inner)) left.push({ value: one, depth: depth + 1 })
+      if (left.length > MOST_VALUES) return key
+    }
+  }
+  return null
+}

@@ -1,0 +1,106 @@
+/** Files that are made to be deep, long, many, quadratic, cyclic or to burst. Each is small to send. */
+
+export interface Bomb {
+  readonly name: string
+  readonly fileName: string
+  /** Made when it is used: some take tens of megabytes. */
+  readonly make: () => Buffer
+}
+
+const text = (name: string, fileName: string, make: () => string): Bomb => ({
+  name,
+  fileName,
+  make: () => Buffer.from(make()),
+})
+const matter = (name: string, make: () => string): Bomb =>
+  text(name, 'bomb.md', () => `---\n${make()}\n---\nbody`)
+const toml = (name: string, make: () => string): Bomb =>
+  text(name, 'bomb.md', () => `+++\n${make()}\n+++\nbody`)
+const json = (name: string, make: () => string): Bomb => text(name, 'bomb.json', make)
+
+const item = (fields: string): string => `[{"title":"t","slug":"s","content":"c",${fields}}]`
+
+/** For the import of posts. */
+export const postBombs: readonly Bomb[] = [
+  matter('100,000 brackets in YAML', () => `title: ${'['.repeat(100_000)}`),
+  matter('50,000 maps in maps', () => '{a: '.repeat(50_000)),
+  matter('20,000 quotes', () => `title: ${'"'.repeat(20_000)}`),
+  matter('200,000 quotes', () => `title: ${'"'.repeat(200_000)}`),
+  matter('quotes on many lines', () => `title: ${'"'.repeat(9_000)}\n`.repeat(28)),
+  matter('lists in lists by dashes', () => '- '.repeat(100_000)),
+  matter('keys in keys by question marks', () => '? '.repeat(100_000)),
+  matter('lists in lists by indentation', () =>
+    Array.from({ length: 700 }, (_, i) => `${' '.repeat(i)}a:`).join('\n'),
+  ),
+  matter('aliases of aliases', () =>
+    Array.from({ length: 30 }, (_, i) => `k${i}: &a${i} [${`*a${i - 1},`.repeat(i === 0 ? 0 : 10)}x]`).join(
+      '\n',
+    ),
+  ),
+  matter('a list that holds itself', () => 'tags: &a [*a, *a]'),
+  matter('60,000 keys', () =>
+    Array.from({ length: 30_000 }, (_, i) => `k${i}: 1`)
+      .join('\n')
+      .slice(0, 250_000),
+  ),
+  matter('100,000 tags', () => `tags: [${'a,'.repeat(100_000)}a]`),
+  matter('tags in brackets', () => `tags: [${'[a],'.repeat(50_000)}a]`),
+  matter('a date of digits', () => `date: ${'1'.repeat(9_000)}`),
+  matter('a date of signs', () => `date: ${'1-'.repeat(4_500)}`),
+  matter('colons', () => ': '.repeat(120_000)),
+  matter('block scalars', () => 'a: |\n \n'.repeat(30_000)),
+  matter('a comment on each line', () => '#\n'.repeat(120_000)),
+  toml('lists in lists in TOML', () => `a = ${'['.repeat(100_000)}`),
+  toml('tables in tables', () => `a = ${'{a='.repeat(50_000)}`),
+  toml('a key of 50,000 parts', () => `${'a.'.repeat(50_000)}a = 1`),
+  toml('tables without end', () => '[[a]]\n'.repeat(40_000)),
+  toml('quotes in TOML', () => `a = ${'"'.repeat(200_000)}`),
+  json('9 million lists', () => '['.repeat(9_000_000)),
+  json('a tree of 18 MB', () => `[${'{"a":'.repeat(3_600_000)}`),
+  json('a title of 19 MB', () => `[{"title":"${'é '.repeat(6_300_000)}","content":"c"}]`),
+  json('a slug of 18 MB', () => item(`"slug":"${'a'.repeat(18_000_000)}"`)),
+  json('tags of 18 MB', () => item(`"tag_slugs":["${'a,'.repeat(9_000_000)}"]`)),
+  json('5 million tags', () => item(`"tag_slugs":[${'"a",'.repeat(4_500_000)}"a"]`)),
+  json('a date of 18 MB', () => item(`"created_at":"${'9'.repeat(18_000_000)}"`)),
+  json('an address of 18 MB', () => item(`"hero_image_url":"/${'a/'.repeat(9_000_000)}"`)),
+  json('6 million items', () => `[${'{},'.repeat(6_000_000)}{}]`),
+  json('a million keys', () => `[{${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":1`).join()}}]`),
+  text('a heading of spaces', 'bomb.md', () => `# a${' '.repeat(9_990)}x\n${'# \t'.repeat(1_000)}`),
+  text(
+    'a text of 4 MB without an end to its first line',
+    'bomb.md',
+    () => `title: ${'a: '.repeat(1_300_000)}`,
+  ),
+  text('JSON before a text, without an end', 'bomb.md', () => `{"a":"${'\\"'.repeat(2_000_000)}`),
+  text('lines that go on', 'bomb.md', () => `title: x\n${' a\n'.repeat(1_300_000)}`),
+]
+
+/** For retrieval; each as several kinds of text. */
+export const indexBombs: readonly Bomb[] = [
+  ['newlines', '\n'],
+  ['spaces', ' '],
+  ['quotes in threes', '"""'],
+  ['quotes in threes, a line each', '"""\n'],
+  ['number signs', '#'],
+  ['headings', '# a\n'],
+  ['open brackets', '['],
+  ['fences', '```\n'],
+  ['one letter', 'a'],
+  ['words', 'a b '],
+  ['open divisions', '<div>'],
+  ['angle brackets', '<'],
+  ['comments', '<!--'],
+  ['functions', 'def f():\n'],
+  ['functions in functions', ' def f():\n  '],
+  ['braces', '{\n'],
+  ['hyphens', '-\n'],
+  ['full stops', '. '],
+  ['combining marks', 'ͣͣ'],
+  ['Chinese', '中'],
+].flatMap(([name, unit]) =>
+  ['txt', 'md', 'py', 'html'].map((extension) =>
+    text(`8 MB of ${name} as .${extension}`, `bomb.${extension}`, () =>
+      unit!.repeat(Math.floor((8 * 2 ** 20) / Buffer.byteLength(unit!))),
+    ),
+  ),
+)

@@ -1,0 +1,95 @@
+import { deflateSync } from 'node:zlib'
+import type { Bomb } from './bombs.ts'
+import { rawPdf, stream } from './pdfs.ts'
+
+const pdf = (name: string, ...objects: readonly string[]): Bomb => made(name, () => rawPdf(objects))
+const made = (name: string, make: () => Uint8Array): Bomb => ({
+  name,
+  fileName: 'bomb.pdf',
+  make: () => Buffer.from(make()),
+})
+
+/** A page of a content that is packed as often as it takes to be small. */
+function page(name: string, unit: string, megabytes: number, times: number): Bomb {
+  return made(name, () => {
+    let bytes: Uint8Array = Buffer.alloc(megabytes * 2 ** 20, unit)
+    for (let i = 0; i < times; i++) bytes = deflateSync(bytes)
+    return rawPdf([...BEFORE_CONTENT, stream(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
+  })
+}
+
+const BEFORE_CONTENT = [
+  '<< /Type /Catalog /Pages 2 0 R >>',
+  '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+  '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << >> >>',
+]
+
+/** One page, and another number of pages that it says it has. */
+const lying = (count: number): string[] => [
+  '<< /Type /Catalog /Pages 2 0 R >>',
+  `<< /Type /Pages /Kids [4 0 R 3 0 R] /Count ${count} >>`,
+  '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>',
+  `<< /Type /Pages /Parent 2 0 R /Kids [] /Count ${count - 1} >>`,
+]
+
+/** Without its end, so that readers have to look for its parts. */
+function withoutTrailer(objects: readonly string[]): Uint8Array {
+  const bytes = Buffer.from(rawPdf(objects))
+  return bytes.subarray(0, bytes.lastIndexOf('xref\n0 '))
+}
+
+/** Pages that are all the same strip of 100 white pixels. */
+function overlappingTiff(count: number): Buffer {
+  const strip = 13
+  const size = 2 + 12 * 8 + 4
+  const file = Buffer.alloc(8 + strip + count * size)
+  file.write('II*\0', 0, 'latin1')
+  file.writeUInt32LE(8 + strip, 4)
+  for (let n = 0; n < count; n++) {
+    let at = 8 + strip + n * size
+    const tags = [
+      [256, 10],
+      [257, 10],
+      [258, 1],
+      [259, 1],
+      [262, 0],
+      [273, 8],
+      [278, 10],
+      [279, strip],
+    ] as const
+    file.writeUInt16LE(tags.length, at)
+    at += 2
+    for (const [tag, value] of tags) {
+      file.writeUInt16LE(tag, at)
+      file.writeUInt16LE(4, at + 2)
+      file.writeUInt32LE(1, at + 4)
+      file.writeUInt32LE(value, at + 8)
+      at += 12
+    }
+    file.writeUInt32LE(n + 1 < count ? at + 4 : 0, at)
+  }
+  return file
+}
+
+const long = (name: string, unit: string): Bomb => ({
+  name: `90 MB of ${name}`,
+  fileName: 'bomb.txt',
+  make: () => Buffer.alloc(90_000_000, unit),
+})
+
+/** For the reading of documents: files that burst, never end, or say of themselves what is not so. */
+export const documentBombs: readonly Bomb[] = [
+  made('two thousand million pages, without a trailer', () => withoutTrailer(lying(2_147_483_647))),
+  made('50 million pages, without a trailer', () => withoutTrailer(lying(50_000_000))),
+  pdf('a million pages', ...lying(1_000_000)),
+  pdf('fewer than no pages', ...lying(-5)),
+  pdf('pages that hold themselves', BEFORE_CONTENT[0]!, '<< /Type /Pages /Kids [2 0 R] /Count 9 >>'),
+  page('a page that saves and restores 60 million times', 'q Q ', 240, 2),
+  page('a page of 200 MB of text', 'BT (a) Tj ET ', 200, 2),
+  page('a page of brackets', '[', 60, 1),
+  page('zeros that are packed five times', '\0', 1000, 5),
+  pdf('arrays in arrays', ...BEFORE_CONTENT, '['.repeat(200_000)),
+  { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => overlappingTiff(10_000) },
+  long('newlines', '\n'),
+  long('one letter', 'a'),
+]
