@@ -75,8 +75,17 @@ export const postBombs: readonly Bomb[] = [
   text('lines that go on', 'bomb.md', () => `title: x\n${' a\n'.repeat(1_300_000)}`),
 ]
 
-/** For retrieval; each as several kinds of text. */
-export const indexBombs: readonly Bomb[] = [
+/** For retrieval: so many bytes of the same, each as several kinds of text. */
+export const indexBombs = (bytes: number): readonly Bomb[] =>
+  REPEATED.flatMap(([name, unit]) =>
+    ['txt', 'md', 'py', 'html'].map((extension) =>
+      text(`${name} as .${extension}`, `bomb.${extension}`, () =>
+        unit.repeat(Math.floor(bytes / Buffer.byteLength(unit))),
+      ),
+    ),
+  )
+
+const REPEATED: readonly (readonly [name: string, unit: string])[] = [
   ['newlines', '\n'],
   ['spaces', ' '],
   ['quotes in threes', '"""'],
@@ -97,10 +106,4 @@ export const indexBombs: readonly Bomb[] = [
   ['full stops', '. '],
   ['combining marks', 'ͣͣ'],
   ['Chinese', '中'],
-].flatMap(([name, unit]) =>
-  ['txt', 'md', 'py', 'html'].map((extension) =>
-    text(`8 MB of ${name} as .${extension}`, `bomb.${extension}`, () =>
-      unit!.repeat(Math.floor((8 * 2 ** 20) / Buffer.byteLength(unit!))),
-    ),
-  ),
-)
+]

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { after, describe, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { Failure } from '../../sql/errors.ts'
@@ -178,6 +180,16 @@ test('an idle child ends, and no child survives its pool', async () => {
   const last = (await ask(other, 'pid')) as number
   await pool.close()
   await until('the last one is gone', () => usageOf(last) === null)
+})
+
+test('a child that computes is gone soon after its parent was killed', async () => {
+  const parent = fork(new URL('fixtures/child-parent.ts', import.meta.url), {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  })
+  const [pid] = (await once(parent, 'message')) as [number]
+  assert.notEqual(usageOf(pid), null)
+  parent.kill('SIGKILL')
+  await until('it is gone', () => usageOf(pid) === null)
 })
 
 test('a child knows none of the settings', async () => {

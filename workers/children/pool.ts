@@ -30,8 +30,6 @@ export interface ChildPoolOptions {
 const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 // WebAssembly's memory never shrinks, and libraries keep fonts and images: a child as large as this is replaced.
 const LARGE_BYTES = 400 * 2 ** 20
-// Far below the limit of a whole life, with what one request may take (`process.ts`).
-const WORN_CPU_MS = 600_000
 const RESET: Limits = { cpuMs: 5000, wallMs: 60_000 }
 
 interface Waiting {
@@ -86,15 +84,15 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     for (const child of busy) child.check(now)
   }
 
-  const isWorn = (child: Child): boolean => {
+  const isLarge = (child: Child): boolean => {
     const usage = child.usage()
-    return usage !== null && (usage.rssBytes > LARGE_BYTES || usage.cpuMs > WORN_CPU_MS)
+    return usage !== null && usage.rssBytes > LARGE_BYTES
   }
 
   /** Makes room for the next one: the child waits for work when it is clean, and ends when it is not. */
   const giveBack = async (child: Child): Promise<void> => {
     returning++
-    if (child.isAlive && !closed && !isWorn(child)) {
+    if (child.isAlive && !closed && !isLarge(child)) {
       await child.ask('reset', null, RESET).catch((error) => {
         if (!closed) log.warn({ err: error }, 'A child process could not be used again')
         child.kill()
@@ -145,7 +143,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
         }
       },
       get isDue() {
-        return waiting.length > 0 || isWorn(child)
+        return waiting.length > 0 || isLarge(child)
       },
       release: end,
       kill,

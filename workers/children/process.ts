@@ -38,10 +38,8 @@ export interface ChildLimits {
 // Memory that can be written to, in KiB (RLIMIT_DATA counts no reserved address space, of which WebAssembly takes 8 GiB for
 // each memory): what is allocated in one go fails in the child, before anybody looks.
 const DATA_KB = 2 * 2 ** 20
-// A child lives for less CPU time than this, see `pool.ts`. One whose parent was killed while it computed ends then, too.
-const LIFE_CPU_SECONDS = 900
 // Sets what only a process can set of itself; where `sh` can't, limits are those that are watched.
-const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; ulimit -t ${LIFE_CPU_SECONDS}; exec "$@"`
+const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; exec "$@"`
 // What is kept of what it complains about, for the log: V8 gives the reason first, and then its stack.
 const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =

@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads'
 import { Failure } from '../../sql/errors.ts'
 import type { Message } from './process.ts'
 
@@ -9,6 +10,11 @@ export function report(at: number): void {
   send({ kind: 'at', at })
 }
 
+// What computes does not hear that its parent was killed.
+const WATCH_PARENT = `
+  const { workerData: parent } = require('node:worker_threads')
+  setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 500)`
+
 /**
  * Answers what the parent asks, one thing after the other, until the parent is gone. `reset` must leave no trace of what came
  * before it.
@@ -17,6 +23,11 @@ export function serveWork(handlers: Handlers & { reset(): unknown }): void {
   // A terminal sends them to everybody in it; the parent decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', () => process.exit())
+  new Worker(WATCH_PARENT, {
+    eval: true,
+    workerData: process.ppid,
+    resourceLimits: { maxOldGenerationSizeMb: 16 },
+  }).unref()
   process.on('message', ({ kind, request }: { kind: string; request: never }) => {
     void answer(handlers[kind]!, request).then(send)
   })

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { postBombs } from '../bombs.ts'
+import { testDatabase } from '../database.ts'
+import { documentBombs } from '../document-bombs.ts'
+import { folder } from '../edge/rag-help.ts'
+import { textPdf } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** Bombs sent to a whole service: they cost their own jobs, and nobody else's. */
+
+const root = folder()
+const { url, query } = await testDatabase()
+const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical' }
+const [edge, worker] = await Promise.all([startProcess('edge', url, env), startProcess('worker', url, env)])
+const admin = new Client(edge.ready.port!)
+await admin.register('admin@example.com')
+const stranger = new Client(edge.ready.port!)
+await stranger.register('stranger@example.com')
+
+const bomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!
+
+/** Begins something that takes as long as the test: its attempt shows whether the worker went on. */
+const victim = (
+  (await (
+    await stranger.post('/api/v1/tasks/enqueue', {
+      task_name: 'io_simulation_task',
+      queue_type: 'load_test',
+      args: { operations: 100, duration_ms: 60_000 },
+    })
+  ).json()) as { task_id: string }
+).task_id
+await until(
+  'it runs',
+  async () => (await query('select status from job where id = $1', [victim]))[0]!.status === 'running',
+)
+
+async function importOf(name: string, bytes: Uint8Array): Promise<Response> {
+  const form = new FormData()
+  form.set('file', new File([bytes as Uint8Array<ArrayBuffer>], name))
+  return admin.fetch('/api/v1/blog/import', { method: 'POST', body: form })
+}
+
+test('a file of posts that takes too long is an error of its item, and the next import works', async () => {
+  const { fileName, make } = bomb('quotes on many lines')
+  const response = await importOf(fileName, make())
+  assert.equal(response.status, 200)
+  assert.deepEqual(await response.json(), {
+    created: 0,
+    updated: 0,
+    skipped: 0,
+    failed: 1,
+    errors: [{ slug: 'bomb', file: 'bomb.md', message: 'The file takes more than 5 s to be read' }],
+  })
+  const good = (await (await importOf('good.md', Buffer.from('# Good'))).json()) as { created: number }
+  assert.equal(good.created, 1)
+})
+
+test('a file that is nested too deeply is refused', async () => {
+  const response = await importOf('bomb.json', bomb('9 million lists').make())
+  assert.equal(response.status, 400)
+  assert.deepEqual(await response.json(), {
+    detail: 'The file cannot be imported: it is nested too deeply',
+  })
+})
+
+for (const [name, detail] of [
+  ['a million pages', /says that it has 1000000 pages/],
+  ['two thousand million pages, without a trailer', /damaged/],
+  ['10,000 pages of one strip', /overlap/],
+] as const) {
+  test(`a document of ${name} is one unread page`, async () => {
+    const { fileName, make } = bomb(name)
+    const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
+    const extracted = await stranger.post(`/api/v1/documents/${id}/extract`)
+    assert.deepEqual(await extracted.json(), { read: 0, unread: 1, skipped: 0 })
+    const [row] = await query('select page_count from document where id = $1', [id])
+    assert.equal(row!.page_count, 1)
+    const [page] = await query('select detail from document_page where document_id = $1', [id])
+    assert.match(page!.detail as string, detail)
+  })
+}
+
+test('a page that needs more than there is for one is unread, and others are read beside it', async () => {
+  const { fileName, make } = bomb('zeros that are packed five times')
+  const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
+  const bursting = stranger.post(`/api/v1/documents/${id}/extract`)
+  const other = (await (await admin.upload(await textPdf(20), 'good.pdf')).json()) as { id: number }
+  const read = await admin.post(`/api/v1/documents/${other.id}/extract`)
+  assert.deepEqual(await read.json(), { read: 20, unread: 0, skipped: 0 })
+  assert.deepEqual(await (await bursting).json(), { read: 0, unread: 1, skipped: 0 })
+})
+
+test('a file that cannot be taken apart is left out of its collection, and the others are in it', async () => {
+  writeFileSync(join(root, 'bomb.md'), '# a\n'.repeat(600_000))
+  writeFileSync(join(root, 'good.md'), '# Good\n\nnews')
+  const response = await admin.post('/rag/index', { path: '.', collection_name: 'all' })
+  const { documents_added, skipped } = (await response.json()) as {
+    documents_added: number
+    skipped: unknown
+  }
+  assert.equal(documents_added, 1)
+  assert.deepEqual(skipped, [{ source: 'bomb.md', reason: 'more than 500000 lines' }])
+})
+
+test('the worker lives, and who was at work beside all that has noticed nothing', async () => {
+  const [row] = await query('select status, attempt, losses from job where id = $1', [victim])
+  assert.deepEqual(row, { status: 'running', attempt: 1, losses: 0 })
+  assert.equal(worker.process.exitCode, null)
+  assert.equal(worker.process.signalCode, null)
+})
