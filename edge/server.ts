@@ -37,6 +37,7 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
   const shared: Shared = {
     openStreams: 0,
     connections: 0,
+    bodiless: 0,
     leaving: false,
     held: undefined,
     // An exception that reaches uWS ends the process; a broken log must not.

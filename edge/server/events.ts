@@ -12,6 +12,8 @@ export class EventStream implements EventSink {
   private readonly shared: Shared
   private writableListener: (() => void) | undefined = undefined
   private closeListeners: (() => void)[] = []
+  /** Ended by its owner, but not yet with the kernel. */
+  private ending = false
 
   /** Without a head the stream is born closed: the client left before it was opened. */
   constructor(
@@ -60,12 +62,19 @@ export class EventStream implements EventSink {
 
   end(last?: Uint8Array | string): void {
     if (this.closed) return
+    let sent = this.writable
     this.close()
-    this.res.cork(() => this.res.end(last))
+    this.res.cork(() => {
+      if (last !== undefined && last.length > 0) sent = this.res.write(last)
+      if (sent) this.res.end()
+    })
+    // Ended before the kernel has all of it, uWS would read the next request: see rest.ts.
+    this.ending = !sent
   }
 
   /** The client left: `res` must not be touched from here on. */
   leave(): void {
+    this.ending = false
     if (this.closed) return
     this.close()
     for (const listener of this.closeListeners) this.call(listener)
@@ -76,9 +85,14 @@ export class EventStream implements EventSink {
    * comment moves it, and tells whether all of it has gone; events of the owner then leave in the same packet.
    */
   private drain(): boolean {
-    if (this.closed) return true
+    if (this.closed && !this.ending) return true
     this.res.cork(() => {
       if (!this.res.write(COMMENT)) return
+      if (this.ending) {
+        this.ending = false
+        this.res.end()
+        return
+      }
       this.buffered = 0
       this.writable = true
       if (this.writableListener !== undefined) this.call(this.writableListener)

@@ -3,6 +3,7 @@ import { Chunks } from './chunks.ts'
 import { EventStream } from './events.ts'
 import { headText, isBodiless } from './head.ts'
 import { Pieces } from './pieces.ts'
+import { endOrHold, type Rest } from './rest.ts'
 import type {
   BodyWriter,
   ChunkWriter,
@@ -18,6 +19,11 @@ import type {
 const WAIT_FOR_REST = 64 * 1024
 /** How long an early answer to a larger body is followed by reading on before the cut, as nginx does. */
 const LINGER_MS = 30_000
+/**
+ * Of answers without a body every so many-th is its connection's last: what the kernel did not take of them uWS buffers
+ * and does not tell (see rest.ts), and this bounds what a client piles up that asks so and never reads.
+ */
+const BODILESS = 1024
 
 const INTERNAL: Reply = {
   status: 500,
@@ -37,7 +43,7 @@ export class Exchange implements Responder {
   private readonly res: NativeResponse
   private readonly shared: Shared
   private state: 'open' | 'answered' | 'streaming' | 'gone' = 'open'
-  private stream: EventStream | Pieces | Chunks | undefined = undefined
+  private stream: EventStream | Pieces | Chunks | Rest | undefined = undefined
   private closeListeners: (() => void)[] | undefined = undefined
   private linger: NodeJS.Timeout | undefined = undefined
 
@@ -117,18 +123,28 @@ export class Exchange implements Responder {
   }
 
   private write(text: string, reply: Reply): void {
-    const { res } = this
-    const { body } = reply
+    const { res, shared } = this
+    const { body = '' } = reply
     const bodiless = reply.head === true || isBodiless(reply.status)
+    const empty = bodiless || body.length === 0
+    if (empty && !shared.leaving && ++shared.bodiless % BODILESS === 0) {
+      this.answerAndLinger(text, reply)
+      return
+    }
     if (text !== '200 OK') res.writeStatus(text)
+    if (bodiless) this.writeBodiless(reply)
+    else if (shared.leaving || body.length === 0) res.end(body, shared.leaving)
+    else this.stream = endOrHold(res, body)
+  }
+
+  private writeBodiless({ head, body }: Reply): void {
+    const { res } = this
     // Only end() can close: after the others the client does.
-    if (bodiless && this.shared.leaving) res.writeHeader('Connection', 'close')
-    if (reply.head === true) {
-      // Written by hand: endWithoutBody(length) leaves the response pending in this core.
-      if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
-      res.endWithoutBody()
-    } else if (bodiless) res.endWithoutBody()
-    else res.end(body, this.shared.leaving)
+    if (this.shared.leaving) res.writeHeader('Connection', 'close')
+    // Written by hand: endWithoutBody(length) leaves the response pending in this core.
+    if (head === true && body !== undefined)
+      res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
+    res.endWithoutBody()
   }
 
   /**
@@ -151,8 +167,10 @@ export class Exchange implements Responder {
    * The line end that writeStatus adds falls behind the body, where clients skip it (`Connection: close`).
    */
   private answerAndLinger(text: string, reply: Reply): void {
-    const body = reply.body ?? ''
-    const length = isBodiless(reply.status) ? '' : `\r\nContent-Length: ${Buffer.byteLength(body)}`
+    const { body: whatever = '', head: headOnly = false } = reply
+    const unknown = isBodiless(reply.status) || (headOnly && reply.body === undefined)
+    const length = unknown ? '' : `\r\nContent-Length: ${Buffer.byteLength(whatever)}`
+    const body = headOnly ? '' : whatever
     const head = `${text}${length}\r\nConnection: close\r\n\r\n`
     const whole = typeof body === 'string' ? head + body : Buffer.concat([Buffer.from(head), body])
     this.res.cork(() => this.res.writeStatus(whole))

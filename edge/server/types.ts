@@ -117,6 +117,8 @@ export interface Shared {
   readonly onError: (error: unknown) => void
   openStreams: number
   connections: number
+  /** Answers without a body so far. */
+  bodiless: number
   /** Every answer is its connection's last. */
   leaving: boolean
   /** Requests that wait for the listening socket to close, while it does. */
@@ -134,7 +136,7 @@ export interface NativeResponse {
   write(chunk: string | Uint8Array): boolean
   end(body?: string | Uint8Array, closeConnection?: boolean): unknown
   endWithoutBody(): unknown
-  tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
+  tryEnd(chunk: string | Uint8Array, totalBytes: number): [boolean, boolean]
   getWriteOffset(): number
   getRemoteAddress(): ArrayBuffer
   pause(): unknown

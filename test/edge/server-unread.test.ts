@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EventSink } from '../../edge/server.ts'
+import { Client, request, serve, until } from './fixtures/raw.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+const { api } = await edgeAndDatabase()
+const BODY = 'x'.repeat(370_000)
+
+test('a client that asks 5,000 times and reads nothing is closed, and few of its requests are answered', async (t) => {
+  let answered = 0
+  const { port, errors } = await serve(t, (_, responder) => {
+    answered++
+    responder.send({ status: 200, headers: [], body: BODY })
+  })
+  const client = await Client.connect(t, port)
+  client.socket.pause()
+  client.send(request('GET /').repeat(5_000))
+  client.socket.resume()
+  await client.isClosed()
+  // As many as the kernel has room for.
+  assert.ok(answered < 100, `${answered} were answered`)
+  assert.deepEqual(errors, [])
+})
+
+test('a next request while the answer before waits for the client closes the connection', async (t) => {
+  let asked = 0
+  const { port } = await serve(t, (_, responder) => {
+    asked++
+    responder.send({ status: 200, headers: [], body: 'x'.repeat(64 * 1024 * 1024) })
+  })
+  const client = await Client.connect(t, port)
+  client.socket.pause()
+  client.send(request('GET /'))
+  await until(() => asked === 1, 'it is asked')
+  client.send(request('GET /'))
+  client.socket.resume()
+  await client.isClosed()
+  assert.equal(asked, 1)
+})
+
+test('an answer that the client takes late arrives whole, and the connection lives on', async (t) => {
+  const { port, errors } = await serve(t, ({ path }, responder) => {
+    const body = path === '/text' ? 'ä'.repeat(8 * 1024 * 1024) : Buffer.alloc(16 * 1024 * 1024, 'b')
+    responder.send({ status: 200, headers: [], body: path === '/last' ? 'last' : body })
+  })
+  const client = await Client.connect(t, port)
+  for (const path of ['/text', '/bytes']) {
+    client.socket.pause()
+    client.send(request(`GET ${path}`))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    client.socket.resume()
+    const whole = (): number => client.arrivals.reduce((sum, { length }) => sum + length, 0)
+    await until(() => whole() > 16 * 1024 * 1024, 'it is there')
+    const [head, body] = Buffer.concat(client.arrivals).toString('latin1').split('\r\n\r\n') as [
+      string,
+      string,
+    ]
+    assert.match(head, /Content-Length: 16777216$/)
+    assert.equal(
+      body,
+      (path === '/text' ? Buffer.from('ä').toString('latin1') : 'bb').repeat(8 * 1024 * 1024),
+    )
+    client.arrivals.length = 0
+  }
+  await client.send(request('GET /last')).has('\r\n\r\nlast')
+  assert.deepEqual(errors, [])
+})
+
+test('answers without a body do not pile up for a client that never reads', async (t) => {
+  let answered = 0
+  const { port } = await serve(t, (seen, responder) => {
+    answered++
+    responder.send({ status: seen.method === 'HEAD' ? 200 : 204, headers: [], body: 'body', head: true })
+  })
+  for (const line of ['HEAD /', 'OPTIONS /']) {
+    answered = 0
+    const client = await Client.connect(t, port)
+    client.send(request(line).repeat(20_000))
+    await client.isClosed()
+    assert.ok(answered <= 1024, `${answered} were answered`)
+    // What came before is lost with the reset; one that asks no further gets the word.
+    answered = 0
+    const polite = await Client.connect(t, port)
+    polite.send(request(line).repeat(1024))
+    await polite.has('\r\nConnection: close\r\n\r\n')
+    assert.equal(answered, 1024)
+  }
+})
+
+test('a stream that ends before its reader has it takes no further request', async (t) => {
+  const sinks: EventSink[] = []
+  const { port } = await serve(t, (_, responder) => {
+    sinks.push(responder.events({ status: 200, headers: [] }))
+  })
+  const slow = await Client.connect(t, port)
+  await slow.send(request('GET /')).has(':\n\n')
+  slow.socket.pause()
+  sinks[0]!.end(`${'x'.repeat(16 * 1024 * 1024)}tail`)
+  slow.socket.resume()
+  await slow.has('tail')
+  await slow.has('\r\n0\r\n\r\n')
+  await slow.send(request('GET /')).has(':\n\n')
+  await until(() => sinks.length === 2, 'the connection lives on')
+  slow.socket.pause()
+  sinks[1]!.end('x'.repeat(16 * 1024 * 1024))
+  slow.send(request('GET /'))
+  slow.socket.resume()
+  await slow.isClosed()
+  assert.equal(sinks.length, 2)
+})
+
+test('others are served beside connections that ask 5,000 times and read nothing', async (t) => {
+  await api.get('/openapi.json')
+  const hostile = await Promise.all([1, 2, 3].map(() => Client.connect(t, api.port)))
+  for (const client of hostile) {
+    client.socket.pause()
+    client.send(request('GET /openapi.json').repeat(5_000))
+  }
+  const times: number[] = []
+  for (let i = 0; i < 300; i++) {
+    const startedAt = performance.now()
+    assert.equal((await api.get('/health')).status, 200)
+    times.push(performance.now() - startedAt)
+  }
+  times.sort((a, b) => a - b)
+  const p99 = times[296]!
+  assert.ok(p99 < 100, `p99 ${p99} ms`)
+})
