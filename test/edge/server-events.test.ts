@@ -122,8 +122,9 @@ test('a stream that was ended on a slow reader arrives whole', async (t) => {
   sink.write('x'.repeat(16 * 1024 * 1024))
   sink.end('the end')
   client.socket.resume()
-  // A comment between them tells that the kernel has what came before.
-  await client.has('the end\r\n3\r\n:\n\n\r\n0\r\n\r\n', 10_000)
+  await client.has('\r\n0\r\n\r\n', 10_000)
+  // Comments that tell that the kernel has what came before may stand between.
+  assert.match(client.text.slice(-500), /the end(\r\n3\r\n:\n\n)*\r\n0\r\n\r\n$/)
 })
 
 test('a client that leaves closes the stream; every listener hears of it, also a late one', async (t) => {
