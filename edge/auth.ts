@@ -118,6 +118,7 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
   }
 
   const verify = async (token: string): Promise<Verified> => {
+    if (!isOneSpelling(token)) throw fail('auth.required')
     const { payload } = await jwtVerify(token, key, {
       algorithms: ['HS256'],
       issuer: settings.projectName,
@@ -227,6 +228,14 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
       }
     },
   }
+}
+
+/**
+ * Whether each part is how base64url spells its bytes: decoders also take padding, the other alphabet, and any value of
+ * the bits that the last character has too many. A token that is known by its text must have one.
+ */
+function isOneSpelling(token: string): boolean {
+  return token.split('.').every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)
 }
 
 /** The bearer token, or else the session cookie; null when neither came. */

@@ -193,6 +193,30 @@ test('cut short or changed anywhere', async () => {
   assert.equal((await me(api, token)).status, 200)
 })
 
+test('another spelling of the same bytes', async () => {
+  const token = forge(good())
+  const [head, claims, signature] = token.split('.') as [string, string, string]
+  const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const last = ALPHABET.indexOf(signature.at(-1)!)
+  const cut = signature.slice(0, -1)
+  // Of the 6 bits of the last of 43 characters the signature has 4.
+  const spellings = [1, 2, 3].map((bits) => `${cut}${ALPHABET[last ^ bits]}`)
+  spellings.push(`${signature}=`, `${signature}==`)
+  const other = forge({ ...good(), jti: '>>>???>>>???>>>???' })
+  for (const spelling of spellings) {
+    assert.deepEqual(
+      Buffer.from(spelling, 'base64url').subarray(0, 32),
+      Buffer.from(signature, 'base64url').subarray(0, 32),
+    )
+    await assertNobody(`${head}.${claims}.${spelling}`, spelling)
+  }
+  const plain = other.replaceAll('-', '+').replaceAll('_', '/')
+  assert.notEqual(plain, other)
+  await assertNobody(plain, 'the other alphabet')
+  await assertNobody(`${head}=.${claims}.${signature}`, 'padding')
+  assert.equal((await me(api, token)).status, 200)
+})
+
 test('longer than any token is, up to what a request may hold, and beyond', async () => {
   for (const length of [1_000, 3_000]) await assertNobody('a'.repeat(length), `${length}`)
   await assertNobody(`${admin.token}${'A'.repeat(2_000)}`, 'ours and more')
