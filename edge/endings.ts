@@ -15,6 +15,7 @@ import {
   takeKey,
 } from './idempotency.ts'
 import { invalid, wantsBackground } from './input.ts'
+import { networkOf } from './limits.ts'
 import type { Entry } from './match.ts'
 import { failureBody } from './reply.ts'
 import { Answer, type Received, type TaskInput } from './route.ts'
@@ -203,7 +204,10 @@ function keyOf(exchange: Exchange, { area, route }: Entry): KeyRef | null {
   if (key === '') return null
   if (key.length > 255)
     throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
-  const scope = `${exchange.caller?.id ?? 0} ${route.method} ${exchange.request.path}`
+  const { caller } = exchange
+  // Without an account it is somebody of that address, as a limit counts them.
+  const who = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
+  const scope = `${who} ${route.method} ${exchange.request.path}`
   return { scope, key, invalidStatus: area.invalidStatus }
 }
 

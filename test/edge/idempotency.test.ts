@@ -6,7 +6,7 @@ import { Answer, area, route } from '../../edge/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { fail } from '../../sql/errors.ts'
 import { until } from '../until.ts'
-import { type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
+import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
 let effects = 0
 let gate: PromiseWithResolvers<void> | null = null
@@ -63,7 +63,9 @@ const keyed = area('keyed', '/k', { auth: 'user' }, [
   route({ method: 'post', path: '/silent', summary: '204', sideEffect: true, handle: () => void ++effects }),
 ])
 const lenient = area('lenient', '/l', { auth: 'user', invalidStatus: 400 }, [failing])
-const { api, query } = await edgeAndDatabase({ areas: [...areas, keyed, lenient] })
+const open = area('tasks', '/o', { auth: 'open' }, [counting])
+const { api, query, url } = await edgeAndDatabase({ areas: [...areas, keyed, lenient] })
+const anonymous = await startEdge(url, { areas: [open], env: { TRUST_PROXY: 'true' } })
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
 let lastKey = 0
 const newKey = (): string => `key-${++lastKey}`
@@ -156,6 +158,21 @@ test('the same key of another caller, or on another route, is another key', asyn
   ].map(({ json }) => json.count)
   assert.equal(new Set(counts).size, 3)
   assert.equal((await post('/k/count', key, {}, bob.token)).json.count, counts[1])
+})
+
+test('a key of callers without an account is theirs by address', async () => {
+  const from = async (address: string) => {
+    const headers = { 'idempotency-key': 'shared', 'x-forwarded-for': address }
+    const answer = await anonymous.post('/o/count', { headers, json: {} })
+    return answer.json.count
+  }
+  const first = await from('192.0.2.1')
+  assert.equal(await from('192.0.2.1'), first)
+  const second = await from('192.0.2.2')
+  assert.notEqual(second, first)
+  assert.deepEqual([await from('192.0.2.2'), await from('192.0.2.1')], [second, first])
+  const network = await from('2001:db8::1')
+  assert.deepEqual([await from('2001:db8::2'), (await from('2001:db8:0:1::1')) > network], [network, true])
 })
 
 test('a key is good for 24 hours', async () => {
