@@ -74,7 +74,7 @@ function admit(
 ): Caller | null | Promise<Caller | null> {
   const { request } = exchange
   const auth = route.auth ?? area.auth
-  if (cookiesMatter(route, auth, request) && isUnsafe(request, route) && isCrossSite(edge.settings, request))
+  if (browserMatters(route, auth, request) && isUnsafe(request, route) && isCrossSite(edge.settings, request))
     throw fail('request.cross_site')
   if (auth === 'public') return authenticateAnyway(edge, request, route)
   const permit = (caller: Caller | null): Caller => {
@@ -92,9 +92,10 @@ function admit(
   return caller instanceof Promise ? caller.then(permit) : permit(caller)
 }
 
-/** Whether a page of another site could use a browser's cookies, or give it some: then it must not. */
-function cookiesMatter(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
+/** Whether a page of another site could use a browser's cookies, give it some, or spend through it: then it must not. */
+function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
   if (route.signsIn === true) return true
+  if (route.spends === true) return request.header('authorization') === ''
   if (auth === 'public' && route.cookieAuth !== true) return false
   return request.header('authorization') === '' && request.header('cookie') !== ''
 }
@@ -112,8 +113,8 @@ async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRo
 }
 
 function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean {
-  // A GET that adds a job has an effect.
-  if (method === 'GET' && route !== undefined && isJobBacked(route)) return true
+  // A GET that adds a job has an effect, as has one that costs.
+  if (method === 'GET' && route !== undefined && (isJobBacked(route) || route.spends === true)) return true
   return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
 }
 

@@ -140,6 +140,7 @@ function exampleText({ example }: AnyRoute): { example?: string } {
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
+  if (route.spends) codes.add('request.cross_site')
   if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || isJobBacked(route)))
     codes.add('request.cross_site')
   if (route.limit !== undefined) codes.add('request.limited')

@@ -151,6 +151,8 @@ interface Declaration<
   readonly cookieAuth?: boolean
   /** It gives cookies to whoever calls: the cross-site rule applies to every caller. */
   readonly signsIn?: boolean
+  /** A GET that costs money: a page of another site may not have its visitor send it, unless with a bearer token. */
+  readonly spends?: boolean
   /** How often a client may call. */
   readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */

@@ -20,7 +20,7 @@ const table = {
   'request.too_large': { status: 413, detail: 'The body is larger than the limit of {limit} bytes' },
   'request.media_type': { status: 415, detail: 'Content-Type must be {expected}' },
   'request.incomplete': { status: 400, detail: 'The connection closed before the whole body had arrived' },
-  'request.cross_site': { status: 403, detail: 'A request from another site may not use the session cookie' },
+  'request.cross_site': { status: 403, detail: 'A page of another site may not have this done' },
   'route.missing': { status: 404, detail: 'No such path' },
   'route.method': { status: 405, detail: 'This path answers only to {allow}' },
   'auth.required': { status: 401, detail: 'Not authenticated' },

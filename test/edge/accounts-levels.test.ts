@@ -153,7 +153,7 @@ test('under every level a page of another site signs nobody in', async () => {
     assertRefused(
       await edge.post(`${AUTH}/token`, { headers, form }),
       403,
-      'A request from another site may not use the session cookie',
+      'A page of another site may not have this done',
     )
   }
 })

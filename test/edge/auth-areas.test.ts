@@ -108,7 +108,7 @@ test('the refusal says why, before anything else is done', async () => {
   const answer = await closed.call('DELETE', `/api/v1/jobs/${owned}`, {
     headers: { cookie, origin: 'https://evil.example' },
   })
-  assert.deepEqual(answer.json, { detail: 'A request from another site may not use the session cookie' })
+  assert.deepEqual(answer.json, { detail: 'A page of another site may not have this done' })
   assert.equal((await closed.get(`/api/v1/jobs/${owned}`, { token: user.token })).json.status, 'queued')
 })
 

@@ -79,6 +79,7 @@ export const chatRoutes = [
     method: 'get',
     path: '/chat/stream',
     summary: 'The same with the question in the query, for EventSource',
+    spends: true,
     description: `${TURNS} ${STREAM}`,
     query: ChatQuery,
     produces: 'text/event-stream',

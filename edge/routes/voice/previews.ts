@@ -50,6 +50,7 @@ export const previewRoutes = [
     method: 'get',
     path: '/preview/:voice_id',
     summary: 'Hear a voice, in a browser',
+    spends: true,
     description: `${HOW} Takes \`If-None-Match\`, \`Range\` and \`If-Range\`; a part of what is still spoken is answered at its end. HEAD has nothing spoken.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,

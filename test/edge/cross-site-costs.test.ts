@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+
+/** A page of another site may not have its visitors spend money by a GET, such as an image or a link makes. */
+
+const { api } = await edgeAndDatabase()
+const { token } = await api.register('ann@example.com')
+const PATHS = ['/voice/preview/alloy', '/api/v1/ai/chat/stream?message=hello']
+const foreign = [
+  { origin: 'https://evil.example' },
+  { origin: 'null' },
+  { 'sec-fetch-site': 'cross-site' },
+  { 'sec-fetch-site': 'cross-site', cookie: `millrace_session=${token}` },
+]
+const own = [
+  {},
+  { origin: `http://127.0.0.1:${api.port}` },
+  { 'sec-fetch-site': 'same-origin' },
+  { 'sec-fetch-site': 'none', cookie: `millrace_session=${token}` },
+  { 'sec-fetch-site': 'cross-site', authorization: `Bearer ${token}` },
+  { origin: 'https://evil.example', authorization: `Bearer ${token}` },
+]
+
+for (const path of PATHS) {
+  test(`GET ${path} is refused from another site, with and without a cookie`, async () => {
+    for (const headers of foreign) {
+      const { status, json } = await api.get(path, { headers })
+      assert.deepEqual(
+        [status, json],
+        [403, { detail: 'A page of another site may not have this done' }],
+        JSON.stringify(headers),
+      )
+    }
+  })
+
+  test(`GET ${path} goes on from our own pages, from programs, and with a bearer token`, async () => {
+    // There is no key here: that is as far as it gets.
+    for (const headers of own)
+      assert.equal((await api.get(path, { headers })).status, 503, JSON.stringify(headers))
+  })
+}
+
+test('a GET that costs nothing is open to every page', async () => {
+  const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  assert.equal((await api.get('/voice/catalog/summary', { headers })).status, 200)
+})
