@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../sql/errors.ts'
 import type { AnyRoute } from './route.ts'
 import type { EdgeRequest } from './server.ts'
+import { textProblems } from './texts.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
 
@@ -20,9 +21,13 @@ function refusal(problems: readonly InputProblem[]): Failure {
 /** Checks one part of a request. @throws fail('request.invalid') with every problem. */
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
+  // Of a query what the schema drops may be anything; a body is gone through by its schema.
+  const before = part === 'body' ? textProblems(value, [part]) : []
+  if (before.length > 0) throw refusal(before)
   const result = schema.safeParse(value)
   if (result.success) {
-    if (holdsNul(result.data, 0)) throw refusal([...nulProblems(result.data, [part])])
+    const after = part === 'body' ? [] : textProblems(result.data, [part])
+    if (after.length > 0) throw refusal(after)
     return result.data
   }
   throw refusal(
@@ -32,28 +37,6 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
       type: issue.code,
     })),
   )
-}
-
-// No schema of a route is deeper, and a body nested a million times must not exhaust the stack.
-const DEEPEST = 32
-
-/** Whether a text in it has the character NUL: JSON can carry it, PostgreSQL can't store it. */
-function holdsNul(value: unknown, depth: number): boolean {
-  if (typeof value === 'string') return value.includes('\0')
-  if (typeof value !== 'object' || value === null || depth > DEEPEST) return false
-  for (const key in value) if (holdsNul((value as Record<string, unknown>)[key], depth + 1)) return true
-  return false
-}
-
-/** Where they are, once it is known that there are some. */
-function* nulProblems(value: unknown, loc: InputProblem['loc']): Generator<InputProblem> {
-  if (typeof value === 'string' && value.includes('\0')) {
-    yield { loc, msg: 'must not hold the character NUL', type: 'invalid_format' }
-  } else if (typeof value === 'object' && value !== null && loc.length <= DEEPEST) {
-    for (const [key, item] of Object.entries(value)) {
-      yield* nulProblems(item, [...loc, Array.isArray(value) ? Number(key) : key])
-    }
-  }
 }
 
 /** Reads and checks a body. Answers its bytes too, which an Idempotency-Key is about. */

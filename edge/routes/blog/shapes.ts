@@ -43,12 +43,11 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
   .extend({ tag_slugs: z.array(z.string()) })
   .meta({ id: 'ExportedPost' })
 
-/** A text of at most so many characters; what PostgreSQL could not keep as it is, half a character, is refused. */
+/** A text of at most so many characters. */
 const text = (most: number) =>
   z
     .string()
     .refine((given) => !isLonger(given, most), `must have at most ${most} characters`)
-    .refine((given) => given.isWellFormed(), 'must not hold half a character')
     .meta({ maxLength: most })
 const named = (most: number) => text(most).trim().min(1)
 

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { type AnyRoute, area, route } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+/** What no JSON body may hold, on any route that takes one: half a character, NUL, and more depth or items than are needed. */
+
+const Any = z.looseObject({})
+const echo = area('echo', '/echo', { auth: 'public' }, [
+  route({
+    method: 'post',
+    path: '/any',
+    summary: 'any',
+    body: Any,
+    response: Any,
+    handle: ({ body }) => body,
+  }),
+])
+const { api } = await edgeAndDatabase({ areas: [...areas, echo], env: { AUTH_LEVEL: 'none' } })
+const type = { 'content-type': 'application/json' }
+
+const CANDIDATES = ['1', '0198c5a0-0000-7000-8000-000000000000', 'x', 'default']
+
+/** A path of the route that its schema takes. */
+function pathOf(prefix: string, { path, params }: AnyRoute): string {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+  const filled = names.reduce<Record<string, string>[]>(
+    (sets, name) => sets.flatMap((set) => CANDIDATES.map((value) => ({ ...set, [name]: value }))),
+    [{}],
+  )
+  const good = filled.find((set) => params === undefined || params.safeParse(set).success)
+  assert.ok(good !== undefined, `${prefix}${path} takes none of ${CANDIDATES}`)
+  return prefix + path.replace(/:(\w+)/g, (_, name: string) => good[name]!)
+}
+
+const operations = areas.flatMap(({ prefix, routes, invalidStatus }) =>
+  routes
+    .filter(({ body, bodyType = 'json' }) => body !== undefined && bodyType === 'json')
+    .map((declared) => ({ declared, path: pathOf(prefix, declared), invalidStatus })),
+)
+
+/** A body of the type's own fields, where half a character stands for every text. */
+function poisoned(body: z.ZodType): string {
+  interface Schema {
+    readonly $ref?: string
+    readonly $defs?: Readonly<Record<string, Schema>>
+    readonly properties?: object
+  }
+  const schema = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' }) as Schema
+  const { properties = {} } =
+    schema.$ref === undefined ? schema : schema.$defs![schema.$ref.split('/').at(-1)!]!
+  const fields = [...Object.keys(properties), 'more'].map((name) => `${JSON.stringify(name)}:"a\\ud800"`)
+  return `{${fields.join(',')}}`
+}
+
+test('half a character is refused by every operation that takes JSON', async () => {
+  assert.ok(operations.length > 30, `${operations.length} operations`)
+  for (const { declared, path, invalidStatus } of operations) {
+    const bodies = [
+      poisoned(declared.body!),
+      '{"\\udc00":1}',
+      '{"deep":[{"er":"\\udbff\\ud83d"}]}',
+      '"\\ud800"',
+    ]
+    for (const body of bodies) {
+      const answer = await api.call(declared.method.toUpperCase(), path, { body, headers: type })
+      const what = `${declared.method} ${path} ${body}: ${answer.text}`
+      assert.equal(answer.status, invalidStatus, what)
+      for (const { loc, msg } of answer.json.errors) {
+        assert.equal(loc[0], 'body', what)
+        assert.match(msg, /half a character/, what)
+      }
+    }
+  }
+})
+
+test('where it stands is said, for keys where their object stands', async () => {
+  const body = '{"fine":"\\ud83d\\ude00","bad":["a","\\ud83d"],"in":{"\\ude00":1,"nul\\u0000":2}}'
+  const { status, json } = await api.post('/echo/any', { body, headers: type })
+  assert.equal(status, 422)
+  assert.deepEqual(json.errors, [
+    { loc: ['body', 'bad', 1], msg: 'must not hold half a character', type: 'invalid_format' },
+    { loc: ['body', 'in'], msg: 'must not have a key that holds half a character', type: 'invalid_key' },
+    { loc: ['body', 'in'], msg: 'must not have a key that holds the character NUL', type: 'invalid_key' },
+  ])
+})
+
+test('whole characters go through, as does what a URL can not spell', async () => {
+  const body = '{"a":"\\ud83d\\ude00 \u{1f600} ä"}'
+  assert.deepEqual((await api.post('/echo/any', { body, headers: type })).json, { a: '😀 😀 ä' })
+  // Bytes that are no UTF-8 become U+FFFD in a query, and are refused in a path.
+  assert.equal((await api.get('/api/v1/blog/posts?tag=%ED%A0%80')).status, 200)
+  assert.equal((await api.get('/api/v1/blog/posts/%ED%A0%80')).status, 400)
+})
+
+test('a body is at most 64 deep', async () => {
+  const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
+  assert.equal((await api.post('/echo/any', { body: nested(64), headers: type })).status, 200)
+  for (const depth of [65, 1000, 400_000]) {
+    const { status, json } = await api.post('/echo/any', { body: nested(depth), headers: type })
+    assert.deepEqual(
+      [status, json.errors],
+      [422, [{ loc: ['body', 'a'], msg: 'must not be nested more than 64 deep', type: 'too_big' }]],
+    )
+  }
+})
+
+test('a body has at most 10,000 keys and items', async () => {
+  const list = (items: number): string => JSON.stringify({ a: Array.from({ length: items }, () => 0) })
+  assert.equal((await api.post('/echo/any', { body: list(9_999), headers: type })).status, 200)
+  for (const body of [
+    list(10_000),
+    list(500_000),
+    JSON.stringify({ ...Array.from({ length: 10_001 }, () => []) }),
+  ]) {
+    const { status, json } = await api.post('/echo/any', { body, headers: type })
+    assert.deepEqual(
+      [status, json.errors],
+      [422, [{ loc: ['body'], msg: 'must not have more than 10000 keys and items in all', type: 'too_big' }]],
+    )
+  }
+})
