@@ -1,4 +1,5 @@
 import { Failure, fail } from '../sql/errors.ts'
+import { createAccessLog } from './access-log.ts'
 import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
 import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './endings.ts'
@@ -16,6 +17,7 @@ export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<v
 
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
   const matcher = createMatcher(areas)
+  const access = createAccessLog(edge.log, edge.settings.accessLog)
 
   const serve = async (exchange: Exchange): Promise<void> => {
     const { request } = exchange
@@ -49,7 +51,9 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     } catch (error) {
       await refuse(edge, exchange, error)
     }
-    account(edge, exchange)
+    const { entry, status } = exchange
+    edge.metrics.answered(entry, request.method, status, exchange.elapsed())
+    access(exchange)
   }
 }
 
@@ -141,23 +145,4 @@ async function refuse(edge: Edge, exchange: Exchange, error: unknown): Promise<v
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (exchange.responder.done) return
   await exchange.json(invalidStatus ?? failure.status, headers, failureBody(failure))
-}
-
-/** One line and one observation per request. Reads that went well are logged at `debug` only: they are most. */
-function account(edge: Edge, exchange: Exchange): void {
-  const { request, status, requestId, entry, caller } = exchange
-  const seconds = exchange.elapsed()
-  edge.metrics.answered(entry?.pattern ?? 'none', request.method, status, seconds)
-  const level = status < 400 && !isUnsafe(request, entry?.route) ? 'debug' : 'info'
-  if (!edge.log.isLevelEnabled(level)) return
-  const line = {
-    requestId,
-    method: request.method,
-    path: request.path,
-    status,
-    ms: Math.round(seconds * 1e4) / 10,
-    account: caller?.id,
-    address: exchange.address,
-  }
-  edge.log[level](line, 'Answered')
 }

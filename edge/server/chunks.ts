@@ -13,6 +13,8 @@ const NUDGE = 16
 export class Chunks implements ChunkWriter {
   /** Ended, or the client left. */
   closed: boolean
+  /** Given so far. */
+  bytes = 0
   private readonly res: NativeResponse
   /** Status and headers until they have been written. */
   private head: string | undefined
@@ -31,6 +33,7 @@ export class Chunks implements ChunkWriter {
   write(chunk: Uint8Array): Promise<void> {
     if (this.closed) return Promise.reject(fail('request.incomplete'))
     if (this.waiting !== undefined) return Promise.reject(new Error('The piece before is not written yet'))
+    this.bytes += chunk.length
     const all = this.reserve.length === 0 ? chunk : Buffer.concat([this.reserve, chunk])
     const size = Math.max(all.length - RESERVE, 0)
     // A copy: the piece is its owner's again when this has been written.

@@ -8,6 +8,8 @@ export class EventStream implements EventSink {
   closed = false
   writable = true
   buffered = 0
+  /** Given so far. */
+  bytes = 0
   private readonly res: NativeResponse
   private readonly shared: Shared
   private writableListener: (() => void) | undefined = undefined
@@ -42,11 +44,13 @@ export class EventStream implements EventSink {
   write(data: Uint8Array | string): boolean {
     if (this.closed) return false
     let sent = true
+    const length = typeof data === 'string' ? Buffer.byteLength(data) : data.length
+    this.bytes += length
     this.res.cork(() => {
       sent = this.res.write(data)
     })
     if (sent) this.buffered = 0
-    else this.buffered += typeof data === 'string' ? Buffer.byteLength(data) : data.length
+    else this.buffered += length
     this.writable = sent
     return sent
   }

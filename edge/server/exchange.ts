@@ -42,6 +42,7 @@ export class Exchange implements Responder {
   corked = true
   private readonly res: NativeResponse
   private readonly shared: Shared
+  private bodyBytes = 0
   private state: 'open' | 'answered' | 'streaming' | 'gone' = 'open'
   private stream: EventStream | Pieces | Chunks | Rest | undefined = undefined
   private closeListeners: (() => void)[] | undefined = undefined
@@ -58,6 +59,10 @@ export class Exchange implements Responder {
     return this.state !== 'open'
   }
 
+  get bytes(): number {
+    return this.bodyBytes + (this.stream?.bytes ?? 0)
+  }
+
   onClose(listener: () => void): void {
     if (this.state === 'gone') queueMicrotask(() => this.call(listener))
     else if (this.closeListeners === undefined) this.closeListeners = [listener]
@@ -68,6 +73,7 @@ export class Exchange implements Responder {
     if (this.state !== 'open') return
     const text = headText(reply)
     this.state = 'answered'
+    if (reply.head !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
     const { incoming } = this
     if (incoming === undefined || incoming.complete) {
       incoming?.forget()

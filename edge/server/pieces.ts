@@ -28,6 +28,11 @@ export class Pieces implements BodyWriter {
     if (!this.closed) res.onWritable(() => this.drain())
   }
 
+  /** With the kernel so far. */
+  get bytes(): number {
+    return this.accepted
+  }
+
   write(chunk: Uint8Array): Promise<void> {
     if (this.closed) return Promise.reject(fail('request.incomplete'))
     if (this.rest !== undefined) return Promise.reject(new Error('The piece before is not written yet'))

@@ -20,6 +20,8 @@ export function endOrHold(res: NativeResponse, body: string | Uint8Array): Rest 
 export class Rest {
   /** Sent, or the client left. */
   closed = false
+  /** The whole answer was counted before. */
+  readonly bytes = 0
   private readonly res: NativeResponse
   private readonly totalBytes: number
   private body: Uint8Array

@@ -47,6 +47,8 @@ export interface Reply extends ReplyHead {
 export interface Responder {
   /** True once an answer or stream was begun or the client is gone. */
   readonly done: boolean
+  /** Of the answer's body, so many bytes so far. */
+  readonly bytes: number
   /** Called when the client leaves before the answer or stream has ended. Several listeners are possible. */
   onClose(listener: () => void): void
   /** The whole answer in one corked write. Does nothing when done. @throws on control characters in headers. */

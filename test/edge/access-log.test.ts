@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { until } from '../until.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+
+/** The line of each request. */
+
+interface Line {
+  readonly msg: string
+  readonly level: number
+  readonly [name: string]: unknown
+}
+
+/** A log like that of a process, and the lines of requests in it. */
+function logger(level = 'info') {
+  const lines: Line[] = []
+  const write = (text: string): void => {
+    const line = JSON.parse(text) as Line
+    if (line.msg === 'Answered') lines.push(line)
+  }
+  return { lines, log: pino({ level, redact: ['account'] }, { write }) }
+}
+
+const all = logger()
+const { api, url } = await edgeAndDatabase({ log: all.log })
+const errors = logger()
+const ofErrors = await startEdge(url, { env: { ACCESS_LOG: 'errors' }, log: errors.log })
+const none = logger()
+const ofNone = await startEdge(url, { env: { ACCESS_LOG: 'none' }, log: none.log })
+const { token, id } = await api.register('ann@example.com')
+
+test('every request has one line: reads, refusals and paths that are none', async () => {
+  all.lines.length = 0
+  const asked = [
+    await api.get('/health', { headers: { 'x-request-id': 'mine-1' } }),
+    await api.get('/api/v1/documents/12', { token }),
+    await api.get('/no/such/path'),
+    await api.call('DELETE', '/health'),
+    await api.call('HEAD', '/health'),
+    await api.get('/api/v1/auth/me', { token }),
+  ]
+  await until('a line for each', () => all.lines.length === asked.length)
+  const seen = all.lines.map(({ method, route, status, account }) => [method, route, status, account])
+  assert.deepEqual(seen, [
+    ['GET', '/health', 200, null],
+    ['GET', '/api/v1/documents/:id', 404, id],
+    ['GET', null, 404, null],
+    ['DELETE', null, 405, null],
+    ['HEAD', '/health', 200, null],
+    ['GET', '/api/v1/auth/me', 200, id],
+  ])
+  for (const [i, { bytes, headers }] of asked.entries()) {
+    const line = all.lines[i]!
+    assert.equal(line.bytes, bytes.length)
+    assert.equal(line.requestId, headers['x-request-id'])
+    assert.ok((line.ms as number) >= 0)
+  }
+  assert.equal(all.lines[0]!.requestId, 'mine-1')
+})
+
+test('bytes are those that were sent: compressed, in pieces', async () => {
+  all.lines.length = 0
+  const small = await api.get('/openapi.json', { headers: { 'accept-encoding': 'gzip' } })
+  const { json } = await api.upload(token, 'x'.repeat(300_000))
+  const whole = await api.get(`/api/v1/documents/${json.id}/content`, { token })
+  const part = await api.get(`/api/v1/documents/${json.id}/content`, {
+    token,
+    headers: { range: 'bytes=10-19' },
+  })
+  await until('a line for each', () => all.lines.length === 4)
+  const counted = all.lines.filter(({ method }) => method === 'GET').map(({ bytes }) => bytes)
+  assert.deepEqual(counted, [small.bytes.length, whole.bytes.length, part.bytes.length])
+  assert.deepEqual(counted.slice(1), [300_000, 10])
+})
+
+test('errors only, or none at all, where the setting says so', async () => {
+  for (const edge of [ofErrors, ofNone]) {
+    await edge.get('/health')
+    await edge.post('/api/v1/auth/register', {
+      json: { email: `x${edge.port}@example.com`, password: 'long enough' },
+    })
+    await edge.get('/api/v1/documents/12', { token })
+    await edge.get('/no/such/path')
+  }
+  await until('both refusals', () => errors.lines.length === 2)
+  assert.deepEqual(
+    errors.lines.map(({ status, path }) => [status, path]),
+    [
+      [404, '/api/v1/documents/12'],
+      [404, '/no/such/path'],
+    ],
+  )
+  assert.deepEqual(none.lines, [])
+})
