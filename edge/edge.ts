@@ -14,6 +14,7 @@ import { createEnqueuer } from './enqueuer.ts'
 import { createHub } from './hub.ts'
 import { createLimits } from './limits.ts'
 import { createMetrics } from './metrics.ts'
+import { serveMetrics } from './metrics-port.ts'
 import { createOverview } from './overview.ts'
 import { createPasswords } from './passwords.ts'
 import type { Area } from './route.ts'
@@ -153,6 +154,7 @@ export async function serveEdge(
   )
   const { host, port } = options.settings
   const bound = await server.listen({ host, port, exclusive: at.exclusive })
+  const metrics = await serveMetrics(parts.edge, at.exclusive)
   return {
     edge: parts.edge,
     port: bound.port,
@@ -168,6 +170,7 @@ export async function serveEdge(
       if (inFlight > 0) await within(IN_FLIGHT_MS - (Date.now() - startedAt), answered)
       clearTimeout(waiting)
       server.close()
+      metrics.close()
       await parts.close()
     },
   }

@@ -13,7 +13,7 @@ const gunzippable = promisify(gzip)
 const COMPRESS_FROM = 1024
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
+export const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
 
 /** Sends a JSON text, compressed when it is worth it and the client takes it. Resolves when it is handed over. */
 export function sendJson(
@@ -39,7 +39,7 @@ export function sendJson(
   })
 }
 
-function compressed(encoding: 'br' | 'gzip', text: string): Promise<Buffer> {
+export function compressed(encoding: 'br' | 'gzip', text: string | Buffer): Promise<Buffer> {
   return encoding === 'br' ? brotli(text, BROTLI) : gunzippable(text, { level: 5 })
 }
 

@@ -21,6 +21,7 @@ const SECRETS = [
   '*.email.smtpUrl',
   'apiKey',
   '*.email.apiKey',
+  '*.metrics.token',
   'authToken',
   '*.telephony.authToken',
   'credentials',

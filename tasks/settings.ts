@@ -17,14 +17,14 @@ import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
  * environment, and nothing else reads that. `.env.example` is checked against this file by a test.
  */
 
-const count = (fallback: number, min = 0, max = 1_000_000_000) =>
+const whole = (min: number, max: number) =>
   z
     .string()
     .trim()
     .regex(/^-?\d{1,15}$/, 'must be a whole number')
     .transform(Number)
     .pipe(z.int().min(min).max(max))
-    .default(fallback)
+const count = (fallback: number, min = 0, max = 1_000_000_000) => whole(min, max).default(fallback)
 const flag = (fallback: boolean) => z.stringbool().default(fallback)
 const list = (...values: readonly string[]) =>
   z
@@ -99,6 +99,13 @@ const Environment = z.object({
   RATE_LIMIT_LOGIN: rate(30, 60),
   RATE_LIMIT_REGISTER: rate(30, 60),
   RATE_LIMIT_PASSWORD_RESET: rate(10, 60),
+  MAX_STREAMS_PER_ADDRESS: count(100),
+  MAX_STREAMS_PER_ACCOUNT: count(1000),
+  METRICS_TOKEN: z
+    .string()
+    .regex(/^[A-Za-z0-9._~+/=-]{16,}$/, 'must be 16 or more letters, digits and . _ ~ + / = -')
+    .optional(),
+  METRICS_PORT: whole(1, 65_535).optional(),
   TRUST_PROXY: flag(false),
   CORS_ORIGINS: list()
     .refine(
@@ -127,6 +134,7 @@ const Environment = z.object({
     .or(z.url({ protocol: /^https?$/ }))
     .optional(),
   LOG_LEVEL: z.enum(LEVELS).default('info'),
+  ACCESS_LOG: z.enum(['all', 'errors', 'none']).default('all'),
 })
 
 /** So many requests of one client in any span of so many seconds. */
@@ -169,6 +177,10 @@ export interface Settings {
   readonly loginLockSeconds: number
   /** By what is limited; null: no limit. */
   readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset', Rate | null>>
+  /** Most event streams open at a time; 0: no limit. */
+  readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
+  /** How measurements are had; in production not at all with neither. */
+  readonly metrics: { readonly token: string | undefined; readonly port: number | undefined }
   readonly trustProxy: boolean
   readonly corsOrigins: ReadonlySet<string>
   readonly workerProcesses: number
@@ -194,6 +206,8 @@ export interface Settings {
   /** Where the list of models is read; null: nowhere. */
   readonly llmCatalogUrl: string | null
   readonly logLevel: (typeof LEVELS)[number]
+  /** Which requests have a line in the log. */
+  readonly accessLog: 'all' | 'errors' | 'none'
   /** Checks rows and responses against their schemas. */
   readonly checked: boolean
 }
@@ -262,6 +276,8 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
       register: env.RATE_LIMIT_REGISTER,
       passwordReset: env.RATE_LIMIT_PASSWORD_RESET,
     },
+    maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
+    metrics: { token: env.METRICS_TOKEN, port: env.METRICS_PORT },
     trustProxy: env.TRUST_PROXY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
     workerProcesses: env.WORKER_PROCESSES,
@@ -283,6 +299,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     visionProvider: visionProvider(env),
     llmCatalogUrl: catalogUrl(env),
     logLevel: env.LOG_LEVEL,
+    accessLog: env.ACCESS_LOG,
     checked: !production,
   })
 }

@@ -3,7 +3,10 @@ import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
 import type { Edge } from '../context.ts'
 import { sendFile } from '../files.ts'
+import { KeptText } from '../kept-text.ts'
+import { admitToMetrics } from '../metrics-port.ts'
 import { openApi } from '../openapi.ts'
+import { JSON_TYPE } from '../reply.ts'
 import { Answer, type Area, area, json, route } from '../route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
@@ -36,7 +39,7 @@ const MIGRATED = { name: 'migrated', text: 'select max(name) from migration' }
 /** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
 export function operations(areas: () => readonly Area[]): Area {
   // It names the open areas and the address, so each edge has its own.
-  const references = new WeakMap<Edge, string>()
+  const references = new WeakMap<Edge, KeptText>()
   return area('operations', '', { auth: 'public' }, [
     route({
       method: 'get',
@@ -66,14 +69,13 @@ export function operations(areas: () => readonly Area[]): Area {
       method: 'get',
       path: '/metrics',
       summary: 'Measurements in the text format of Prometheus',
+      description: `At most a second old. With \`METRICS_TOKEN\` for its bearer only; in production without it, and with \
+\`METRICS_PORT\`, not here.`,
       produces: 'text/plain',
+      errors: ['auth.required', 'route.missing'],
       raw: async ({ edge, request, responder, head }) => {
-        responder.send({
-          ...head(200, [['content-type', edge.metrics.contentType]]),
-          body: await edge.metrics.text(),
-          head: request.method === 'HEAD',
-        })
-        return undefined
+        admitToMetrics(edge.settings, request)
+        return (await edge.metrics.text()).send(request, responder, head)
       },
     }),
     route({
@@ -81,10 +83,13 @@ export function operations(areas: () => readonly Area[]): Area {
       path: '/openapi.json',
       summary: 'This interface as OpenAPI 3.1',
       response: z.looseObject({ openapi: z.string() }),
-      handle: ({ edge }) => {
-        const document = references.get(edge) ?? JSON.stringify(openApi(areas(), edge.settings))
-        references.set(edge, document)
-        return json(document)
+      raw: ({ edge, request, responder, head }) => {
+        let document = references.get(edge)
+        if (document === undefined) {
+          document = new KeptText(JSON.stringify(openApi(areas(), edge.settings)), JSON_TYPE[1])
+          references.set(edge, document)
+        }
+        return document.send(request, responder, head)
       },
     }),
     route({

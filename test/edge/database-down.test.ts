@@ -62,7 +62,7 @@ test('the process is healthy, but not ready, whoever asks', async () => {
 test('measurements are there when they are needed most', async () => {
   const answer = await api.get('/metrics')
   assert.equal(answer.status, 200)
-  assert.match(answer.text, /http_request_duration_seconds_count\{[^}]*status="503"[^}]*\} [1-9]/)
+  assert.match(answer.text, /http_requests_total\{[^}]*status="5xx"[^}]*\} [1-9]/)
 })
 
 test('when PostgreSQL is back, so is the service, listening again', async () => {

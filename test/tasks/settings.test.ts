@@ -37,6 +37,8 @@ test('an empty environment has the documented defaults', () => {
       register: { most: 30, seconds: 60 },
       passwordReset: { most: 10, seconds: 60 },
     },
+    maxStreams: { perAddress: 100, perAccount: 1000 },
+    metrics: { token: undefined, port: undefined },
     trustProxy: false,
     workerProcesses: 1,
     workerThreads: 8,
@@ -85,6 +87,7 @@ test('an empty environment has the documented defaults', () => {
     visionProvider: 'tesseract',
     llmCatalogUrl: 'https://models.dev/api.json',
     logLevel: 'info',
+    accessLog: 'all',
     checked: true,
   })
   assert.deepEqual([...openAreas].sort(), ['ai', 'comms', 'jobs', 'llm', 'rag', 'tasks', 'voice'])
@@ -202,6 +205,9 @@ test('numbers have bounds', () => {
     WORKER_MAX_TRIES: [1, 100],
     REQUEST_WAIT_SECONDS: [0, 3600],
     MAX_JSON_BYTES: [1, 2 ** 30],
+    METRICS_PORT: [1, 65_535],
+    MAX_STREAMS_PER_ADDRESS: [0, 1_000_000_000],
+    MAX_STREAMS_PER_ACCOUNT: [0, 1_000_000_000],
   }
   for (const [name, [least, most]] of Object.entries(bounds)) {
     for (const good of [least, most]) assert.deepEqual(problems({ [name]: String(good) }), [], name)
@@ -240,6 +246,8 @@ test('choices and forms are checked', () => {
     VISION_PROVIDER: ['openai'],
     LLM_CATALOG_URL: ['models.dev', 'ftp://x', 'off'],
     LOG_LEVEL: ['verbose'],
+    ACCESS_LOG: ['some', 'off'],
+    METRICS_TOKEN: ['short', 'sixteen or more, but with spaces'],
   }
   for (const [name, values] of Object.entries(wrong)) {
     for (const value of values)
@@ -357,6 +365,7 @@ test('settings that are logged lose their secrets', () => {
     S3_SECRET_KEY: 'hunter2',
     PROVIDER_SECRET_KEY: 'hunter2',
     PROVIDER_WEBHOOK_SECRET: 'hunter2',
+    METRICS_TOKEN: 'hunter2-hunter2-hunter2',
   }
   const { stdout, stderr } = spawnSync(
     process.execPath,

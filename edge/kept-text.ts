@@ -1,0 +1,37 @@
+import { acceptedEncoding, compressed, type Header } from './reply.ts'
+import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
+
+type HeadOf = (status: number, headers: readonly Header[]) => ReplyHead
+
+/** A text that is sent again and again: encoded once, and compressed once for those who take that. */
+export class KeptText {
+  private readonly contentType: string
+  private readonly bytes: Buffer
+  private readonly encodings = new Map<'br' | 'gzip', Promise<Buffer>>()
+
+  constructor(text: string, contentType: string) {
+    this.bytes = Buffer.from(text)
+    this.contentType = contentType
+  }
+
+  async send(request: EdgeRequest, responder: Responder, head: HeadOf): Promise<undefined> {
+    const encoding = acceptedEncoding(request.header('accept-encoding'))
+    const headers: Header[] = [
+      ['content-type', this.contentType],
+      ['vary', 'accept-encoding'],
+    ]
+    if (encoding !== null) headers.push(['content-encoding', encoding])
+    // No wait without need: requests that come in one read are answered in the turn that reads them.
+    const body = encoding === null ? this.bytes : await this.encoded(encoding)
+    responder.send({ ...head(200, headers), body, head: request.method === 'HEAD' })
+  }
+
+  private encoded(encoding: 'br' | 'gzip'): Promise<Buffer> {
+    let bytes = this.encodings.get(encoding)
+    if (bytes === undefined) {
+      bytes = compressed(encoding, this.bytes)
+      this.encodings.set(encoding, bytes)
+    }
+    return bytes
+  }
+}

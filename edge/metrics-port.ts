@@ -1,0 +1,46 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { fail } from '../sql/errors.ts'
+import type { Settings } from '../tasks/settings.ts'
+import type { Edge } from './context.ts'
+import { failureBody } from './reply.ts'
+import { createServer, type EdgeRequest } from './server.ts'
+
+/**
+ * Who may read the measurements: with a token whoever has it, with a port whoever reaches that, with neither everybody,
+ * but in production nobody.
+ * @throws the refusal.
+ */
+export function admitToMetrics({ metrics, production }: Settings, request: EdgeRequest): void {
+  if (metrics.token === undefined) {
+    if (production || metrics.port !== undefined) throw fail('route.missing')
+    return
+  }
+  const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1] ?? ''
+  // Digests have one length, whatever was given.
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+  if (!timingSafeEqual(digest(given), digest(metrics.token))) throw fail('auth.required')
+}
+
+/** Serves `/metrics`, and nothing else, on the port of the settings, if there is one. @throws when it can't be had. */
+export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ close(): void }> {
+  const { metrics, production, host } = edge.settings
+  if (metrics.port === undefined) {
+    if (production && metrics.token === undefined)
+      edge.log.warn('/metrics answers nobody: neither METRICS_TOKEN nor METRICS_PORT is set')
+    return { close: () => {} }
+  }
+  const head = (status: number, headers: readonly (readonly [string, string])[]) => ({ status, headers })
+  const server = createServer(
+    async (request, responder) => {
+      const reads = request.method === 'GET' || request.method === 'HEAD'
+      if (reads && request.path === '/metrics')
+        return (await edge.metrics.text()).send(request, responder, head)
+      const body = failureBody(fail('route.missing'))
+      responder.send({ ...head(404, [['content-type', 'application/json']]), body })
+    },
+    { onError: (error) => edge.log.error({ err: error }, 'The metrics could not be served') },
+  )
+  await server.listen({ host, port: metrics.port, exclusive })
+  edge.log.info({ port: metrics.port }, '/metrics is served')
+  return { close: () => server.close() }
+}
