@@ -19,7 +19,7 @@ import { networkOf } from './limits.ts'
 import type { Entry } from './match.ts'
 import { failureBody } from './reply.ts'
 import { Answer, type Received, type TaskInput } from './route.ts'
-import { SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
+import { type Place, SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
 
 /** The four ways in which a route can end. */
 export interface Ending {
@@ -54,23 +54,31 @@ export async function endWithHandle(ending: Ending): Promise<void> {
 }
 
 export async function endWithJob(ending: Ending): Promise<void> {
-  const { edge, exchange, entry, input } = ending
+  const { exchange, entry, input } = ending
   const { follow } = entry.route
   // Looking at the head of an answer has no effect, whatever the answer would have.
   if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
   const resumed = (await follow?.resume(input)) ?? null
-  if (resumed !== null) return openStream(ending, resumed)
-  const key = keyOf(exchange, entry)
+  if (resumed !== null) return withPlace(ending, (place) => openStream(ending, resumed, place))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
+  if (follow === undefined || background) return runJob(ending, background, null)
+  // A place before the job: one that is refused costs nothing.
+  return withPlace(ending, (place) => runJob(ending, background, place))
+}
+
+async function runJob(ending: Ending, background: boolean, place: Place | null): Promise<void> {
+  const { edge, exchange, entry, input } = ending
+  const { follow } = entry.route
+  const key = keyOf(exchange, entry)
   const received = await entry.route.receive?.(input)
   const begun = await beginJob(ending, key, received).catch(async (error) => {
     await received?.discard()
     throw error
   })
   if ('first' in begun) await received?.discard()
-  if ('first' in begun) return repeatJob(ending, key!, begun.first)
+  if ('first' in begun) return repeatJob(ending, key!, begun.first, place)
   const { jobId } = begun
-  if (follow !== undefined && !background) return openStream(ending, await follow.open(input, jobId))
+  if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
   const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
   // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
   if (key !== null && (background || !exchange.responder.done)) await keepAnswer(edge, key, answer)
@@ -125,20 +133,38 @@ async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput[
 }
 
 export async function endWithStream(ending: Ending): Promise<void> {
-  const source = await ending.entry.route.stream!(ending.input)
-  await openStream(ending, source)
+  await withPlace(ending, async (place) => {
+    const source = await ending.entry.route.stream!(ending.input)
+    return openStream(ending, source, place)
+  })
 }
 
-function openStream({ edge, exchange, streams }: Ending, source: StreamSource): Promise<void> | void {
+/** Does work that may open a stream, with a place for that. */
+async function withPlace(ending: Ending, work: (place: Place) => Promise<void> | void): Promise<void> {
+  const { caller, address } = ending.exchange
+  const place = ending.streams.place({ accountId: caller?.ownerId ?? null, address })
+  try {
+    await work(place)
+  } finally {
+    if (!place.taken) place.giveUp()
+  }
+}
+
+function openStream(
+  { edge, exchange, streams }: Ending,
+  source: StreamSource,
+  place: Place,
+): Promise<void> | void {
   // 204 tells an EventSource that came back to stay away: everything was delivered.
   if (source === 'ended') return exchange.empty(204)
   const head = exchange.head(200, SSE_HEADERS)
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
   const { caller } = exchange
-  streams.open(exchange.responder, head, source, {
+  const audience = {
     accountId: caller?.ownerId ?? null,
     admitted: async () => caller === null || edge.accounts.stillAdmits(caller),
-  })
+  }
+  streams.open(exchange.responder, head, source, audience, place)
 }
 
 export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {
@@ -160,11 +186,11 @@ async function waitForJob({ edge, entry, exchange }: Ending, jobId: string): Pro
   return event === null ? accepted(jobId) : jobAnswer(entry, event)
 }
 
-async function repeatJob(ending: Ending, key: KeyRef, first: Claim): Promise<void> {
+async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place | null): Promise<void> {
   const { edge, entry, exchange, input } = ending
   const { follow } = entry.route
-  if (follow !== undefined && first.status === null && first.job_id !== null)
-    return openStream(ending, await follow.open(input, first.job_id))
+  if (place !== null && first.status === null && first.job_id !== null)
+    return openStream(ending, await follow!.open(input, first.job_id), place)
   // The answer of a job whose first request died with its process is on the job.
   const event =
     first.status === null && first.job_id !== null

@@ -143,6 +143,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   if (route.spends) codes.add('request.cross_site')
   if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || isJobBacked(route)))
     codes.add('request.cross_site')
+  if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
   if (route.limit !== undefined) codes.add('request.limited')
   if (roleFor(auth, settings) !== null) codes.add('auth.forbidden')
   if (route.params !== undefined || route.query !== undefined || route.body !== undefined)

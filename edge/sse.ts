@@ -1,3 +1,6 @@
+import { fail } from '../sql/errors.ts'
+import type { Settings } from '../tasks/settings.ts'
+import { networkOf } from './limits.ts'
 import type { EventSink, Responder } from './server.ts'
 
 /**
@@ -33,13 +36,31 @@ export interface Audience {
   admitted(): Promise<boolean>
 }
 
+/** Whose limit a stream counts for. */
+export interface StreamOwner {
+  /** Null: without a credential, and counted by address. */
+  readonly accountId: number | null
+  readonly address: string
+}
+
+/** A stream's place under its owner's limit, from before its work begins until it ends. */
+export interface Place {
+  /** A stream has it, and gives it up with its end. */
+  taken: boolean
+  /** Once; does nothing after that. */
+  giveUp(): void
+}
+
 /** All streams of a process: one timer keeps them alive, one call ends them. */
 export interface Streams {
+  /** @throws fail('stream.limited'). Who gets a place opens a stream with it or gives it up. */
+  place(owner: StreamOwner): Place
   open(
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
     source: { open(stream: SseStream): () => void },
     audience: Audience,
+    place: Place,
   ): void
   /** An account has changed (null: any may have): ends the streams of readers who would not be let in any more. */
   recheck(accountId: number | null): void
@@ -59,24 +80,28 @@ export const SSE_HEADERS: readonly (readonly [string, string])[] = [
   ['x-accel-buffering', 'no'],
 ]
 
-export function createStreams(): Streams {
+export function createStreams(limits: Settings['maxStreams']): Streams {
   const open = new Map<EventSink, Reading>()
+  const placeOf = createPlaces(limits)
   let closed = false
   const timer = setInterval(() => {
     for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
   }, HEARTBEAT_MS).unref()
 
   return {
-    open: (responder, head, source, audience) => {
+    place: placeOf,
+    open: (responder, head, source, audience, place) => {
       const sink = responder.events(head)
       if (sink.closed) return
       if (closed) {
         sink.end(RETRY)
         return
       }
+      place.taken = true
       let stop: (() => void) | null = null
       const forget = (): void => {
         open.delete(sink)
+        place.giveUp()
         stop?.()
       }
       const end = (): void => {
@@ -106,6 +131,29 @@ export function createStreams(): Streams {
       clearInterval(timer)
       for (const sink of open.keys()) sink.end(RETRY)
     },
+  }
+}
+
+/** Counts places by owner. */
+function createPlaces({ perAddress, perAccount }: Settings['maxStreams']): Streams['place'] {
+  const counts = new Map<string, number>()
+  return ({ accountId, address }) => {
+    const most = accountId === null ? perAddress : perAccount
+    const owner = accountId === null ? networkOf(address) : `account ${accountId}`
+    const count = counts.get(owner) ?? 0
+    if (most > 0 && count >= most) throw fail('stream.limited')
+    counts.set(owner, count + 1)
+    let given = true
+    return {
+      taken: false,
+      giveUp: () => {
+        if (!given) return
+        given = false
+        const left = counts.get(owner)! - 1
+        if (left === 0) counts.delete(owner)
+        else counts.set(owner, left)
+      },
+    }
   }
 }
 

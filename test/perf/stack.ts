@@ -36,6 +36,9 @@ const ENVIRONMENT = {
   PORT: '0',
   ACCESS_TOKEN_MINUTES: '1440',
   UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+  // One account reads thousands.
+  MAX_STREAMS_PER_ADDRESS: '0',
+  MAX_STREAMS_PER_ACCOUNT: '0',
 }
 
 /** Starts PostgreSQL in a temporary folder, which `stop` removes. */
