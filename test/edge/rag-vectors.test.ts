@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { MODEL, writeModel } from '../model.ts'
+import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
 import { folder, ragWorld } from './rag-help.ts'
 
@@ -94,8 +95,9 @@ describe('a collection with vectors', () => {
   })
 
   test('is well, says health', async () => {
-    const { status, embeddings, active_embeddings, model, validation_errors } = (await api.get('/rag/health'))
-      .json
+    const health = async () => (await api.get('/rag/health')).json
+    await until('it has asked the model', async () => (await health()).status === 'healthy')
+    const { status, embeddings, active_embeddings, model, validation_errors } = await health()
     assert.deepEqual(
       { status, embeddings, active_embeddings, model, validation_errors },
       {

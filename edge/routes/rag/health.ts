@@ -1,7 +1,8 @@
 import { readRagCounts } from '../../../sql/rag.ts'
 import type { Edge } from '../../context.ts'
 import { route } from '../../route.ts'
-import { type Asking, embeddedBy } from './question.ts'
+import { modelProblem } from './model-state.ts'
+import type { Asking } from './question.ts'
 import { Health } from './shapes.ts'
 
 interface Counts {
@@ -11,20 +12,18 @@ interface Counts {
   readonly pgvector: boolean
 }
 
-// A model that is in memory or can't be had answers in milliseconds; one that is being loaded takes longer.
-const PROBE_MS = 3000
-
 export const healthRoute = route({
   method: 'get',
   path: '/health',
   summary: 'Whether retrieval works, and how it is configured',
   description: `\`active_embeddings\` is what searches by meaning at present: \`lexical\` (words alone) also where the model of the \
-settings cannot be had, which makes the status \`degraded\`, with the reason in \`validation_errors\`.`,
+settings cannot be had, which makes the status \`degraded\`, with the reason in \`validation_errors\`. It answers at once with what is known of \
+the model, which is asked again meanwhile when that is older than 10 s.`,
   response: Health,
   handle: async ({ edge, caller, requestId }) => {
     const { embeddings, model } = edge.settings.rag
     const counts = JSON.parse((await edge.reader.text(readRagCounts, []))!) as Counts
-    const problem = await problemOf(edge, { ownerId: caller.ownerId, requestId })
+    const problem = problemOf(edge, { ownerId: caller.ownerId, requestId })
     return {
       service: 'rag' as const,
       status: problem === null ? ('healthy' as const) : ('degraded' as const),
@@ -39,12 +38,10 @@ settings cannot be had, which makes the status \`degraded\`, with the reason in 
 })
 
 /** Why there are no embeddings, though the settings want some; null when all is well. */
-async function problemOf(edge: Edge, asking: Asking): Promise<string | null> {
+function problemOf(edge: Edge, asking: Asking): string | null {
   const { embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null
   if (embeddings === 'openai')
     return edge.settings.ai.endpoints.openai.apiKey === null ? 'OPENAI_API_KEY is not set' : null
-  const probed = await embeddedBy(edge, undefined, asking, PROBE_MS)
-  if (probed === null) return 'The model is being loaded, or no worker serves the queue rag_model'
-  return probed.reason
+  return modelProblem(edge, asking)
 }

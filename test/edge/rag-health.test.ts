@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../until.ts'
+import { edgeAndDatabase } from './harness.ts'
+
+/** The health of retrieval where no worker has the model: told at once, from what is known. */
+
+const { api, query } = await edgeAndDatabase({ env: { RAG_EMBEDDINGS: 'local' } })
+const problems = async (): Promise<string[]> => {
+  const { status, json } = await api.get('/rag/health')
+  assert.deepEqual([status, json.status, json.active_embeddings], [200, 'degraded', 'lexical'])
+  return json.validation_errors
+}
+
+test('what asks first is told that it is not known yet, and who asks later what was found out', async () => {
+  const first = await Promise.all(Array.from({ length: 20 }, problems))
+  for (const one of first) assert.deepEqual(one, ['The model has not been asked yet; it is being asked now'])
+  const found = 'The model is being loaded, or no worker serves the queue rag_model'
+  await until('it is found out', async () => (await problems())[0] === found)
+  assert.deepEqual(await query(`select count(*)::int as jobs from job where queue = 'rag_model'`), [
+    { jobs: 1 },
+  ])
+})
