@@ -31,6 +31,12 @@ const INTERNAL: Reply = {
   body: '{"detail":"Internal error"}',
 }
 
+const MISFRAMED: Reply = {
+  status: 400,
+  headers: [['content-type', 'application/json']],
+  body: '{"detail":"The request could not be read: its framing is ambiguous"}',
+}
+
 /**
  * The answering side of one request. It alone touches `res` for answers, because `res` throws after the answer and after
  * an abort: `state` says whether it may be touched. Everything leaves in corked writes.
@@ -103,6 +109,13 @@ export class Exchange implements Responder {
     const stream = new EventStream(this.res, this.shared, text, first)
     this.begin(stream)
     return stream
+  }
+
+  /** Answers a request whose end nobody can be sure of: what follows it on the connection is not read. */
+  refuse(): void {
+    this.state = 'answered'
+    this.answerAndLinger(headText(MISFRAMED), MISFRAMED)
+    this.cut()
   }
 
   /** What the handler threw. The client is told that something is wrong, and nothing about what. */

@@ -37,13 +37,22 @@ export type LowerCaseHeaderName = (typeof HEADERS)[number]
 
 const INDEX = new Map<string, number>(HEADERS.map((name, i) => [name, i]))
 const FORWARDED_FOR = HEADERS.indexOf('x-forwarded-for')
+const HOST = HEADERS.indexOf('host')
+const LENGTH = HEADERS.indexOf('content-length')
+const CODING = HEADERS.indexOf('transfer-encoding')
 const NO_VALUES: readonly string[] = HEADERS.map(() => '')
 
 // forEach calls back synchronously and one request is copied at a time, so one visitor serves all.
 let target: string[] = []
+let hosts = 0
+let misframed = false
 const visit = (name: string, value: string) => {
   const i = INDEX.get(name)
   if (i === undefined) return
+  if (i === HOST) hosts++
+  // 10 ns a request for both. The core takes the first length, and any coding, even an empty one, for chunked or for none.
+  else if (i === LENGTH) misframed ||= target[i] !== '' && target[i] !== value
+  else if (i === CODING) misframed ||= target[i] !== '' || value.toLowerCase() !== 'chunked'
   if (target[i] === '') target[i] = value
   // Some proxies add a line of their own (RFC 9110, section 5.3): the client's must not hide it.
   else if (i === FORWARDED_FOR) target[i] += `, ${value}`
@@ -59,6 +68,8 @@ export class Request implements EdgeRequest {
   readonly method: string
   readonly path: string
   readonly query: string
+  /** Where it ends, or whom it is for, others may read otherwise (RFC 9112, sections 3.2 and 6.3). */
+  readonly misframed: boolean
   body: RequestBody = NO_BODY
   private readonly values: string[]
   private readonly res: NativeResponse
@@ -72,7 +83,10 @@ export class Request implements EdgeRequest {
     this.query = req.getQuery() ?? ''
     this.values = NO_VALUES.slice()
     target = this.values
+    hosts = 0
+    misframed = false
     req.forEach(visit)
+    this.misframed = misframed || hosts !== 1
     this.res = res
     this.responder = responder
   }

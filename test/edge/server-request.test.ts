@@ -50,6 +50,43 @@ test('of a header that is sent twice the first counts', async (t) => {
   assert.deepEqual(seenIn(client).headers, { host: 'test', accept: 'one' })
 })
 
+test('a request that others may frame otherwise is 400, and the last on its connection', async (t) => {
+  const seen: string[] = []
+  const { port, errors } = await serve(t, ({ path }, responder) => {
+    seen.push(path)
+    responder.send({ status: 200, headers: [], body: 'answered' })
+  })
+  const chunked = '3\r\nabc\r\n0\r\n\r\n'
+  const wrong: Readonly<Record<string, string>> = {
+    'two lengths': 'host: a\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd',
+    'a coding that is not chunked': `host: a\r\ntransfer-encoding: xchunked\r\n\r\n${chunked}`,
+    'a coding before chunked': `host: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n${chunked}`,
+    'two codings': `host: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n${chunked}`,
+    'no coding and a length': 'host: a\r\ntransfer-encoding:\r\ncontent-length: 3\r\n\r\nabc',
+    'a length and a coding': `host: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n${chunked}`,
+    'two hosts': 'host: a\r\nhost: b\r\n\r\n',
+    'the same host twice': 'host: a\r\nhost: a\r\n\r\n',
+    'no host': 'accept: b\r\n\r\n',
+  }
+  for (const [what, rest] of Object.entries(wrong)) {
+    const client = await Client.connect(t, port)
+    await client.send(`POST /wrong HTTP/1.1\r\n${rest}`).isClosed()
+    assert.match(client.text, /^HTTP\/1.1 400 /, what)
+    // What follows at once cuts the answer off, and is not read either.
+    const hasty = await Client.connect(t, port)
+    await hasty.send(`POST /wrong HTTP/1.1\r\n${rest}${request('GET /smuggled')}`).isClosed()
+  }
+  assert.deepEqual([seen, errors], [[], []])
+  for (const rest of [
+    'host: a\r\ncontent-length: 3\r\ncontent-length: 3\r\n\r\nabc',
+    `host: a\r\ntransfer-encoding: Chunked\r\n\r\n${chunked}`,
+    'host:\r\n\r\n',
+  ]) {
+    const client = await Client.connect(t, port)
+    await client.send(`POST /right HTTP/1.1\r\n${rest}`).has('answered')
+  }
+})
+
 test('getQuery(key) decodes in place: the query arrives raw, in its order', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)

@@ -39,6 +39,18 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     await client.has('worked', 20_000)
   })
 
+  test('what the core takes for the beginning of a request is ended by it, and never handed over', async (t) => {
+    const { port } = await serve(t, () => assert.fail('it was handed over'))
+    const headers = ['x: a\0b', 'x: a\x01b', 'x\0: a', 'x: a\r\n b']
+    await Promise.all(
+      headers.map(async (header) => {
+        const client = await Client.connect(t, port)
+        await client.send(`GET / HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`).isClosed(25_000)
+        assert.equal(client.text, '')
+      }),
+    )
+  })
+
   test('idle SSE and SSE backpressure: streams stay open, also one that was slow and has drained', async (t) => {
     const sinks = new Map<string, EventSink>()
     const { port } = await serve(t, (seen, responder) => {
