@@ -17,9 +17,10 @@ import {
 import { invalid, wantsBackground } from './input.ts'
 import { networkOf } from './limits.ts'
 import type { Entry } from './match.ts'
+import type { Place } from './places.ts'
 import { failureBody } from './reply.ts'
 import { Answer, type Received, type TaskInput } from './route.ts'
-import { type Place, SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
+import { SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
 
 /** The four ways in which a route can end. */
 export interface Ending {

@@ -1,6 +1,5 @@
-import { fail } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { networkOf } from './limits.ts'
+import { createPlaces, type Place, type PlaceOf } from './places.ts'
 import type { EventSink, Responder } from './server.ts'
 
 /**
@@ -36,25 +35,9 @@ export interface Audience {
   admitted(): Promise<boolean>
 }
 
-/** Whose limit a stream counts for. */
-export interface StreamOwner {
-  /** Null: without a credential, and counted by address. */
-  readonly accountId: number | null
-  readonly address: string
-}
-
-/** A stream's place under its owner's limit, from before its work begins until it ends. */
-export interface Place {
-  /** A stream has it, and gives it up with its end. */
-  taken: boolean
-  /** Once; does nothing after that. */
-  giveUp(): void
-}
-
 /** All streams of a process: one timer keeps them alive, one call ends them. */
 export interface Streams {
-  /** @throws fail('stream.limited'). Who gets a place opens a stream with it or gives it up. */
-  place(owner: StreamOwner): Place
+  readonly place: PlaceOf
   open(
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
@@ -82,14 +65,13 @@ export const SSE_HEADERS: readonly (readonly [string, string])[] = [
 
 export function createStreams(limits: Settings['maxStreams']): Streams {
   const open = new Map<EventSink, Reading>()
-  const placeOf = createPlaces(limits)
   let closed = false
   const timer = setInterval(() => {
     for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
   }, HEARTBEAT_MS).unref()
 
   return {
-    place: placeOf,
+    place: createPlaces(limits),
     open: (responder, head, source, audience, place) => {
       const sink = responder.events(head)
       if (sink.closed) return
@@ -131,29 +113,6 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
       clearInterval(timer)
       for (const sink of open.keys()) sink.end(RETRY)
     },
-  }
-}
-
-/** Counts places by owner. */
-function createPlaces({ perAddress, perAccount }: Settings['maxStreams']): Streams['place'] {
-  const counts = new Map<string, number>()
-  return ({ accountId, address }) => {
-    const most = accountId === null ? perAddress : perAccount
-    const owner = accountId === null ? networkOf(address) : `account ${accountId}`
-    const count = counts.get(owner) ?? 0
-    if (most > 0 && count >= most) throw fail('stream.limited')
-    counts.set(owner, count + 1)
-    let given = true
-    return {
-      taken: false,
-      giveUp: () => {
-        if (!given) return
-        given = false
-        const left = counts.get(owner)! - 1
-        if (left === 0) counts.delete(owner)
-        else counts.set(owner, left)
-      },
-    }
   }
 }
 

@@ -79,10 +79,7 @@ const table = {
   'invite.accepted': { status: 400, detail: 'The invite was already accepted' },
   'invite.revoked': { status: 400, detail: 'The invite was revoked' },
   'invite.expired': { status: 400, detail: 'The invite has expired' },
-  'stream.limited': {
-    status: 429,
-    detail: 'Too many event streams are open; close one first',
-  },
+  'stream.limited': { status: 429, detail: 'Too many event streams are open; close one first' },
   'request.limited': { status: 429, detail: 'Too many requests; try again in {seconds} s' },
   'email.not_configured': {
     status: 503,
