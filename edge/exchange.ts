@@ -28,7 +28,7 @@ export class Exchange {
     this.responder = responder
     this.settings = settings
     // It can't be read once the client is gone or answered; log and audit trail name who wrote, however soon they left.
-    if (request.method !== 'GET') void request.address
+    if (request.method !== 'GET' || settings.accessLog === 'all') void request.address
     const given = request.header('x-request-id')
     this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
   }

@@ -55,6 +55,7 @@ test('every request has one line: reads, refusals and paths that are none', asyn
     assert.equal(line.bytes, bytes.length)
     assert.equal(line.requestId, headers['x-request-id'])
     assert.ok((line.ms as number) >= 0)
+    assert.equal(line.address, '127.0.0.1')
   }
   assert.equal(all.lines[0]!.requestId, 'mine-1')
 })
