@@ -1,0 +1,265 @@
+import { event, signature } from '../payment-events.ts'
+import { multipart, PASSWORD } from './harness.ts'
+import type { World } from './matrix-world.ts'
+import type { Person } from './orgs-help.ts'
+
+/** A good request of each operation and case, about rows that are made for it. What needs nothing is not listed. */
+
+export interface Ask {
+  readonly params?: Readonly<Record<string, string | number>>
+  readonly query?: Readonly<Record<string, string | number>>
+  readonly json?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+}
+type Make = (world: World, caller: Person | null) => Ask | Promise<Ask>
+
+export const METRICS_TOKEN = 'a token of the reader of metrics'
+
+const json = (value: unknown): Ask => ({ json: value })
+const upload = (bytes: string, name: string): Ask => {
+  const { body, type } = multipart(bytes, { name })
+  return { body, headers: { 'content-type': type } }
+}
+const form = (fields: Readonly<Record<string, string>>): Ask => ({
+  body: new URLSearchParams(fields).toString(),
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
+})
+/** With the refresh cookie of a new session, for those who can have one. */
+const refreshing: Make = async (world, caller) =>
+  caller === null
+    ? {}
+    : { headers: { cookie: `millrace_refresh=${(await world.session(caller.id)).refresh}` } }
+
+const account: Make = async (world) => ({ params: { user_id: (await world.account()).id } })
+const post: Make = async (world) => ({ params: { post: (await world.post()).id } })
+const tag: Make = async (world) => ({ params: { tag_id: await world.tag() } })
+const document: Make = async (world) => ({ params: { id: await world.document() } })
+const page: Make = async (world) => ({ params: { id: await world.document(), number: 1 } })
+const job: Make = async (world) => ({ params: { job_id: await world.task(world.owner.id) } })
+const conversation: Make = async (world) => ({
+  params: { conversation_id: (await world.conversation()).id },
+})
+const ofOwner: Make = (world) => ({ query: { user_id: world.owner.id } })
+const collection: Make = async (world) => ({ params: { name: await world.collection() } })
+const org: Make = async (world) => ({ params: { org_id: await world.org() } })
+/** Somebody else in an organization. */
+const member =
+  (role = 'member'): Make =>
+  async (world) => {
+    const org_id = await world.org()
+    return { params: { org_id, user_id: await world.joined(org_id, role) } }
+  }
+const and =
+  (make: Make, more: Ask | ((world: World, caller: Person | null) => Ask | Promise<Ask>)): Make =>
+  async (world, caller) => ({
+    ...(await make(world, caller)),
+    ...(typeof more === 'function' ? await more(world, caller) : more),
+  })
+const role = (given: string): Ask => ({ query: { role: given } })
+const newMember = (given?: string) => async (world: World) => ({
+  query: { user_id: (await world.account()).id, ...(given === undefined ? {} : { role: given }) },
+})
+const newMembers = (given?: string) => async (world: World) =>
+  json({ user_ids: [(await world.account()).id], role: given })
+const webhook = (sign: boolean) => (): Ask => {
+  // Nothing waits for a job that way.
+  const body = JSON.stringify(event('of.nothing', { id: 'x' }))
+  const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signature(body) }) }
+  return { body, headers }
+}
+
+const accounts: Record<string, Make> = {
+  'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
+  'POST /api/v1/auth/token': async (world) =>
+    form({ username: (await world.account()).email, password: PASSWORD }),
+  'POST /api/v1/auth/refresh': refreshing,
+  'POST /api/v1/auth/logout': refreshing,
+  'DELETE /api/v1/auth/sessions/:session_id': async (world) => ({
+    params: { session_id: (await world.session(world.owner.id)).id },
+  }),
+  'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
+  'POST /api/v1/auth/password-reset/confirm': async (world) =>
+    json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),
+  'POST /api/v1/auth/change-password': () => json({ current_password: PASSWORD, new_password: PASSWORD }),
+  'POST /api/v1/auth/verify-email': async (world) =>
+    json({ token: await world.mailed('verify', (await world.account()).id) }),
+  'POST /api/v1/auth/accept-invite': async (world) =>
+    json({ token: (await world.invite(await world.org(), world.owner.email)).token }),
+  'GET /api/v1/auth/users/:user_id': account,
+  'PATCH /api/v1/auth/users/:user_id': (world) => ({
+    params: { user_id: world.owner.id },
+    query: { full_name: 'Ada' },
+  }),
+  'PATCH /api/v1/auth/users/:user_id/deactivate': account,
+  'PATCH /api/v1/auth/users/:user_id/activate': account,
+  'PATCH /api/v1/auth/users/:user_id/role': and(account, json({ role: 'moderator' })),
+  "PATCH /api/v1/auth/users/:user_id/role #one's own": (world, caller) => ({
+    params: { user_id: (caller ?? world.owner).id },
+    json: { role: 'admin' },
+  }),
+  'DELETE /api/v1/auth/users/:user_id': account,
+}
+
+const organizations: Record<string, Make> = {
+  'POST /api/v1/orgs': (world) => json({ name: 'Acme', slug: world.name() }),
+  'GET /api/v1/orgs/:org_id': org,
+  'PATCH /api/v1/orgs/:org_id': and(org, { query: { name: 'Acme & Sons' } }),
+  'DELETE /api/v1/orgs/:org_id': org,
+  'POST /api/v1/orgs/:org_id/transfer-ownership': and(org, (world) => json({ user_id: world.member.id })),
+  'GET /api/v1/orgs/:org_id/members': org,
+  'GET /api/v1/orgs/:org_id/members/details': org,
+  'POST /api/v1/orgs/:org_id/members': and(org, newMember()),
+  'POST /api/v1/orgs/:org_id/members #as admin': and(org, newMember('admin')),
+  'POST /api/v1/orgs/:org_id/members #as owner': and(org, newMember('owner')),
+  'POST /api/v1/orgs/:org_id/members/bulk': and(org, newMembers()),
+  'POST /api/v1/orgs/:org_id/members/bulk #as owner': and(org, newMembers('owner')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id': and(member(), role('admin')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #to owner': and(member(), role('owner')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #an admin': and(member('admin'), role('member')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #an owner': and(member('owner'), role('member')),
+  'DELETE /api/v1/orgs/:org_id/members/me': org,
+  'DELETE /api/v1/orgs/:org_id/members/:user_id': member(),
+  'DELETE /api/v1/orgs/:org_id/members/:user_id #an owner': member('owner'),
+  'POST /api/v1/orgs/:org_id/invites': and(org, (world) => json({ email: `${world.name()}@example.com` })),
+  'POST /api/v1/orgs/:org_id/invites #as owner': and(org, (world) =>
+    json({ email: `${world.name()}@example.com`, role: 'owner' }),
+  ),
+  'POST /api/v1/orgs/:org_id/invites #who has an account': and(org, async (world) =>
+    json({ email: (await world.account()).email }),
+  ),
+  'GET /api/v1/orgs/:org_id/invites': org,
+  'DELETE /api/v1/orgs/:org_id/invites/:invite_id': async (world) => {
+    const org_id = await world.org()
+    return { params: { org_id, invite_id: (await world.invite(org_id)).id } }
+  },
+}
+
+const blog: Record<string, Make> = {
+  'GET /api/v1/blog/posts/:post': async (world) => ({ params: { post: (await world.post()).slug } }),
+  'GET /api/v1/blog/posts/:post #a draft': async (world) => ({
+    params: { post: (await world.post('draft')).slug },
+  }),
+  'POST /api/v1/blog/posts': () => json({ title: 'A post' }),
+  'PUT /api/v1/blog/posts/:post': and(post, json({ title: 'Another' })),
+  'POST /api/v1/blog/posts/:post/publish': post,
+  'POST /api/v1/blog/posts/:post/archive': post,
+  'DELETE /api/v1/blog/posts/:post': post,
+  'POST /api/v1/blog/tags': (world) => json({ name: world.name() }),
+  'PUT /api/v1/blog/tags/:tag_id': and(tag, (world) => json({ name: world.name() })),
+  'DELETE /api/v1/blog/tags/:tag_id': tag,
+  'POST /api/v1/blog/import': () => upload('---\ntitle: A post\n---\nText', 'post.md'),
+}
+
+const documents: Record<string, Make> = {
+  'POST /api/v1/documents': (world) => upload(`text ${world.name()}`, 'file.txt'),
+  'GET /api/v1/documents/:id': document,
+  'PATCH /api/v1/documents/:id': and(document, json({ title: 'Another' })),
+  "PATCH /api/v1/documents/:id #supersede the owner's": async (world, caller) => ({
+    params: { id: await world.document(caller ?? world.owner) },
+    json: { supersedes_id: await world.document() },
+  }),
+  'DELETE /api/v1/documents/:id': document,
+  'POST /api/v1/documents/:id/tags': and(document, json({ label: 'red' })),
+  'DELETE /api/v1/documents/:id/tags/:label': async (world) => ({
+    params: { id: await world.document(), label: 'blue' },
+  }),
+  'GET /api/v1/documents/:id/content': document,
+  'POST /api/v1/documents/:id/extract': document,
+  'GET /api/v1/documents/:id/extraction': document,
+  'GET /api/v1/documents/:id/pages': document,
+  'GET /api/v1/documents/:id/pages/:number': page,
+  'GET /api/v1/documents/:id/pages/:number/image': page,
+}
+
+const jobs: Record<string, Make> = {
+  'GET /api/v1/jobs/:job_id': job,
+  "GET /api/v1/jobs/:job_id #nobody's": async (world) => ({ params: { job_id: await world.task(null) } }),
+  'DELETE /api/v1/jobs/:job_id': job,
+  "DELETE /api/v1/jobs/:job_id #nobody's": async (world) => ({ params: { job_id: await world.task(null) } }),
+  'POST /api/v1/jobs/:job_id/retry': async (world) => ({
+    params: { job_id: await world.failedJob(world.owner.id) },
+  }),
+  "POST /api/v1/jobs/:job_id/retry #nobody's": async (world) => ({
+    params: { job_id: await world.failedJob(null) },
+  }),
+  'GET /api/v1/jobs/:job_id/history': job,
+  'GET /api/v1/jobs/:job_id/events': job,
+  'POST /api/v1/tasks/enqueue': () => json({ task_name: 'io_simulation_task', queue_type: 'load_test' }),
+  'GET /api/v1/tasks/result/:task_id': async (world) => ({
+    params: { task_id: await world.task(world.owner.id) },
+  }),
+}
+
+const outside: Record<string, Make> = {
+  'POST /api/v1/comms/email/send': () => json({ to: ['ada@example.com'], subject: 'Hm', text: 'Hello' }),
+  'POST /api/v1/comms/sms/send': () => json({ to: '+14155550123', body: 'Hello' }),
+  'POST /api/v1/comms/call': () => json({ to: '+14155550123', script_url: 'https://example.com/call' }),
+  'GET /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.send() } }),
+  'POST /api/v1/comms/domains': () => json({ name: 'mail.example.com' }),
+  'POST /api/v1/comms/domains/:domain/check': () => ({ params: { domain: 'example.com' } }),
+  'POST /api/v1/payment/checkout': () => json({ price_id: 'price_1', mode: 'payment' }),
+  'GET /api/v1/payment/transactions/:id': async (world) => ({ params: { id: await world.transaction() } }),
+  'POST /api/v1/payment/refund/:id': async (world) => ({
+    params: { id: await world.transaction() },
+    json: {},
+  }),
+  'POST /api/v1/payment/subscriptions/:id/cancel': async (world) => ({
+    params: { id: await world.subscription() },
+  }),
+  'GET /api/v1/payment/disputes/:id': async (world) => ({ params: { id: await world.dispute() } }),
+  'POST /api/v1/payment/webhook': webhook(true),
+  'POST /api/v1/payment/webhook #unsigned': webhook(false),
+}
+
+const models: Record<string, Make> = {
+  'GET /llm/prices': () => ({ query: { vendor: 'openai', model_id: 'gpt-4.1' } }),
+  'POST /llm/current': () => json({ model: 'gpt-4.1' }),
+  'POST /api/v1/ai/chat': () => json({ message: 'Hm?' }),
+  'POST /api/v1/ai/chat #as the owner': (world) => json({ message: 'Hm?', user_id: String(world.owner.id) }),
+  "POST /api/v1/ai/chat #in the owner's conversation": async (world) =>
+    json({ message: 'Hm?', conversation_id: (await world.conversation()).id }),
+  'POST /api/v1/ai/chat/stream': () => json({ message: 'Hm?' }),
+  'GET /api/v1/ai/chat/stream': () => ({ query: { message: 'Hm?' } }),
+  'GET /api/v1/ai/chat/stream/:message_id': async (world) => ({
+    params: { message_id: (await world.conversation()).message },
+  }),
+  'GET /api/v1/ai/conversations #of the owner': ofOwner,
+  'GET /api/v1/ai/conversations/:conversation_id': conversation,
+  'GET /api/v1/ai/conversations/:conversation_id #named': and(conversation, ofOwner),
+  'PATCH /api/v1/ai/conversations/:conversation_id': and(conversation, json({ title: 'Hm' })),
+  'DELETE /api/v1/ai/conversations/:conversation_id': conversation,
+  'PATCH /api/v1/ai/agents/:slug': () => ({ params: { slug: 'assistant' }, json: { temperature: 1 } }),
+  'GET /api/v1/ai/usage/stats #of the owner': ofOwner,
+  'GET /voice/catalog/tts/:provider_id/models': () => ({ params: { provider_id: 'openai' } }),
+  'GET /voice/catalog/tts/:provider_id/voices': () => ({ params: { provider_id: 'openai' } }),
+  'GET /voice/catalog/stt/:provider_id/models': () => ({ params: { provider_id: 'openai' } }),
+  'POST /voice/settings': () => json({ tts_speed: 1 }),
+  'POST /voice/preview': () => json({ voice_id: 'alloy' }),
+  'GET /voice/preview/:voice_id': () => ({ params: { voice_id: 'alloy' } }),
+  'POST /rag/index': (world) => json({ path: '.', collection_name: world.name() }),
+  'POST /rag/search': async (world) => json({ query: 'words', collection_name: await world.collection() }),
+  'GET /rag/collections/:name': collection,
+  'GET /rag/collections/:name/files': collection,
+  'DELETE /rag/collections/:name': collection,
+}
+
+const pages: Record<string, Make> = {
+  'GET /monitor/jobs/:job_id': job,
+  'GET /monitor/documents/:id': document,
+  'GET /pages/:file': () => ({ params: { file: 'page.css' } }),
+  'GET /pages/monitor/:file': () => ({ params: { file: 'main.js' } }),
+  'GET /docs/:file': () => ({ params: { file: 'docs.css' } }),
+  'GET /metrics #with METRICS_TOKEN': () => ({ headers: { authorization: `Bearer ${METRICS_TOKEN}` } }),
+}
+
+export const REQUESTS: Readonly<Record<string, Make>> = {
+  ...accounts,
+  ...organizations,
+  ...blog,
+  ...documents,
+  ...jobs,
+  ...outside,
+  ...models,
+  ...pages,
+}

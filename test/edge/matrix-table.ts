@@ -1,0 +1,193 @@
+/**
+ * Who may call what, and what the others are told: a line per operation, a status per caller. `#` begins the name of a
+ * case of an operation. A refusal of which only the class is settled is written `4xx`.
+ */
+
+/** `AUTH_LEVEL=rbac` in production, no open areas. What is somebody's is the owner's; `other` is another user. */
+export const ACCESS = `
+                                                       nobody owner other moderator admin
+POST   /api/v1/auth/register                              200   200   200   200   200
+POST   /api/v1/auth/token                                 200   200   200   200   200
+GET    /api/v1/auth/me                                    401   200   200   200   200
+POST   /api/v1/auth/refresh                               401   200   200   200   200
+POST   /api/v1/auth/logout                                401   200   200   200   200
+GET    /api/v1/auth/sessions                              401   200   200   200   200
+DELETE /api/v1/auth/sessions/:session_id                  401   204   404   404   404
+POST   /api/v1/auth/password-reset/request                200   200   200   200   200
+POST   /api/v1/auth/password-reset/confirm                200   200   200   200   200
+POST   /api/v1/auth/change-password                       401   200   200   200   200
+POST   /api/v1/auth/verify-email                          200   200   200   200   200
+POST   /api/v1/auth/resend-verification                   401   200   200   200   200
+POST   /api/v1/auth/accept-invite                         401   200   400   400   400
+GET    /api/v1/auth/users                                 401   403   403   200   200
+GET    /api/v1/auth/users/:user_id                        401   200   200   200   200
+PATCH  /api/v1/auth/users/:user_id                        401   200   403   403   200
+PATCH  /api/v1/auth/users/:user_id/deactivate             401   403   403   403   200
+PATCH  /api/v1/auth/users/:user_id/activate               401   403   403   403   200
+PATCH  /api/v1/auth/users/:user_id/role                   401   403   403   403   200
+PATCH  /api/v1/auth/users/:user_id/role #one's own        401   403   403   403   200
+DELETE /api/v1/auth/users/:user_id                        401   403   403   403   204
+GET    /api/v1/auth/audit                                 401   403   403   403   200
+POST   /api/v1/orgs                                       401   201   201   201   201
+GET    /api/v1/orgs                                       401   200   200   200   200
+GET    /api/v1/orgs/all                                   401   403   403   403   200
+GET    /api/v1/orgs/memberships                           401   403   403   403   200
+GET    /api/v1/blog/posts                                 200   200   200   200   200
+GET    /api/v1/blog/posts/:post                           200   200   200   200   200
+GET    /api/v1/blog/posts/:post #a draft                  404   404   404   404   404
+GET    /api/v1/blog/admin/posts                           401   403   403   200   200
+GET    /api/v1/blog/tags                                  200   200   200   200   200
+POST   /api/v1/blog/posts                                 401   403   403   201   201
+PUT    /api/v1/blog/posts/:post                           401   403   403   200   200
+POST   /api/v1/blog/posts/:post/publish                   401   403   403   200   200
+POST   /api/v1/blog/posts/:post/archive                   401   403   403   200   200
+DELETE /api/v1/blog/posts/:post                           401   403   403   204   204
+POST   /api/v1/blog/tags                                  401   403   403   201   201
+PUT    /api/v1/blog/tags/:tag_id                          401   403   403   200   200
+DELETE /api/v1/blog/tags/:tag_id                          401   403   403   204   204
+GET    /api/v1/blog/export                                401   403   403   200   200
+POST   /api/v1/blog/import                                401   403   403   202   202
+POST   /api/v1/documents                                  401   201   201   201   201
+GET    /api/v1/documents                                  401   200   200   200   200
+GET    /api/v1/documents/tags                             401   200   200   200   200
+GET    /api/v1/documents/:id                              401   200   404   404   404
+PATCH  /api/v1/documents/:id                              401   200   404   404   404
+PATCH  /api/v1/documents/:id #supersede the owner's       401   200   400   400   400
+DELETE /api/v1/documents/:id                              401   204   404   404   404
+POST   /api/v1/documents/:id/tags                         401   200   404   404   404
+DELETE /api/v1/documents/:id/tags/:label                  401   200   404   404   404
+GET    /api/v1/documents/:id/content                      401   200   404   404   404
+POST   /api/v1/documents/:id/extract                      401   202   404   404   404
+GET    /api/v1/documents/:id/extraction                   401   200   404   404   404
+GET    /api/v1/documents/:id/pages                        401   200   404   404   404
+GET    /api/v1/documents/:id/pages/:number                401   200   404   404   404
+GET    /api/v1/documents/:id/pages/:number/image          401   200   404   404   404
+POST   /api/v1/comms/email/send                           401   403   403   403   202
+POST   /api/v1/comms/sms/send                             401   403   403   403   202
+POST   /api/v1/comms/call                                 401   403   403   403   202
+GET    /api/v1/comms/status                               401   403   403   403   200
+GET    /api/v1/comms/sends                                401   403   403   403   200
+GET    /api/v1/comms/sends/:id                            401   403   403   403   200
+GET    /api/v1/comms/domains                              401   403   403   403   202
+POST   /api/v1/comms/domains                              401   403   403   403   202
+POST   /api/v1/comms/domains/:domain/check                401   403   403   403   202
+GET    /api/v1/jobs                                       401   200   200   200   200
+GET    /api/v1/jobs/:job_id                               401   200   404   404   200
+GET    /api/v1/jobs/:job_id #nobody's                     401   200   200   200   200
+DELETE /api/v1/jobs/:job_id                               401   202   404   404   202
+DELETE /api/v1/jobs/:job_id #nobody's                     401   403   403   403   202
+POST   /api/v1/jobs/:job_id/retry                         401   202   404   404   202
+POST   /api/v1/jobs/:job_id/retry #nobody's               401   403   403   403   202
+GET    /api/v1/jobs/:job_id/history                       401   200   404   404   200
+GET    /api/v1/jobs/events                                401   200   200   200   200
+GET    /api/v1/jobs/overview/events                       401   403   403   403   200
+GET    /api/v1/jobs/:job_id/events                        401   200   404   404   200
+GET    /llm/status                                        401   200   200   200   200
+GET    /llm/vendors                                       401   200   200   200   200
+GET    /llm/modalities                                    401   200   200   200   200
+GET    /llm/models                                        401   200   200   200   200
+GET    /llm/prices                                        401   200   200   200   200
+GET    /llm/current                                       401   200   200   200   200
+POST   /llm/current                                       401   403   403   403   200
+DELETE /llm/current                                       401   403   403   403   200
+POST   /llm/sync                                          401   403   403   403   202
+GET    /api/v1/tasks                                      401   200   200   200   200
+POST   /api/v1/tasks/enqueue                              401   202   202   202   202
+GET    /api/v1/tasks/result/:task_id                      401   200   404   404   200
+POST   /api/v1/payment/checkout                           401   202   202   202   202
+GET    /api/v1/payment/catalog                            401   202   202   202   202
+GET    /api/v1/payment/transactions                       401   200   200   200   200
+GET    /api/v1/payment/transactions/:id                   401   200   404   404   404
+POST   /api/v1/payment/refund/:id                         401   202   404   404   404
+GET    /api/v1/payment/subscriptions                      401   200   200   200   200
+POST   /api/v1/payment/subscriptions/:id/cancel           401   202   404   404   404
+GET    /api/v1/payment/disputes                           401   200   200   200   200
+GET    /api/v1/payment/disputes/:id                       401   200   404   404   404
+GET    /api/v1/payment/status                             401   200   200   200   200
+GET    /api/v1/payment/revenue-timeseries                 401   200   200   200   200
+POST   /api/v1/payment/webhook                            200   200   200   200   200
+POST   /api/v1/payment/webhook #unsigned                  400   400   400   400   400
+POST   /api/v1/ai/chat                                    401   202   202   202   202
+POST   /api/v1/ai/chat #as the owner                      401   202   403   403   202
+POST   /api/v1/ai/chat #in the owner's conversation       401   202   403   403   202
+POST   /api/v1/ai/chat/stream                             401   202   202   202   202
+GET    /api/v1/ai/chat/stream                             401   202   202   202   202
+GET    /api/v1/ai/chat/stream/:message_id                 401   200   403   403   200
+GET    /api/v1/ai/conversations                           401   200   200   200   200
+GET    /api/v1/ai/conversations #of the owner             401   200   403   403   200
+GET    /api/v1/ai/conversations/:conversation_id          401   200   403   403   200
+GET    /api/v1/ai/conversations/:conversation_id #named   401   200   403   403   200
+PATCH  /api/v1/ai/conversations/:conversation_id          401   200   403   403   200
+DELETE /api/v1/ai/conversations/:conversation_id          401   204   403   403   204
+GET    /api/v1/ai/agents                                  401   200   200   200   200
+PATCH  /api/v1/ai/agents/:slug                            401   403   403   403   200
+GET    /api/v1/ai/usage/stats                             401   200   200   200   200
+GET    /api/v1/ai/usage/stats #of the owner               401   200   403   403   200
+GET    /api/v1/ai/sentiment/stats                         401   200   200   200   200
+GET    /api/v1/ai/health                                  401   200   200   200   200
+GET    /ai/version                                        200   200   200   200   200
+GET    /voice/catalog/tts/providers                       401   200   200   200   200
+GET    /voice/catalog/tts/:provider_id/models             401   200   200   200   200
+GET    /voice/catalog/tts/:provider_id/voices             401   200   200   200   200
+GET    /voice/catalog/stt/providers                       401   200   200   200   200
+GET    /voice/catalog/stt/:provider_id/models             401   200   200   200   200
+GET    /voice/catalog/summary                             401   200   200   200   200
+GET    /voice/settings                                    401   200   200   200   200
+POST   /voice/settings                                    401   403   403   403   200
+POST   /voice/preview                                     401   202   202   202   202
+GET    /voice/preview/:voice_id                           401   202   202   202   202
+POST   /rag/index                                         401   403   403   403   202
+POST   /rag/search                                        401   200   200   200   200
+GET    /rag/collections                                   401   200   200   200   200
+GET    /rag/collections/:name                             401   200   200   200   200
+GET    /rag/collections/:name/files                       401   200   200   200   200
+DELETE /rag/collections/:name                             401   403   403   403   200
+GET    /rag/health                                        401   200   200   200   200
+GET    /                                                  200   200   200   200   200
+GET    /monitor                                           200   200   200   200   200
+GET    /monitor/jobs/:job_id                              200   200   200   200   200
+GET    /monitor/documents                                 200   200   200   200   200
+GET    /monitor/documents/:id                             200   200   200   200   200
+GET    /verify-email                                      200   200   200   200   200
+GET    /password-reset                                    200   200   200   200   200
+GET    /accept-invite                                     200   200   200   200   200
+GET    /payment/success                                   200   200   200   200   200
+GET    /payment/cancel                                    200   200   200   200   200
+GET    /pages/:file                                       200   200   200   200   200
+GET    /pages/monitor/:file                               200   200   200   200   200
+GET    /health                                            200   200   200   200   200
+GET    /ready                                             200   200   200   200   200
+GET    /metrics                                           4xx   4xx   4xx   4xx   4xx
+GET    /metrics #with METRICS_TOKEN                       200   200   200   200   200
+GET    /openapi.json                                      200   200   200   200   200
+GET    /docs                                              200   200   200   200   200
+GET    /docs/:file                                        200   200   200   200   200
+`
+
+/** The same deployment, an organization and its ranks: `outsider` and the holders of system roles are no members. */
+export const RANKS = `
+                                                          nobody owner org-admin member outsider moderator admin
+GET    /api/v1/orgs/:org_id                                  401   200   200   200   403   403   403
+PATCH  /api/v1/orgs/:org_id                                  401   200   200   403   403   403   403
+DELETE /api/v1/orgs/:org_id                                  401   204   403   403   403   403   403
+POST   /api/v1/orgs/:org_id/transfer-ownership               401   200   403   403   403   403   403
+GET    /api/v1/orgs/:org_id/members                          401   200   200   200   403   403   403
+GET    /api/v1/orgs/:org_id/members/details                  401   200   200   200   403   403   403
+POST   /api/v1/orgs/:org_id/members                          401   201   201   403   403   403   403
+POST   /api/v1/orgs/:org_id/members #as admin                401   201   201   403   403   403   403
+POST   /api/v1/orgs/:org_id/members #as owner                401   201   403   403   403   403   403
+POST   /api/v1/orgs/:org_id/members/bulk                     401   201   201   403   403   403   403
+POST   /api/v1/orgs/:org_id/members/bulk #as owner           401   201   403   403   403   403   403
+PATCH  /api/v1/orgs/:org_id/members/:user_id                 401   200   200   403   403   403   403
+PATCH  /api/v1/orgs/:org_id/members/:user_id #to owner       401   200   403   403   403   403   403
+PATCH  /api/v1/orgs/:org_id/members/:user_id #an admin       401   200   200   403   403   403   403
+PATCH  /api/v1/orgs/:org_id/members/:user_id #an owner       401   200   403   403   403   403   403
+DELETE /api/v1/orgs/:org_id/members/me                       401   403   204   204   403   403   403
+DELETE /api/v1/orgs/:org_id/members/:user_id                 401   204   204   403   403   403   403
+DELETE /api/v1/orgs/:org_id/members/:user_id #an owner       401   403   403   403   403   403   403
+POST   /api/v1/orgs/:org_id/invites                          401   201   201   403   403   403   403
+POST   /api/v1/orgs/:org_id/invites #as owner                401   201   403   403   403   403   403
+POST   /api/v1/orgs/:org_id/invites #who has an account      401   201   201   403   403   403   403
+GET    /api/v1/orgs/:org_id/invites                          401   200   200   403   403   403   403
+DELETE /api/v1/orgs/:org_id/invites/:invite_id               401   204   204   403   403   403   403
+`

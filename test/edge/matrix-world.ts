@@ -1,0 +1,215 @@
+import { randomUUID } from 'node:crypto'
+import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
+import { insertFirstTurn } from '../../sql/ai/turns.ts'
+import { insertSend } from '../../sql/comms.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { applyChanges } from '../../sql/payment-changes.ts'
+import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { changesOf } from '../../tasks/payments/changes.ts'
+import type { TestDatabase } from '../database.ts'
+import { disputeObject, event, intentObject, subscriptionObject, type TestEvent } from '../payment-events.ts'
+import { type Api, PASSWORD, SECRET } from './harness.ts'
+import { type Ledger, ledgerOf } from './ledger.ts'
+import type { Person } from './orgs-help.ts'
+
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+
+/** Rows that a request is about, all of them the owner's: new ones each time, so that what destroys them shows that it may. */
+export class World {
+  private readonly api: Api
+  private readonly database: TestDatabase
+  private readonly ledger: Ledger
+  private hash = ''
+  private count = 0
+  owner!: Person
+  other!: Person
+  moderator!: Person
+  admin!: Person
+  orgAdmin!: Person
+  member!: Person
+
+  private constructor(api: Api, database: TestDatabase) {
+    this.api = api
+    this.database = database
+    this.ledger = ledgerOf(database)
+    this.ledger.quiet = true
+  }
+
+  static async make(api: Api, database: TestDatabase): Promise<World> {
+    const world = new World(api, database)
+    world.hash = await api.serving.edge.passwords.hash(PASSWORD)
+    for (const who of ['owner', 'other', 'moderator', 'admin', 'orgAdmin', 'member'] as const)
+      world[who] = await world.account(who === 'moderator' || who === 'admin' ? who : 'user')
+    await database.query(
+      `insert into payment_customer (user_id, provider_customer_id) values ($1, 'cus_owner')`,
+      [world.owner.id],
+    )
+    return world
+  }
+
+  /** A name that nothing has. */
+  name(): string {
+    return `n${++this.count}`
+  }
+
+  async account(role = 'user'): Promise<Person> {
+    const email = `${this.name()}@example.com`
+    const id = await this.insert(
+      'account (email, password_hash, role) values ($1, $2, $3)',
+      email,
+      this.hash,
+      role,
+    )
+    return { id, email, token: await this.api.serving.edge.accounts.sign({ id, role }, randomUUID()) }
+  }
+
+  /** An organization with somebody of each rank. */
+  async org(): Promise<number> {
+    const id = await this.insert(`organization (name, slug) values ('Acme', $1)`, this.name())
+    await this.database.query(
+      `insert into organization_member (organization_id, user_id, role)
+       values ($1, $2, 'owner'), ($1, $3, 'admin'), ($1, $4, 'member')`,
+      [id, this.owner.id, this.orgAdmin.id, this.member.id],
+    )
+    return id
+  }
+
+  /** Somebody else in an organization. */
+  async joined(org_id: number, role = 'member'): Promise<number> {
+    const { id } = await this.account()
+    await this.insert(
+      'organization_member (organization_id, user_id, role) values ($1, $2, $3)',
+      org_id,
+      id,
+      role,
+    )
+    return id
+  }
+
+  async invite(org_id: number, email = `${this.name()}@example.com`): Promise<{ id: number; token: string }> {
+    const id = await this.insert(
+      `organization_invite (organization_id, email, role, expires_at) values ($1, $2, 'member', now() + '1 day')`,
+      org_id,
+      email,
+    )
+    return { id, token: inviteTokenOf(SECRET, id, email) }
+  }
+
+  async mailed(kind: MailedKind, accountId: number): Promise<string> {
+    const id = uuidv7()
+    const token = mailedTokenOf(SECRET, kind, id)
+    await this.database.db.one(insertMailedToken(id, accountId, kind, digestOf(token), 3600))
+    return token
+  }
+
+  async session(accountId: number): Promise<{ id: string; refresh: string }> {
+    const [id, refresh] = [uuidv7(), randomUUID()]
+    const from = { address: null, userAgent: null }
+    await this.database.db.run(insertSession(id, accountId, digestOf(refresh), 3600, from))
+    return { id, refresh }
+  }
+
+  async post(status = 'published'): Promise<{ id: number; slug: string }> {
+    const slug = this.name()
+    const id = await this.insert(
+      `blog_post (title, slug, status, published_at)
+       values ('A post', $1, $2, case when $2 = 'draft' then null else now() end)`,
+      slug,
+      status,
+    )
+    return { id, slug }
+  }
+
+  tag(): Promise<number> {
+    return this.insert('blog_tag (name, slug) values ($1, $1)', this.name())
+  }
+
+  /** A document with one page that has a picture, and with the tag `blue`. */
+  async document(who: Person = this.owner): Promise<number> {
+    const uploaded = await this.api.upload(who.token, `text ${this.name()}`)
+    if (uploaded.status !== 201) throw new Error(uploaded.text)
+    const { id } = uploaded.json
+    await this.database.query(`update document set tags = '{blue}' where id = $1`, [id])
+    await this.database.query(
+      `insert into document_page (document_id, page_number, status, method, text, image, width, height, job_id)
+       values ($1, 1, 'read', 'text_layer', 'words', $2, 1, 1, $3)`,
+      [id, PNG, randomUUID()],
+    )
+    return id
+  }
+
+  async failedJob(ownerId: number | null): Promise<string> {
+    const documentId = 1_000_000 + ++this.count
+    const more = { payload: { documentId, force: true }, actor: `document:${documentId}` }
+    const id = await this.ledger.add(ownerId, more)
+    await this.ledger.claim(id)
+    await this.ledger.finish(id, 'failed', CRASHED)
+    return id
+  }
+
+  task(ownerId: number | null): Promise<string> {
+    return this.ledger.add(ownerId, { name: 'load_test.io_simulation_task', queue: 'load_test' })
+  }
+
+  async send(): Promise<string> {
+    const [id, jobId] = [uuidv7(), randomUUID()]
+    const message = { to: '+14155550123', body: 'hello' }
+    const sent = { channel: 'sms' as const, ownerId: this.owner.id, recipients: [message.to], message }
+    await this.database.db.run(insertSend({ id, jobId, ...sent }))
+    return id
+  }
+
+  /** A conversation: one question, and its answer. */
+  async conversation(): Promise<{ id: string; message: string }> {
+    const [id, message] = [uuidv7(), uuidv7()]
+    const asked = { conversationId: id, questionId: uuidv7(), answerId: message, message: 'Hm?' }
+    const turn = { ...asked, jobId: randomUUID(), provider: 'openai', model: 'gpt-4o-mini' }
+    const whose = { userId: String(this.owner.id), ownerId: this.owner.id, title: 'Hm?' }
+    await this.database.db.any(insertFirstTurn(turn, whose))
+    await this.database.query(
+      `update ai_message set status = 'complete', content = 'Yes', settled_at = now() where id = $1`,
+      [message],
+    )
+    return { id, message }
+  }
+
+  async transaction(name = this.name()): Promise<number> {
+    await this.hear(event('payment_intent.succeeded', intentObject({ name, customer: 'cus_owner' })))
+    return this.find('payment_transaction', 'provider_payment_intent_id', `pi_${name}`)
+  }
+
+  async subscription(name = this.name()): Promise<number> {
+    const object = subscriptionObject({ name, customer: 'cus_owner' })
+    await this.hear(event('customer.subscription.created', object))
+    return this.find('payment_subscription', 'provider_subscription_id', `sub_${name}`)
+  }
+
+  async dispute(name = this.name()): Promise<number> {
+    await this.transaction(name)
+    await this.hear(event('charge.dispute.created', disputeObject({ name }, 'needs_response')))
+    return this.find('payment_dispute', 'provider_dispute_id', `du_${name}`)
+  }
+
+  async collection(name = this.name()): Promise<string> {
+    await this.insert('rag_collection (name, version) values ($1, 1)', name)
+    return name
+  }
+
+  private async insert(text: string, ...values: readonly unknown[]): Promise<number> {
+    return (await this.database.query(`insert into ${text} returning id`, values))[0]!.id as number
+  }
+
+  private async find(table: string, column: string, value: string): Promise<number> {
+    return (await this.database.query(`select id from ${table} where ${column} = $1`, [value]))[0]!
+      .id as number
+  }
+
+  private async hear({ type, created, data }: TestEvent): Promise<void> {
+    const change = changesOf({ type, at: created, object: data.object, before: {} })
+    await this.database.db.run(applyChanges(change))
+  }
+}

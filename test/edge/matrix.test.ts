@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AnyRoute, Area } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { testDatabase } from '../database.ts'
+import { WEBHOOK_SECRET } from '../payment-events.ts'
+import { type Api, startEdge } from './harness.ts'
+import { LEVELS } from './matrix-levels.ts'
+import { type Ask, METRICS_TOKEN, REQUESTS } from './matrix-requests.ts'
+import { ACCESS, RANKS } from './matrix-table.ts'
+import { World } from './matrix-world.ts'
+import type { Person } from './orgs-help.ts'
+
+/** Every operation, by everybody: the tables say what comes of it. Whatever destroys does it to rows of its own. */
+
+const database = await testDatabase()
+const { url } = database
+const common = {
+  // Jobs are added and nobody does them: whoever would wait for one is answered 202.
+  REQUEST_WAIT_SECONDS: '0',
+  RATE_LIMIT_INVITE: '0',
+  METRICS_TOKEN,
+  RAG_EMBEDDINGS: 'lexical',
+  OPENAI_API_KEY: 'sk-test',
+  EMAIL_PROVIDER_API_KEY: 're_test',
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
+  TELEPHONY_AUTH_TOKEN: 'token',
+  TELEPHONY_PHONE_NUMBER: '+14155550100',
+  PROVIDER_SECRET_KEY: 'sk_test_standin',
+  PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
+}
+const production = { ...common, NODE_ENV: 'production', DATABASE_URL: url }
+const rbac = await startEdge(url, { env: production })
+const open = await startEdge(url, { env: common })
+const basic = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'basic' } })
+const none = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'none' } })
+const world = await World.make(rbac, database)
+
+interface Caller {
+  readonly api: Api
+  readonly who: Person | null
+}
+const CALLERS: Readonly<Record<string, Caller>> = {
+  nobody: { api: rbac, who: null },
+  owner: { api: rbac, who: world.owner },
+  other: { api: rbac, who: world.other },
+  outsider: { api: rbac, who: world.other },
+  moderator: { api: rbac, who: world.moderator },
+  admin: { api: rbac, who: world.admin },
+  'org-admin': { api: rbac, who: world.orgAdmin },
+  member: { api: rbac, who: world.member },
+  'open-nobody': { api: open, who: null },
+  'open-other': { api: open, who: world.other },
+  'basic-nobody': { api: basic, who: null },
+  'basic-other': { api: basic, who: world.other },
+  'none-nobody': { api: none, who: null },
+}
+
+interface Line {
+  /** Method and path, as it is declared. */
+  readonly operation: string
+  /** With the name of the case. */
+  readonly name: string
+  readonly expected: Readonly<Record<string, string>>
+}
+
+/** Reads a table: its first line names the callers. */
+function linesOf(table: string): Line[] {
+  const [head, ...rest] = table.trim().split('\n')
+  const names = head!.trim().split(/\s+/)
+  return rest.map((text) => {
+    const cells = text.match(/^(\S+) +(\S+)(?: (#.*?))? +((?:[1-5](?:\d\d|xx) *)+)$/)
+    assert.ok(cells, text)
+    const [, method, path, which, statuses] = cells
+    const expected = statuses!.trim().split(/ +/)
+    assert.equal(expected.length, names.length, text)
+    const operation = `${method} ${path}`
+    return {
+      operation,
+      name: which === undefined ? operation : `${operation} ${which}`,
+      expected: Object.fromEntries(names.map((name, i) => [name, expected[i]!])),
+    }
+  })
+}
+
+const operationOf = ({ prefix }: Area, { method, path }: AnyRoute): string =>
+  `${method.toUpperCase()} ${`${prefix}${path}` || '/'}`
+
+interface Outcome {
+  readonly status: number
+  readonly body: string
+  readonly type: string | null
+}
+
+/** Sends a request; of a stream only the head is read. */
+async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<Outcome> {
+  const [method, pattern] = operation.split(' ') as [string, string]
+  const path = pattern.replace(/:(\w+)/g, (_, name: string) => {
+    assert.ok(ask.params?.[name] !== undefined, `${operation} needs ${name}: add it to matrix-requests.ts`)
+    return encodeURIComponent(ask.params[name])
+  })
+  const query = new URLSearchParams(
+    Object.entries(ask.query ?? {}).map(([key, value]): [string, string] => [key, `${value}`]),
+  )
+  const body = ask.json === undefined ? ask.body : JSON.stringify(ask.json)
+  const abort = new AbortController()
+  const response = await fetch(`http://127.0.0.1:${api.port}${path}?${query}`, {
+    method,
+    signal: abort.signal,
+    redirect: 'manual',
+    headers: {
+      prefer: 'respond-async',
+      ...(ask.json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(who === null ? {} : { authorization: `Bearer ${who.token}` }),
+      ...ask.headers,
+    },
+    ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
+  })
+  const { status } = response
+  const type = response.headers.get('content-type')
+  if (type?.startsWith('text/event-stream') && status === 200) {
+    abort.abort()
+    return { status, type, body: '' }
+  }
+  return { status, type, body: await response.text() }
+}
+
+const absent = (params: Ask['params'] = {}): NonNullable<Ask['params']> => {
+  const [name, value] = Object.entries(params)[0]!
+  const missing =
+    typeof value === 'number'
+      ? 2_000_000_000
+      : /^[0-9a-f-]{36}$/.test(value)
+        ? crypto.randomUUID()
+        : 'nothing'
+  return { ...params, [name]: missing }
+}
+
+/** Sends the requests of a line as each caller; what is refused as missing must be refused as what is missing is. */
+async function check(line: Line): Promise<void> {
+  const got: Record<string, string> = {}
+  for (const [name, expected] of Object.entries(line.expected)) {
+    const caller = CALLERS[name]!
+    const ask = (await REQUESTS[line.name]?.(world, caller.who)) ?? {}
+    const outcome = await send(caller, line.operation, ask)
+    const status = String(outcome.status)
+    got[name] = expected.endsWith('xx') ? `${status[0]}xx` : status
+    if (got[name] !== expected) got[name] += ` ${outcome.body.slice(0, 200)}`
+    if (outcome.status >= 400) assert.deepEqual(Object.keys(JSON.parse(outcome.body)), ['detail'])
+    if (outcome.status !== 404) continue
+    const missing = await send(caller, line.operation, { ...ask, params: absent(ask.params) })
+    assert.deepEqual(outcome, missing, `${name}: what is another's differs from what is missing`)
+  }
+  assert.deepEqual(got, line.expected)
+}
+
+const declared = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
+const tables = { ACCESS: linesOf(ACCESS), RANKS: linesOf(RANKS), LEVELS: linesOf(LEVELS) }
+
+test('every operation has its line, and every line and request an operation', () => {
+  const inTables = (...lines: readonly Line[]) => [...new Set(lines.map(({ operation }) => operation))].sort()
+  const operations = declared.map(({ area, route }) => operationOf(area, route))
+  assert.deepEqual(inTables(...tables.ACCESS, ...tables.RANKS), operations.sort())
+  const names = new Set(Object.values(tables).flatMap((lines) => lines.map(({ name }) => name)))
+  assert.deepEqual(
+    Object.keys(REQUESTS).filter((name) => !names.has(name)),
+    [],
+  )
+})
+
+test('every operation whose rule depends on the deployment has a line for that', () => {
+  const depends = declared.filter(({ area, route }) => {
+    const auth = route.auth ?? area.auth
+    return ['open', 'operator', 'editor'].includes(auth)
+  })
+  const lines = new Set(tables.LEVELS.map(({ operation }) => operation))
+  for (const { area, route } of depends) {
+    const operation = operationOf(area, route)
+    assert.ok(lines.has(operation), operation)
+  }
+})
+
+describe('production, rbac', () => {
+  for (const line of tables.ACCESS) test(line.name, () => check(line))
+})
+
+describe('ranks in an organization', () => {
+  for (const line of tables.RANKS) test(line.name, () => check(line))
+
+  test('an organization that is missing is so to everybody', async () => {
+    for (const line of tables.RANKS) {
+      const { params, ...ask } = (await REQUESTS[line.name]?.(world, world.owner)) ?? {}
+      for (const name of ['owner', 'outsider', 'admin']) {
+        const missing = { ...ask, params: { ...params, org_id: 2_000_000_000 } }
+        const { status, body } = await send(CALLERS[name]!, line.operation, missing)
+        assert.deepEqual([status, body], [404, '{"detail":"Organization not found"}'], `${line.name} ${name}`)
+      }
+    }
+  })
+})
+
+describe('other deployments', () => {
+  for (const line of tables.LEVELS) test(line.name, () => check(line))
+})
+
+// What asks for a credential of its own, acts on the account of a caller who has none, or names another's document.
+const WITHOUT: Readonly<Record<string, number>> = {
+  'POST /api/v1/auth/refresh': 401,
+  'DELETE /api/v1/auth/sessions/:session_id': 404,
+  'POST /api/v1/auth/change-password': 400,
+  'POST /api/v1/auth/accept-invite': 400,
+  "PATCH /api/v1/documents/:id #supersede the owner's": 404,
+  'DELETE /api/v1/orgs/:org_id/members/me': 404,
+}
+
+describe('AUTH_LEVEL=none asks nobody for a credential', () => {
+  const differing = new Set(tables.LEVELS.map(({ name }) => name))
+  for (const { name, operation, expected } of [...tables.ACCESS, ...tables.RANKS]) {
+    if (differing.has(name) || operation.endsWith('/metrics')) continue
+    test(name, async () => {
+      const ask = (await REQUESTS[name]?.(world, null)) ?? {}
+      const { status, body } = await send(CALLERS['none-nobody']!, operation, ask)
+      // Everybody is admin, owns every organization and every payment; what is an account's stays its own.
+      const as = /\/orgs\/:org_id|\/payment\//.test(operation) ? expected.owner : expected.admin
+      assert.equal(status, WITHOUT[name] ?? Number(as), body)
+    })
+  }
+})
