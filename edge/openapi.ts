@@ -113,7 +113,8 @@ function responsesOf(
     },
   }
   for (const [status, description] of Object.entries(route.alsoAnswers ?? {})) {
-    const body = Number(status) < 300 && route.response !== undefined ? { content: json(route.response) } : {}
+    const schema = status === '202' ? Accepted : Number(status) < 300 ? route.response : undefined
+    const body = schema === undefined ? {} : { content: json(schema) }
     responses[status] = { description, ...body }
   }
   if (isJobBacked(route))

@@ -134,7 +134,7 @@ interface Declaration<
   readonly status?: number
   /** Other successes, for the reference: status -> meaning. */
   readonly alsoAnswers?: Readonly<Record<number, string>>
-  /** Media type of the response when it is not JSON. */
+  /** Media type of the response when it is not JSON, or the range of those that it can have. */
   readonly produces?: string
   /** What such a response looks like, for the reference. */
   readonly example?: string

@@ -105,7 +105,7 @@ export function operations(areas: () => readonly Area[]): Area {
       path: '/docs/:file',
       summary: 'A part of the reference page',
       params: z.object({ file: z.string() }),
-      produces: 'text/plain',
+      produces: 'text/*',
       errors: ['route.missing'],
       alsoAnswers: NOT_MODIFIED,
       raw: async (input) => {

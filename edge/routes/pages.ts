@@ -44,14 +44,14 @@ function page(path: string, summary: string, file: string, params?: z.ZodType): 
   })
 }
 
-/** Parts of pages, by their names. */
-function parts(path: string, folder: string, names: ReadonlySet<string>): AnyRoute {
+/** Parts of pages, by their names; `produces` may be a range of types. */
+function parts(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
   return route({
     method: 'get',
     path,
     summary: 'A part of a page',
     params: z.object({ file: z.string() }),
-    produces: 'text/plain',
+    produces,
     alsoAnswers: NOT_MODIFIED,
     errors: ['route.missing'],
     raw: async (input) => {
@@ -85,6 +85,6 @@ export const pages = area('pages', '', { auth: 'public' }, [
   page('/accept-invite', 'Where the link of an invite leads', 'account.html'),
   page('/payment/success', 'Where a checkout leads to that was paid', 'payment-success.html'),
   page('/payment/cancel', 'Where a checkout leads to that was left', 'payment-cancel.html'),
-  parts('/pages/:file', '', PARTS),
-  parts('/pages/monitor/:file', 'monitor/', MONITOR_PARTS),
+  parts('/pages/:file', '', PARTS, '*/*'),
+  parts('/pages/monitor/:file', 'monitor/', MONITOR_PARTS, 'text/javascript'),
 ])

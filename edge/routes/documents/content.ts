@@ -15,7 +15,7 @@ export const contentRoute = route({
   description:
     'Takes `Range`, `If-None-Match` and `If-Range`. Only types that a browser shows safely are served inline.',
   params: DocumentParams,
-  produces: 'application/octet-stream',
+  produces: '*/*',
   alsoAnswers: {
     206: 'The range asked for',
     304: 'The client has these bytes',

@@ -1,0 +1,109 @@
+import { Ajv2020, type ValidateFunction } from '@redocly/ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import type { Answer, Sent } from './client.ts'
+import { type Document, nameOf } from './document.ts'
+
+/** What is wrong with an answer, by the document: an undeclared status, another type, a body that is not what was promised. */
+export class Checks {
+  private readonly ajv = new Ajv2020({ strict: false, logger: false, allErrors: true })
+  private readonly compiled = new Map<string, ValidateFunction>()
+
+  constructor(document: Document) {
+    // Its types are those of another copy of the same library.
+    const addFormats = formats as unknown as (ajv: Ajv2020) => void
+    addFormats(this.ajv)
+    this.ajv.addSchema({ ...document } as never, 'document')
+  }
+
+  /** In words that are the same for the same defect; null when all is well. */
+  problemOf(sent: Sent, answer: Answer): string | null {
+    const { status, headers, bytes } = answer
+    // What the parser of HTTP refuses has no route.
+    if (status === 431) return null
+    const text = bytes.toString()
+    if (headers['x-request-id'] === undefined) return 'no X-Request-Id'
+    if (status === 500) return 'internal error'
+    if (status === 401 && headers['www-authenticate'] !== 'Bearer') return 'no WWW-Authenticate'
+    if (status === 405 && headers.allow === undefined) return 'no Allow'
+    if (sent.method === 'HEAD' && bytes.length > 0) return 'a body for HEAD'
+    if (status >= 400 && LEAK.test(text)) return 'the refusal shows what is inside'
+    if (isOfNoRoute(sent, status, text)) return status < 400 ? null : this.refusal(sent, answer)
+    const declared = sent.operation.responses
+    const key = [String(status), `${String(status)[0]}XX`].find((each) => declared[each] !== undefined)
+    // That it is overloaded, or failed: nothing here should bring it there.
+    if (key === undefined || key === '5XX') return 'undeclared status'
+    if (status >= 400) return this.refusal(sent, answer)
+    return this.success(sent, answer, key)
+  }
+
+  private refusal(sent: Sent, answer: Answer): string | null {
+    if (sent.method === 'HEAD') return null
+    if (!isJson(answer)) return 'a refusal that is no JSON'
+    const schema = '#/components/schemas/Problem'
+    return this.mismatch(schema, answer)
+  }
+
+  private success(sent: Sent, answer: Answer, key: string): string | null {
+    const { status, headers, bytes } = answer
+    if (status === 204 || status === 304) return bytes.length === 0 ? null : 'a body where there is none'
+    const content = sent.operation.responses[key]!.content ?? sent.operation.responses[200]?.content ?? {}
+    const type = headers['content-type']?.split(';', 1)[0] ?? ''
+    const types = Object.keys(content)
+    if (types.length > 0 && !types.some((each) => admits(each, type))) return `undeclared type ${type}`
+    if (!isJson(answer) || content['application/json'] === undefined || sent.method === 'HEAD') return null
+    const { method, path } = sent.operation
+    const place = [path, method.toLowerCase(), 'responses', key, 'content', 'application/json', 'schema']
+    return this.mismatch(`#/paths/${place.map(pointer).join('/')}`, answer)
+  }
+
+  private mismatch(schema: string, { bytes }: Answer): string | null {
+    let value: unknown
+    try {
+      value = JSON.parse(bytes.toString())
+    } catch {
+      return 'a body that is no JSON'
+    }
+    const validate = this.compiled.get(schema) ?? this.ajv.compile({ $ref: `document${schema}` })
+    this.compiled.set(schema, validate)
+    if (validate(value)) return null
+    const [error] = validate.errors!
+    const where = error!.instancePath.replace(/\d+/g, 'n')
+    return `the body is not as declared: ${where} ${error!.message}`
+  }
+}
+
+// Paths of ours, exceptions, statements and addresses of other services.
+const LEAK = /node_modules|\bat \S+ \(|\.ts:\d|Error: |\bselect .+ from\b|constraint "|ECONN|127\.0\.0\.1/
+
+/** Whether no operation was reached: another path, another method, or a path that can not be read. */
+function isOfNoRoute(sent: Sent, status: number, text: string): boolean {
+  if (status === 405 || sent.method === 'OPTIONS') return true
+  const isHead = sent.method === 'HEAD' && sent.operation.method === 'GET'
+  if (sent.method !== sent.operation.method && !isHead) return true
+  if (status === 404) return sent.method === 'HEAD' || text.includes('No such path')
+  return status === 400 && !isReadable(sent.target.split('?', 1)[0]!)
+}
+
+/** Whether a path can be decoded. */
+function isReadable(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const isJson = ({ headers }: Answer): boolean =>
+  headers['content-type']?.startsWith('application/json') === true
+
+/** Whether a type is of what was declared, which may be a range. */
+const admits = (declared: string, type: string): boolean =>
+  declared === type ||
+  declared === '*/*' ||
+  (declared.endsWith('/*') && type.startsWith(declared.slice(0, -1)))
+
+const pointer = (part: string): string => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))
+
+export const signatureOf = (sent: Sent, status: number, problem: string): string =>
+  `${nameOf(sent.operation)} ${status} ${problem}`

@@ -1,0 +1,127 @@
+import http from 'node:http'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import type { Operation } from './document.ts'
+
+/** Sends requests as they are, byte by byte, and shows them as commands. */
+
+export interface Body {
+  /** Made when it is sent: bodies may be large. */
+  readonly bytes: () => Buffer
+}
+
+export interface Sent {
+  readonly operation: Operation
+  readonly method: string
+  /** Path and query, as they go out. */
+  readonly target: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Whose credential comes with it. */
+  readonly caller: string
+  readonly body: Body | null
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  /** Decompressed; of a stream what had come when it was closed. */
+  readonly bytes: Buffer
+}
+
+// No request may take longer; the service's own waits are shorter. Far outside what a slow machine needs.
+const LIMIT_MS = 90_000
+// A stream is listened to for this long, or until its first event.
+const STREAM_MS = 100
+
+/** Headers by the name of the caller. */
+export type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+export class Client {
+  private readonly port: number
+  private readonly credentials: Credentials
+  private readonly agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
+
+  constructor(port: number, credentials: Credentials) {
+    this.port = port
+    this.credentials = credentials
+  }
+
+  get base(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  /** @throws what broke the connection, or that there was no answer in time. */
+  send({ method, target, headers, caller, body }: Sent): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const bytes = body?.bytes() ?? null
+      const length = bytes === null ? {} : { 'content-length': String(bytes.length) }
+      const request = http.request({
+        ...{ host: '127.0.0.1', port: this.port, method, path: target, agent: this.agent },
+        headers: { ...headers, ...this.credentials[caller], ...length },
+      })
+      const limit = setTimeout(
+        () => request.destroy(new Error(`no whole answer within ${LIMIT_MS} ms`)),
+        LIMIT_MS,
+      )
+      request.on('close', () => clearTimeout(limit)).on('error', reject)
+      request.on('response', (message) => {
+        const chunks: Buffer[] = []
+        const done = (): void =>
+          resolve({
+            status: message.statusCode!,
+            headers: message.headers,
+            bytes: decoded(message, Buffer.concat(chunks)),
+          })
+        message.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
+        if (isStream(message) && method !== 'HEAD') {
+          const leave = (): void => {
+            done()
+            request.destroy()
+          }
+          const soon = setTimeout(leave, STREAM_MS)
+          message.once('data', leave).on('close', () => clearTimeout(soon))
+        } else message.on('end', done)
+      })
+      request.end(bytes ?? undefined)
+    })
+  }
+
+  close(): void {
+    this.agent.destroy()
+  }
+}
+
+const isStream = (message: http.IncomingMessage): boolean =>
+  message.statusCode === 200 && message.headers['content-type']?.startsWith('text/event-stream') === true
+
+function decoded({ headers }: http.IncomingMessage, bytes: Buffer): Buffer {
+  if (bytes.length === 0) return bytes
+  if (headers['content-encoding'] === 'gzip') return gunzipSync(bytes)
+  return headers['content-encoding'] === 'br' ? brotliDecompressSync(bytes) : bytes
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const LONGEST_SHOWN = 4000
+
+const credentialOf: Readonly<Record<string, string>> = {
+  nobody: '',
+  cookie: ' -H "cookie: millrace_session=$owner"',
+  stranger: ' -H "authorization: Bearer no.such.token"',
+}
+
+/** The request as a command, with the address in `$base` and tokens in `$owner`, `$admin` and so on; bytes that a shell would spoil go through printf. */
+export function curlOf({ method, target, headers, caller, body }: Sent): string {
+  const credential = credentialOf[caller] ?? ` -H "authorization: Bearer $${caller}"`
+  const parts = [`curl -i --path-as-is -g -X ${method} "$base"${quoted(target)}${credential}`]
+  for (const [name, value] of Object.entries(headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
+  if (body === null) return parts.join(' ')
+  const bytes = body.bytes()
+  const text = bytes.toString()
+  const isText = Buffer.from(text).equals(bytes) && !/[^\P{Cc}\t\n\r]/u.test(text)
+  if (bytes.length > LONGEST_SHOWN)
+    return `${parts.join(' ')} --data-binary @- # ${bytes.length} bytes: ${short(text)}`
+  if (isText) return `${parts.join(' ')} --data-binary ${quoted(text)}`
+  const escaped = [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')
+  return `printf ${quoted(escaped)} | ${parts.join(' ')} --data-binary @-`
+}
+
+const short = (text: string): string => JSON.stringify(`${text.slice(0, 300)} … ${text.slice(-100)}`)

@@ -1,0 +1,172 @@
+import { after } from 'node:test'
+import type { TestDatabase } from '../database.ts'
+import { startOutside } from '../edge/comms-help.ts'
+import { startEdge } from '../edge/harness.ts'
+import { World } from '../edge/matrix-world.ts'
+import { folder, writeInto } from '../edge/rag-help.ts'
+import { WEBHOOK_SECRET } from '../payment-events.ts'
+import { type Child, startProcess } from '../service.ts'
+import { modelServer } from '../standins/models.ts'
+import { modelsDevServer, plausibleList } from '../standins/models-dev.ts'
+import { speechServer } from '../standins/speech.ts'
+import { KEY, stripeStandIn } from '../stripe.ts'
+import type { Credentials } from './client.ts'
+
+/** A service of real processes with something of everything in it, and stand-ins for the providers. */
+
+export interface Seeds {
+  readonly accounts: readonly number[]
+  readonly emails: readonly string[]
+  readonly orgs: readonly number[]
+  readonly invites: readonly number[]
+  readonly tokens: readonly string[]
+  readonly sessions: readonly string[]
+  readonly posts: readonly number[]
+  readonly slugs: readonly string[]
+  readonly tags: readonly number[]
+  readonly documents: readonly number[]
+  readonly jobs: readonly string[]
+  readonly sends: readonly string[]
+  readonly conversations: readonly string[]
+  readonly messages: readonly string[]
+  readonly transactions: readonly number[]
+  readonly subscriptions: readonly number[]
+  readonly disputes: readonly number[]
+  readonly collections: readonly string[]
+}
+
+export interface Service {
+  readonly edge: Child
+  readonly worker: Child
+  readonly seeds: Seeds
+  readonly callers: Credentials
+}
+
+// Numbers that requests make up do not reach those who make them.
+const FIRST_CALLER = 900_001
+
+/** Starts it all; ended after the file. Call it at the top of the file. */
+export async function startService(database: TestDatabase, rows: number): Promise<Service> {
+  const { url, query } = database
+  const children: Child[] = []
+  // Before the stand-ins that they are connected to.
+  after(() => Promise.all(children.map((child) => child.kill())))
+  const env = await settings()
+  const [edge, worker] = await Promise.all([
+    startProcess('edge', url, env),
+    startProcess('worker', url, { ...env, WORKER_THREADS: '2' }),
+  ])
+  children.push(edge, worker)
+  // Tokens that last, signed by an edge of our own.
+  const api = await startEdge(url, { env: { ...env, ACCESS_TOKEN_MINUTES: '1440' } })
+  await query(`alter table account alter column id restart with ${FIRST_CALLER}`)
+  const world = await World.make(api, database)
+  await query('alter table account alter column id restart with 1')
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const callers = {
+    nobody: {},
+    owner: bearer(world.owner.token),
+    other: bearer(world.other.token),
+    moderator: bearer(world.moderator.token),
+    admin: bearer(world.admin.token),
+    cookie: { cookie: `millrace_session=${world.owner.token}` },
+    stranger: bearer('no.such.token'),
+  }
+  return { edge, worker, callers, seeds: await seed(world, rows) }
+}
+
+async function settings(): Promise<Record<string, string>> {
+  const [outside, models, speech, list, stripe] = await Promise.all([
+    startOutside(),
+    modelServer(),
+    speechServer(),
+    modelsDevServer(),
+    stripeStandIn(),
+  ])
+  after(() => models.stop())
+  const text = JSON.stringify(plausibleList())
+  list.answer = (response) => response.end(text)
+  stripe.account.prices.push({
+    id: 'price_1',
+    object: 'price',
+    active: true,
+    currency: 'usd',
+    unit_amount: 500,
+  })
+  const root = folder()
+  writeInto(root, {
+    'a.md': '# Mills\n\nGrain is ground between stones.\n',
+    'more/b.txt': 'A race leads water to the wheel.\n',
+    'c.html': '<h1>Wheels</h1><p>Of oak.',
+  })
+  return {
+    ...outside.env,
+    DATA_DIR: folder(),
+    LOG_LEVEL: 'warn',
+    REQUEST_WAIT_SECONDS: '20',
+    RATE_LIMIT_LOGIN: '0',
+    RATE_LIMIT_REGISTER: '0',
+    RATE_LIMIT_PASSWORD_RESET: '0',
+    RATE_LIMIT_INVITE: '0',
+    MAX_STREAMS_PER_ADDRESS: '0',
+    MAX_STREAMS_PER_ACCOUNT: '0',
+    LOGIN_MAX_FAILURES: '1000',
+    VISION_PROVIDER: 'none',
+    RAG_ROOT: root,
+    RAG_EMBEDDINGS: 'lexical',
+    AI_PROVIDER: 'mistral',
+    MISTRAL_API_KEY: 'key of mistral',
+    MISTRAL_BASE_URL: models.url,
+    OPENAI_API_KEY: 'sk-test',
+    OPENAI_BASE_URL: speech.url,
+    LLM_CATALOG_URL: list.url,
+    PROVIDER_SECRET_KEY: KEY,
+    PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
+    PROVIDER_API_BASE_URL: stripe.url,
+  }
+}
+
+async function seed(world: World, n: number): Promise<Seeds> {
+  const many = async <T>(make: () => Promise<T>, count = n): Promise<T[]> => {
+    const made: T[] = []
+    for (let i = 0; i < count; i++) made.push(await make())
+    return made
+  }
+  const accounts = await many(() => world.account())
+  const orgs = await many(() => world.org())
+  const invites = await many(() => world.invite(orgs[0]!))
+  const own: string[] = []
+  for (const org of orgs) own.push((await world.invite(org, world.owner.email)).token)
+  const mailed = await many(() => world.mailed('verify', accounts[0]!.id))
+  const resets = await many(() => world.mailed('reset', accounts[1]!.id))
+  const posts = await many(() => world.post())
+  const drafts = await many(() => world.post('draft'))
+  const all = [...posts, ...drafts]
+  const conversations = await many(() => world.conversation())
+  const owned = await many(() => world.task(world.owner.id))
+  const failed = await many(() => world.failedJob(world.owner.id))
+  return {
+    // The last two are members of every organization.
+    accounts: [
+      ...accounts.map(({ id }) => id),
+      ...Array(5).fill([world.orgAdmin.id, world.member.id]).flat(),
+    ],
+    emails: accounts.map(({ email }) => email),
+    orgs: [...orgs, ...Array(n).fill(orgs[0])],
+    invites: invites.map(({ id }) => id),
+    tokens: [...invites.map(({ token }) => token), ...own, ...mailed, ...resets],
+    sessions: await many(async () => (await world.session(world.owner.id)).id),
+    posts: all.map(({ id }) => id),
+    slugs: all.map(({ slug }) => slug),
+    tags: await many(() => world.tag()),
+    documents: await many(() => world.document()),
+    jobs: [...owned, ...failed, ...(await many(() => world.task(null)))],
+    sends: await many(() => world.send()),
+    conversations: conversations.map(({ id }) => id),
+    messages: conversations.map(({ message }) => message),
+    transactions: await many(() => world.transaction()),
+    subscriptions: await many(() => world.subscription()),
+    disputes: await many(() => world.dispute()),
+    collections: await many(() => world.collection()),
+  }
+}
