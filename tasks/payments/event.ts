@@ -10,7 +10,7 @@ import {
 import { defineTask, type EnqueueOptions, enqueue } from '../task.ts'
 import { changesOf, lookUpOf, type ProviderEvent, subjectOf } from './changes.ts'
 import { lookUp } from './look-up.ts'
-import { objectOf, type ProviderObject, storable } from './reading.ts'
+import { isDeeper, objectOf, type ProviderObject, storable } from './reading.ts'
 
 /** Applies a stored event. What it does is decided by the event and the rows alone, and doing it again changes nothing. */
 export const applyEvent = defineTask({
@@ -48,10 +48,13 @@ const Envelope = z.looseObject({
   data: z.looseObject({ object: z.looseObject({}) }),
 })
 
+// The provider's own are less than ten deep; what walks them must not run out of stack.
+const DEEPEST = 64
+
 /** An event as the provider sends it, ready to be stored; null when it is none. */
 export function readEvent(given: unknown): NewEvent | null {
   const result = Envelope.safeParse(given)
-  if (!result.success) return null
+  if (!result.success || isDeeper(result.data.data, DEEPEST)) return null
   const { id, type, created, data } = result.data
   const { object, previous_attributes: before } = data
   return {

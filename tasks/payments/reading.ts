@@ -34,6 +34,12 @@ export function idsOf(...ids: readonly (string | null)[]): string[] {
   return [...new Set(ids.filter((id) => id !== null))]
 }
 
+/** Whether objects and lists lie in one another more often than so. */
+export function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1))
+}
+
 /** JSON that PostgreSQL can store: without NUL and lone surrogates, which JSON itself allows. */
 export function storable(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll('\0', '').toWellFormed()

@@ -46,6 +46,10 @@ const signed: readonly [what: string, string | Buffer][] = [
   ['without a time', JSON.stringify({ ...given, created: 'now' })],
   ['without an object', JSON.stringify({ ...given, data: {} })],
   ['thin', JSON.stringify({ id: 'evt_thin', object: 'v2.core.event', type: 'x', created: '2026-01-01' })],
+  [
+    'nested deep',
+    `${JSON.stringify({ ...given, data: { object: {} } }).slice(0, -3)}"a":${'['.repeat(5000)}${']'.repeat(5000)}}}}`,
+  ],
   ['huge', JSON.stringify({ ...given, padding: 'x'.repeat(1_048_576) })],
 ]
 for (const [what, text] of signed)

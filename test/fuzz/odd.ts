@@ -2,6 +2,9 @@
 
 const LONE = String.fromCharCode(0xd800)
 
+/** Texts that JSON can carry and PostgreSQL can not store. */
+export const POISON: readonly string[] = ['\0', 'a\0b', LONE, `a${LONE}`, `${String.fromCharCode(0xdc00)}b`]
+
 /** Texts that have broken services. */
 export const ODD_TEXTS: readonly string[] = [
   ...[

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { ODD_TEXTS } from './odd.ts'
+import { ODD_TEXTS, POISON } from './odd.ts'
 
 /** Values for JSON schemas: such as they admit, such as they only just admit, and such as nobody expects. */
 
@@ -18,6 +18,7 @@ interface Bounds {
 }
 
 const odd = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...POISON) },
   { weight: 6, arbitrary: fc.constantFrom(...ODD_TEXTS) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },

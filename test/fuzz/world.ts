@@ -52,11 +52,6 @@ export async function startService(database: TestDatabase, rows: number): Promis
   // Before the stand-ins that they are connected to.
   after(() => Promise.all(children.map((child) => child.kill())))
   const env = await settings()
-  const [edge, worker] = await Promise.all([
-    startProcess('edge', url, env),
-    startProcess('worker', url, { ...env, WORKER_THREADS: '2' }),
-  ])
-  children.push(edge, worker)
   // Tokens that last, signed by an edge of our own.
   const api = await startEdge(url, { env: { ...env, ACCESS_TOKEN_MINUTES: '1440' } })
   await query(`alter table account alter column id restart with ${FIRST_CALLER}`)
@@ -72,7 +67,14 @@ export async function startService(database: TestDatabase, rows: number): Promis
     cookie: { cookie: `millrace_session=${world.owner.token}` },
     stranger: bearer('no.such.token'),
   }
-  return { edge, worker, callers, seeds: await seed(world, rows) }
+  // Before there is a worker that would take the jobs.
+  const seeds = await seed(world, rows)
+  const [edge, worker] = await Promise.all([
+    startProcess('edge', url, env),
+    startProcess('worker', url, { ...env, WORKER_THREADS: '2' }),
+  ])
+  children.push(edge, worker)
+  return { edge, worker, callers, seeds }
 }
 
 async function settings(): Promise<Record<string, string>> {
