@@ -4,7 +4,7 @@ import type { Body, Sent } from './client.ts'
 import { nameOf, type Operation, type Parameter } from './document.ts'
 import { knownFields, knownParts, signedEvent, WHOLE } from './known.ts'
 import { BROKEN_TEXTS, EXTRA_QUERIES, FILES, OPTIONAL_HEADERS, RAW_PARTS, TYPES } from './odd.ts'
-import { type Components, type Json, oddText, oddValue, Values } from './values.ts'
+import { type Components, type Json, oddText, oddValue, poisoned, Values } from './values.ts'
 import type { Seeds } from './world.ts'
 
 /** Requests of every operation: good ones, and ones that are spoiled in one place or another. */
@@ -119,9 +119,12 @@ export class Requests {
       headers: { ...headers, 'content-type': as },
     }))
     const spoiled = this.values.spoiled(schema).map((value) => written(value, type))
+    const poison = poisoned(this.values.good(schema)).map((value) => written(value, type))
+    const isForm = type.startsWith('multipart')
     return fc.oneof(
       { weight: 10, arbitrary: good },
-      { weight: type.startsWith('multipart') ? 0 : 8, arbitrary: spoiled },
+      { weight: isForm ? 0 : 8, arbitrary: spoiled },
+      { weight: isForm ? 0 : 3, arbitrary: poison },
       { weight: 1, arbitrary: broken },
       { weight: 1, arbitrary: mistyped },
     )

@@ -141,6 +141,32 @@ export class Values {
   }
 }
 
+/** Good values in which one text can not be stored. */
+export function poisoned(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+  return fc.tuple(good, fc.nat(100), fc.constantFrom(...POISON)).map(([value, n, poison]) => {
+    const places = textsIn(value)
+    return places.length === 0 ? value : replaced(value, places[n % places.length]!, poison)
+  })
+}
+
+type Place = readonly (string | number)[]
+
+function textsIn(value: unknown, at: Place = []): Place[] {
+  if (typeof value === 'string') return [at]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, item]) => textsIn(item, [...at, key]))
+}
+
+function replaced(value: unknown, [key, ...rest]: Place, by: string): unknown {
+  if (key === undefined) return by
+  const inner = replaced((value as Record<string, unknown>)[key], rest, by)
+  return Array.isArray(value)
+    ? value.with(Number(key), inner)
+    : Object.fromEntries(
+        Object.entries(value as object).map(([name, item]) => [name, name === key ? inner : item]),
+      )
+}
+
 function text(schema: Json): fc.Arbitrary<string> {
   const { minLength = 0, maxLength = 40, pattern, format } = schema as Bounds
   if (format === 'uuid') return fc.uuid()
