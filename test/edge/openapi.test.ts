@@ -114,6 +114,19 @@ test('successes have the declared status, with a body exactly when there is one'
   assert.equal(remove.responses[204]?.content, undefined)
 })
 
+test('what is no JSON has the types that it is sent with, and a job that goes on is one', () => {
+  const { paths } = reference
+  const types = (path: string, status = 200) =>
+    Object.keys(Object.values(paths[path]!)[0]!.responses[status]!.content ?? {})
+  assert.deepEqual(types('/docs/{file}'), ['text/*'])
+  assert.deepEqual(types('/pages/{file}'), ['*/*'])
+  assert.deepEqual(types('/pages/monitor/{file}'), ['text/javascript'])
+  assert.deepEqual(types('/api/v1/documents/{id}/content'), ['*/*'])
+  assert.deepEqual(types('/voice/preview'), ['audio/mpeg'])
+  const { content } = paths['/voice/preview']!.post!.responses[202]!
+  assert.deepEqual(content!['application/json']!.schema, { $ref: '#/components/schemas/Accepted' })
+})
+
 test('every part of a path is a required parameter', () => {
   for (const [path, methods] of Object.entries(reference.paths)) {
     for (const operation of Object.values(methods)) {
