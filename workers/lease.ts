@@ -28,6 +28,8 @@ export interface LeaseOptions {
   /** The queue pools that hold deliveries in this process's name. */
   readonly poolIds: () => readonly string[]
   readonly threads: () => number
+  /** Resident memory of this process and its children. */
+  readonly memoryBytes: () => number
   /** What runs here. */
   readonly running: () => readonly string[]
   /** What the database holds to be running here; all of it, or only what of `running` it does. */
@@ -63,7 +65,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const use = (): LeaseUse => ({
     poolIds: options.poolIds(),
     threads: options.threads(),
-    memoryBytes: process.memoryUsage.rss(),
+    memoryBytes: options.memoryBytes(),
   })
 
   const insert = async (fresh: string): Promise<void> => {

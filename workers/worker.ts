@@ -70,6 +70,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     queues,
     poolIds: () => runners.flatMap(({ poolId }) => poolId ?? []),
     threads: () => pools.threads,
+    memoryBytes: () => process.memoryUsage.rss() + children.rssBytes,
     running: () => executor.ids,
     onHeartbeat: ({ running, holds }, whole) => {
       executor.reconcile(running, whole)

@@ -79,6 +79,8 @@ yarn.lock
 pnpm-lock.yaml
 `
 
+// A pattern becomes a regular expression, and each star in one part of a path multiplies what it may try.
+const MANY_STARS = /(?:\*[^/]*){4}/
 // More would be another kind of search engine; and a mistake, most likely.
 const MOST_FILES = 100_000
 
@@ -136,6 +138,7 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
 
 function excludesOf(patterns: readonly string[]): Ignore {
   try {
+    if (patterns.some((pattern) => MANY_STARS.test(pattern))) throw new Error('Too many stars')
     const made = ignore().add([...patterns])
     made.ignores('a')
     return made

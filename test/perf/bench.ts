@@ -15,6 +15,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   snapshot: async () => (await import('./snapshot.ts')).snapshot,
   webhooks: async () => (await import('./webhooks.ts')).webhooks,
   extract: async () => (await import('./extract.ts')).extract,
+  children: async () => (await import('./children-cost.ts')).children,
   kills: async () => (await import('./kills.ts')).kills,
   corpus: async () => (await import('./corpus.ts')).corpus,
   upload: async () => (await import('./upload.ts')).upload,

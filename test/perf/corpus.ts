@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { installed, run } from './native.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'
-import { residentBytes } from './usage.ts'
+import { familyBytes } from './usage.ts'
 import { sharedWords } from './words.ts'
 
 /**
@@ -22,7 +22,7 @@ interface FileReport {
   readonly seconds: number
   /** Longest time between two pages. */
   readonly slowest: number
-  /** The worker's resident memory at its highest while the file was read, in MB. */
+  /** The resident memory of the worker and its children at its highest while the file was read, in MB. */
   readonly peakMb: number
   /** The share of pdftotext's words that are in ours; null when there are fewer than a hundred. */
   readonly words: number | null
@@ -53,7 +53,7 @@ export async function corpus(stack: Stack): Promise<Measured> {
   const worker = await stack.worker(url, { WORKER_QUEUES: 'documents' })
   let highest = 0
   const watch = setInterval(() => {
-    if (worker.process.exitCode === null) highest = Math.max(highest, residentBytes(worker.pid) / 2 ** 20)
+    if (worker.process.exitCode === null) highest = Math.max(highest, familyBytes(worker.pid) / 2 ** 20)
   }, LOOK_MS)
   const peak = (): number => {
     const value = Math.round(highest)

@@ -44,7 +44,7 @@ export async function extract(stack: Stack): Promise<Measured> {
   const { token } = await signUp(edge.port)
   const worker = await stack.worker(url, { WORKER_QUEUES: 'documents' })
   const meter = (): (() => number) => {
-    const used = cpuMeter({ all: () => [edge.pid, worker.pid, ...family(stack.postmaster)] })
+    const used = cpuMeter({ all: () => [edge.pid, ...family(worker.pid), ...family(stack.postmaster)] })
     return () => used().used.all
   }
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-pages-'))

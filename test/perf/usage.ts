@@ -48,6 +48,16 @@ export function family(pid: number): number[] {
 /** Resident memory in bytes. */
 export const residentBytes = (pid: number): number => statusBytes(pid, 'VmRSS')
 
+/** Resident memory of a process and its present children, in bytes; of none that has just ended. */
+export const familyBytes = (pid: number): number =>
+  family(pid).reduce((sum, one) => {
+    try {
+      return sum + residentBytes(one)
+    } catch {
+      return sum
+    }
+  }, 0)
+
 /** The most resident memory since the start or since `resetPeak`, in bytes. */
 export const peakBytes = (pid: number): number => statusBytes(pid, 'VmHWM')
 

@@ -33,6 +33,7 @@ async function hold() {
     queues: ['a', 'b'],
     poolIds: () => pools,
     threads: () => 3,
+    memoryBytes: () => 2 ** 20,
     running: () => [],
     onHeartbeat: ({ running }) => void heartbeats.push(running),
     onLost: () => void lost++,

@@ -1,0 +1,30 @@
+/** Reads documents and posts in a thread, as children do in a process: what a child costs beside it. */
+import { parentPort } from 'node:worker_threads'
+import { itemsOf, readItem } from '../../../tasks/blog/items.ts'
+import { closeVision, openPages } from '../../../workers/children/documents/pages.ts'
+
+/** What the thread is asked: answers how many pages or posts were read. */
+export interface ThreadRequest {
+  readonly what: 'document' | 'posts'
+  readonly bytes: Uint8Array
+}
+
+async function readDocument(bytes: Uint8Array): Promise<number> {
+  const reader = await openPages(bytes, 'application/pdf', { sight: 'local' })
+  for (let n = 1; n <= reader.pageCount; n++) if (reader.readAtOnce(n) === null) await reader.read(n)
+  await reader.close()
+  return reader.pageCount
+}
+
+async function readPosts(bytes: Uint8Array): Promise<number> {
+  const items = await itemsOf('posts.zip', 'zip', Buffer.from(bytes))
+  for (const item of items) await readItem(item)
+  return items.length
+}
+
+parentPort!.on('message', ({ what, bytes }: ThreadRequest) => {
+  void (what === 'document' ? readDocument(bytes) : readPosts(bytes)).then((count) =>
+    parentPort!.postMessage(count),
+  )
+})
+parentPort!.on('close', () => void closeVision())
