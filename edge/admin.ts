@@ -1,8 +1,11 @@
-import { accountChanged, upsertAdmin } from '../sql/accounts.ts'
-import { appendAudit } from '../sql/audit.ts'
+import { accountChanged, endMailedTokens, endSessions, upsertAdmin } from '../sql/accounts.ts'
+import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Edge } from './context.ts'
 
-/** Creates or promotes the account that `ADMIN_EMAIL` names. */
+/**
+ * Sees to it that the account that `ADMIN_EMAIL` names is an active admin. Whoever registered the address without
+ * verifying it may be anybody: their password, sessions and tokens end.
+ */
 export async function ensureAdmin({ settings, passwords, db, log }: Edge): Promise<void> {
   if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
   const passwordHash = await passwords.hash(settings.adminPassword)
@@ -10,13 +13,29 @@ export async function ensureAdmin({ settings, passwords, db, log }: Edge): Promi
   const admin = await db.transaction(async (tx) => {
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash))
     if (row === null) return null
-    const kind = row.created ? 'account.registered' : 'account.role_changed'
+    if (row.change === 'replaced') {
+      await tx.run(endSessions(row.id, null))
+      await tx.run(endMailedTokens(row.id))
+    }
     const data = { by: 'ADMIN_EMAIL', role: 'admin' }
-    await tx.run(
-      appendAudit([{ kind, actorId: null, accountId: row.id, address: null, requestId: null, data }]),
-    )
+    const about = { actorId: null, accountId: row.id, address: null, requestId: null, data }
+    await tx.run(appendAudit(KINDS[row.change].map((kind) => ({ kind, ...about }))))
     await tx.run(accountChanged(row.id))
     return row
   })
-  if (admin !== null) log.info({ account: admin.id, created: admin.created }, 'The admin account is in place')
+  if (admin === null) log.info('The account of ADMIN_EMAIL is an admin already')
+  else log[admin.change === 'replaced' ? 'warn' : 'info']({ account: admin.id }, TOLD[admin.change])
 }
+
+const KINDS = {
+  created: ['account.registered'],
+  promoted: ['account.role_changed'],
+  replaced: ['account.role_changed', 'account.password_reset', 'account.verified'],
+} as const satisfies Record<string, readonly AuditKind[]>
+
+const TOLD = {
+  created: 'The account of ADMIN_EMAIL was created',
+  promoted: 'The account of ADMIN_EMAIL was made an active admin; it keeps its password',
+  replaced:
+    'The account of ADMIN_EMAIL had not verified its address: it is an admin with ADMIN_PASSWORD now, and its sessions and tokens were ended',
+} as const

@@ -46,18 +46,18 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
   const passwords = createPasswords()
   const passwordHash = await passwords.hash(password).finally(() => passwords.close())
   return db.transaction(async (tx) => {
-    const row = await tx.maybeOne(upsertAdmin(email, passwordHash))
+    const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
+    const created = row?.change === 'created'
     const { id } = row ?? (await tx.one(credentials(email)))
-    if (row !== null)
-      await tx.run(told(row.created ? 'account.registered' : 'account.role_changed', id, 'admin'))
-    if (newPassword && row?.created !== true) {
+    if (row !== null) await tx.run(told(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
+    if (newPassword && !created) {
       await tx.run(setPassword(id, passwordHash))
       await tx.run(endSessions(id, null))
       await tx.run(told('account.password_reset', id))
     }
     await tx.run(accountChanged(id))
-    const now = row === null ? 'is an admin already' : row.created ? 'is a new admin' : 'is an admin now'
-    if (newPassword || row?.created === true) return [`${email} ${now}`, `Password: ${password}`]
+    const now = row === null ? 'is an admin already' : created ? 'is a new admin' : 'is an admin now'
+    if (newPassword || created) return [`${email} ${now}`, `Password: ${password}`]
     return [`${email} ${now}; the password stays (--new-password sets another)`]
   })
 }

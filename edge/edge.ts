@@ -7,6 +7,7 @@ import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { ensureAdmin } from './admin.ts'
 import { createAccounts } from './auth.ts'
 import type { Edge } from './context.ts'
 import { createDispatch, type Dispatch } from './dispatch.ts'
@@ -152,6 +153,8 @@ export async function serveEdge(
     },
     { onError: (error) => options.log.error({ err: error }, 'The server failed to answer') },
   )
+  // Before anybody can register the address, or find the service ready without its admin.
+  await ensureAdmin(parts.edge)
   const { host, port } = options.settings
   const bound = await server.listen({ host, port, exclusive: at.exclusive })
   const metrics = await serveMetrics(parts.edge, at.exclusive)

@@ -7,7 +7,6 @@ import {
   settingsOrExit,
   stopOnSignals,
 } from '../tasks/process.ts'
-import { ensureAdmin } from './admin.ts'
 import { serveEdge } from './edge.ts'
 
 // Below the 10 s that a platform gives a process to stop.
@@ -30,7 +29,6 @@ export async function runEdge(): Promise<void> {
       lingers: process.env[ALL_IN_ONE] === undefined,
     },
   )
-  await ensureAdmin(serving.edge)
   const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   onParentGone(() => stop('the parent process is gone'))
   log.info({ port: serving.port }, 'The edge listens')

@@ -210,13 +210,30 @@ export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number 
     )
     select count(*)::int as count from expired`
 
-/** Makes an account an active admin, as `ADMIN_EMAIL` asks; its password stays when it already exists. */
-export const upsertAdmin = (email: string, passwordHash: string): Query<{ id: number; created: boolean }> =>
-  sql.type(z.object({ id: z.number(), created: z.boolean() }))`
+/** Ends every mailed token of an account that nobody has used yet. */
+export const endMailedTokens = (accountId: number): Query<unknown> =>
+  sql.type(
+    nothing,
+  )`update account_token set used_at = now() where account_id = ${accountId} and used_at is null`
+
+const Admin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
+
+/**
+ * Makes an account an active admin; no row when it is one. One that has not verified its address gets this password, and
+ * counts as verified: `replaced`. With `asItIs` it keeps its own, as one that has verified its address does.
+ */
+export const upsertAdmin = (
+  email: string,
+  passwordHash: string,
+  asItIs = false,
+): Query<z.output<typeof Admin>> =>
+  sql.type(Admin)`
     insert into account (email, password_hash, role, is_verified) values (${email}, ${passwordHash}, 'admin', true)
-    on conflict on constraint account_email_key do update set role = 'admin', is_active = true, updated_at = now()
-      where account.role <> 'admin' or not account.is_active
-    returning id, xmax = 0 as created`
+    on conflict on constraint account_email_key do update set role = 'admin', is_active = true, updated_at = now(),
+        is_verified = account.is_verified or not ${asItIs},
+        password_hash = case when account.is_verified or ${asItIs} then account.password_hash else excluded.password_hash end
+      where account.role <> 'admin' or not account.is_active or not (account.is_verified or ${asItIs})
+    returning id, case when xmax = 0 then 'created' when password_hash = ${passwordHash} then 'replaced' else 'promoted' end as change`
 
 /** Begins a session: its family row and first refresh token. */
 export const insertSession = (

@@ -1,30 +1,129 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import net from 'node:net'
 import { test } from 'node:test'
-import { ensureAdmin } from '../../edge/admin.ts'
-import { edgeAndDatabase, PASSWORD } from './harness.ts'
+import { insertMailedToken } from '../../sql/accounts.ts'
+import { nothing, sql } from '../../sql/db.ts'
+import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { createLog } from '../../tasks/log.ts'
+import { testDatabase } from '../database.ts'
+import { startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import { type Api, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
 
-const ADMIN = { ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'the admin of the settings' }
-const { api, query } = await edgeAndDatabase({ env: ADMIN })
-const { edge } = api.serving
-const login = (password: string) =>
-  api.post('/api/v1/auth/token', { form: { username: 'root@example.com', password } })
-const trail = () => query(`select kind, data ->> 'by' as by from audit_event where data ? 'by' order by id`)
+const EMAIL = 'root@example.com'
+const ADMIN = { ADMIN_EMAIL: EMAIL, ADMIN_PASSWORD: 'the admin of the settings' }
+const login = (api: Api, password: string) =>
+  api.post('/api/v1/auth/token', { form: { username: EMAIL, password } })
+type Query = Awaited<ReturnType<typeof testDatabase>>['query']
+const trail = (query: Query) =>
+  query(`select kind from audit_event where data ->> 'by' = 'ADMIN_EMAIL' order by id`).then((rows) =>
+    rows.map(({ kind }) => kind),
+  )
 
-test('the admin of the settings is made once, and its making is in the trail', async () => {
-  await Promise.all([ensureAdmin(edge), ensureAdmin(edge), ensureAdmin(edge)])
-  const { json, status } = await login(ADMIN.ADMIN_PASSWORD)
+/** An edge that has `ADMIN_EMAIL`, and what its start said. */
+async function start(url: string): Promise<{ api: Api; said: string[] }> {
+  const said: string[] = []
+  const log = await createLog('info', 'edge')
+  for (const level of ['info', 'warn'] as const)
+    log[level] = ((_: unknown, message?: string) => said.push(message ?? String(_))) as never
+  return { api: await startEdge(url, { env: ADMIN, log }), said }
+}
+
+test('the admin of the settings is made once by edges that start at once, and can sign in at once', async () => {
+  const { url, query } = await testDatabase()
+  const edges = await Promise.all([start(url), start(url), start(url)])
+  for (const { api } of edges) {
+    const { json, status } = await login(api, ADMIN.ADMIN_PASSWORD)
+    assert.equal(status, 200)
+    const me = await api.get('/api/v1/auth/me', { token: json.access_token })
+    assert.deepEqual([me.json.role, me.json.is_verified], ['admin', true])
+  }
+  assert.deepEqual(await trail(query), ['account.registered'])
+  const said = edges.flatMap((edge) => edge.said.filter((line) => line.includes('ADMIN_EMAIL'))).sort()
+  assert.match(said.shift()!, /is an admin already/)
+  assert.match(said.shift()!, /is an admin already/)
+  assert.match(said.shift()!, /was created/)
+})
+
+test('the port accepts nothing before the admin is there', async () => {
+  const { url, db, query } = await testDatabase()
+  const port = await freePort()
+  const starting = await db.transaction(async (tx) => {
+    await tx.run(sql.type(nothing)`lock table account in access exclusive mode`)
+    const child = startProcess('edge', url, { ...ADMIN, PORT: String(port) })
+    await until('the start waits for the account', async () => {
+      const waiting = await query(`select from pg_locks where not granted and relation = 'account'::regclass`)
+      return waiting.length > 0
+    })
+    assert.equal(await accepts(port), false)
+    return { child }
+  })
+  await starting.child
+  assert.equal(await accepts(port), true)
+})
+
+test('an account that has verified its address is made admin and active again, and keeps its password', async () => {
+  const { api, url, query } = await edgeAndDatabase()
+  await api.register('other@example.com')
+  const account = await api.register(EMAIL)
+  await query(`update account set is_verified = true, is_active = false where id = $1`, [account.id])
+  const { api: again, said } = await start(url)
+  assert.equal((await login(again, ADMIN.ADMIN_PASSWORD)).status, 401)
+  const { status, json } = await login(again, PASSWORD)
   assert.equal(status, 200)
-  const me = await api.get('/api/v1/auth/me', { token: json.access_token })
-  assert.deepEqual([me.json.role, me.json.is_verified], ['admin', true])
-  assert.deepEqual(await trail(), [{ kind: 'account.registered', by: 'ADMIN_EMAIL' }])
+  assert.equal((await again.get('/api/v1/auth/users', { token: json.access_token })).status, 200)
+  assert.deepEqual(await trail(query), ['account.role_changed'])
+  assert.ok(said.some((line) => /made an active admin; it keeps its password/.test(line)))
 })
 
-test('an account that is there already is made admin and active again, and keeps its password', async () => {
+test('an account that has not gets the password of the settings, and whoever registered it is out at once', async () => {
+  const { api, url, db, query } = await edgeAndDatabase()
   const other = await api.register('other@example.com')
-  await query(`update account set role = 'admin' where id = $1`, [other.id])
-  await query(`update account set role = 'user', is_active = false where email = 'root@example.com'`)
-  await ensureAdmin({ ...edge, settings: { ...edge.settings, adminPassword: PASSWORD } })
-  assert.equal((await login(PASSWORD)).status, 401)
-  assert.equal((await login(ADMIN.ADMIN_PASSWORD)).status, 200)
-  assert.deepEqual((await trail()).at(-1), { kind: 'account.role_changed', by: 'ADMIN_EMAIL' })
+  const squatter = await api.register(EMAIL)
+  const mailed = (['reset', 'verify'] as const).map((kind) => ({ kind, id: randomUUID() }))
+  for (const { kind, id } of mailed)
+    await db.one(insertMailedToken(id, squatter.id, kind, digestOf(mailedTokenOf(SECRET, kind, id)), 3600))
+  assert.equal((await api.get('/api/v1/auth/me', { token: squatter.token })).status, 200)
+
+  const edges = await Promise.all([start(url), start(url), start(url)])
+
+  await until('the running edge has heard of it', async () => {
+    const { status } = await api.get('/api/v1/auth/me', { token: squatter.token })
+    return status === 401
+  })
+  for (const edge of [api, ...edges.map((one) => one.api)]) {
+    assert.equal((await edge.get('/api/v1/auth/me', { token: squatter.token })).status, 401)
+    const cookie = `millrace_refresh=${squatter.refresh}`
+    assert.equal((await edge.post('/api/v1/auth/refresh', { headers: { cookie } })).status, 401)
+    assert.equal((await login(edge, PASSWORD)).status, 401)
+  }
+  const [reset, verify] = mailed.map(({ kind, id }) => mailedTokenOf(SECRET, kind, id))
+  const confirm = { token: reset, new_password: PASSWORD }
+  assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json: confirm })).status, 400)
+  assert.equal((await api.post('/api/v1/auth/verify-email', { json: { token: verify } })).status, 400)
+
+  const { json } = await login(api, ADMIN.ADMIN_PASSWORD)
+  const me = await api.get('/api/v1/auth/me', { token: json.access_token })
+  assert.deepEqual([me.json.id, me.json.role, me.json.is_verified], [squatter.id, 'admin', true])
+  assert.equal((await api.get('/api/v1/auth/me', { token: other.token })).status, 200)
+  assert.deepEqual(await trail(query), ['account.role_changed', 'account.password_reset', 'account.verified'])
+  const told = edges.flatMap(({ said }) => said.filter((line) => /had not verified its address/.test(line)))
+  assert.equal(told.length, 1)
 })
+
+async function freePort(): Promise<number> {
+  const server = net.createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}

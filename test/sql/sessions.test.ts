@@ -230,14 +230,26 @@ describe('accounts', () => {
     assert.deepEqual(await db.one(anyAccount()), { any: true })
   })
 
-  test('the admin of the settings is made, or made an active admin; its password stays', async () => {
-    assert.equal((await db.maybeOne(upsertAdmin('root@example.com', 'hash 1')))?.created, true)
-    assert.equal(await db.maybeOne(upsertAdmin('root@example.com', 'hash 2')), null)
+  test('the admin of the settings is made, or made an active admin: with its own password once its address is verified', async () => {
+    const upsert = async (hash: string, asItIs = false) =>
+      (await db.maybeOne(upsertAdmin('root@example.com', hash, asItIs)))?.change
+    const now = async () => {
+      const [row] = await query(
+        `select role, is_active, is_verified, password_hash from account where email = 'root@example.com'`,
+      )
+      return Object.values(row!)
+    }
+    assert.equal(await upsert('hash 1'), 'created')
+    assert.equal(await upsert('hash 2'), undefined)
     // The last active admin stays one, so there has to be another.
     await db.maybeOne(upsertAdmin('second@example.com', 'hash'))
     await query(`update account set role = 'user', is_active = false where email = 'root@example.com'`)
-    assert.equal((await db.maybeOne(upsertAdmin('root@example.com', 'hash 3')))?.created, false)
-    const row = await db.one(credentials('root@example.com'))
-    assert.deepEqual([row.role, row.is_active, row.password_hash], ['admin', true, 'hash 1'])
+    assert.equal(await upsert('hash 3'), 'promoted')
+    assert.deepEqual(await now(), ['admin', true, true, 'hash 1'])
+    await query(`update account set role = 'user', is_verified = false where email = 'root@example.com'`)
+    assert.equal(await upsert('hash 4', true), 'promoted')
+    assert.deepEqual(await now(), ['admin', true, false, 'hash 1'])
+    assert.equal(await upsert('hash 5'), 'replaced')
+    assert.deepEqual(await now(), ['admin', true, true, 'hash 5'])
   })
 })
