@@ -30,9 +30,9 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     exchange.entry = entry
     const admitted = admit(edge, exchange, entry)
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
-    if (entry.route.limit !== undefined) await edge.limits.take(entry.route.limit, exchange.address)
     const { caller, requestId } = exchange
     const { route } = entry
+    if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, caller)
     const params = parsePart(route.params, 'path', match.params)
     const query =
       route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))

@@ -4,14 +4,18 @@ import type { Database } from '../sql/db.ts'
 import { type Failure, fail } from '../sql/errors.ts'
 import { takeRequest } from '../sql/limits.ts'
 import type { Settings } from '../tasks/settings.ts'
+import type { Caller } from './auth.ts'
 
-/** Limits on requests per client, shared by all edge processes through the database. */
+/** Limits on requests of one client or account, shared by all edge processes through the database. */
 export interface Limits {
   /** Counts a request. @throws fail('request.limited'), with the seconds until the next one may come. */
-  take(name: LimitName, address: string): Promise<void>
+  take(name: LimitName, address: string, caller: Caller | null): Promise<void>
 }
 
 export type LimitName = keyof Settings['limits']
+
+// Of accounts but admins; the others are of addresses, since nobody has signed in yet.
+const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite'])
 
 // Enough for every client that floods at once; what is forgotten costs one more query.
 const MOST_KNOWN = 10_000
@@ -20,10 +24,11 @@ export function createLimits(db: Database, settings: Settings): Limits {
   // Who was refused stays so for the time that the refusal named, at no cost: that is what a flood must have.
   const refused = new Map<string, number>()
   return {
-    take: async (name, address) => {
+    take: async (name, address, caller) => {
       const rate = settings.limits[name]
-      if (rate === null) return
-      const subject = networkOf(address)
+      const ofAccount = caller !== null && OF_ACCOUNTS.has(name)
+      if (rate === null || (ofAccount && caller.role === 'admin')) return
+      const subject = ofAccount ? `account ${caller.id}` : networkOf(address)
       const key = `${name} ${subject}`
       const until = refused.get(key)
       if (until !== undefined && until > Date.now()) throw limited(until - Date.now())

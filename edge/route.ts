@@ -153,7 +153,7 @@ interface Declaration<
   readonly signsIn?: boolean
   /** A GET that costs money: a page of another site may not have its visitor send it, unless with a bearer token. */
   readonly spends?: boolean
-  /** How often a client may call. */
+  /** How often a client or an account may call. */
   readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
   readonly credentials?: boolean

@@ -269,6 +269,12 @@ export const readJob: ReadStatement = {
   text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid`,
 }
 
+/** Whether the caller may end a job, or have it done again: `true`, `false` of one that is nobody's, or no row. */
+export const readJobIsOwn: ReadStatement = {
+  name: 'job_is_own',
+  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid`,
+}
+
 /** Running first, then waiting, then ended newest first; $3 limit, $4 status or null. */
 export const readJobs: ReadStatement = {
   name: 'jobs',

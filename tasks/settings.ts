@@ -106,6 +106,7 @@ const Environment = z.object({
     .regex(/^[A-Za-z0-9._~+/=-]{16,}$/, 'must be 16 or more letters, digits and . _ ~ + / = -')
     .optional(),
   METRICS_PORT: whole(1, 65_535).optional(),
+  RATE_LIMIT_INVITE: rate(20, 3600),
   TRUST_PROXY: flag(false),
   CORS_ORIGINS: list()
     .refine(
@@ -176,7 +177,7 @@ export interface Settings {
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
   /** By what is limited; null: no limit. */
-  readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset', Rate | null>>
+  readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite', Rate | null>>
   /** Most event streams open at a time; 0: no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
   /** How measurements are had; in production not at all with neither. */
@@ -275,6 +276,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
       login: env.RATE_LIMIT_LOGIN,
       register: env.RATE_LIMIT_REGISTER,
       passwordReset: env.RATE_LIMIT_PASSWORD_RESET,
+      invite: env.RATE_LIMIT_INVITE,
     },
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
     metrics: { token: env.METRICS_TOKEN, port: env.METRICS_PORT },

@@ -1,3 +1,5 @@
+import { oneLine, plainName } from './plain-name.ts'
+
 /** The mails that accounts and organizations cause: a text part, and the same as HTML. */
 export interface Letter {
   readonly subject: string
@@ -56,12 +58,13 @@ export interface Invitation {
 
 /** The mail to somebody who has no account yet. */
 export function inviteLetter(invite: Invitation, base: string, token: string, days: number): Letter {
-  const by = invite.invitedBy === null ? 'You are invited' : `${invite.invitedBy} invites you`
+  const organization = plainName(invite.organization)
+  const by = invite.invitedBy === null ? 'You are invited' : `${plainName(invite.invitedBy)} invites you`
   return letter({
-    subject: `You are invited to ${invite.organization}`,
+    subject: `You are invited to ${organization}`,
     greeting: null,
     before: [
-      `${by} to join ${invite.organization} as ${invite.role}. Register with the address ${invite.email}, or sign in with it, and accept.`,
+      `${by} to join ${organization} as ${invite.role}. Register with the address ${invite.email}, or sign in with it, and accept.`,
     ],
     link: { label: 'Accept the invite', url: link(base, 'accept-invite', token) },
     token,
@@ -71,11 +74,12 @@ export function inviteLetter(invite: Invitation, base: string, token: string, da
 
 /** The mail to somebody who has an account, and is a member by now. */
 export function addedLetter(invite: Invitation): Letter {
-  const by = invite.invitedBy === null ? '' : ` by ${invite.invitedBy}`
+  const organization = plainName(invite.organization)
+  const by = invite.invitedBy === null ? '' : ` by ${plainName(invite.invitedBy)}`
   return letter({
-    subject: `You are a member of ${invite.organization}`,
+    subject: `You are a member of ${organization}`,
     greeting: null,
-    before: [`Your account ${invite.email} was added to ${invite.organization} as ${invite.role}${by}.`],
+    before: [`Your account ${invite.email} was added to ${organization} as ${invite.role}${by}.`],
     link: null,
     token: null,
     after: [],
@@ -88,31 +92,28 @@ function link(base: string, page: string, token: string): string {
 }
 
 function letter({ subject, greeting, before, link, token, after }: Content): Letter {
-  const name = greeting === null ? '' : oneLine(greeting)
-  const hello = name === '' || LINK_LIKE.test(name) ? 'Hello,' : `Hello ${name},`
+  const hello = `Hello${greeting === null ? '' : nameAsGiven(greeting)},`
   const byHand = token === null ? [] : [`For programs, the token is: ${token}`]
   const text = [
     hello,
-    ...before.map(oneLine),
+    ...before,
     ...(link === null ? [] : [`${link.label}: ${link.url}`]),
     ...byHand,
     ...after,
   ]
   const anchor = link === null ? [] : [`<a href="${escaped(link.url)}">${escaped(link.label)}</a>`]
-  const html = [hello, ...before.map(oneLine)].map(escaped).concat(anchor, [...byHand, ...after].map(escaped))
+  const html = [hello, ...before].map(escaped).concat(anchor, [...byHand, ...after].map(escaped))
   return {
-    subject: oneLine(subject).slice(0, 200),
+    subject,
     text: `${text.join('\n\n')}\n`,
     html: `<!doctype html><html lang="en"><body>${html.map((line) => `<p>${line}</p>`).join('')}</body></html>\n`,
   }
 }
 
-// Mail programs make a link of it, and whoever registers somebody else's address chooses the name.
-const LINK_LIKE = /[/@:\\]|\.\p{L}{2}/u
-
-/** A text that can't look like more than one line: names may hold anything, and a line break in a subject is a header. */
-function oneLine(text: string): string {
-  return text.replace(/[\s\p{Cc}\p{Cs}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
+/** A name that was no attempt at a link; whoever registers somebody else's address chooses the name. */
+function nameAsGiven(greeting: string): string {
+  const name = plainName(greeting)
+  return name === '' || name !== oneLine(greeting) ? '' : ` ${name}`
 }
 
 function escaped(text: string): string {

@@ -9,6 +9,9 @@ import { startEdge } from './harness.ts'
 
 const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: '1' })
 const other = await startEdge(url, { env })
+const admin = await api.register('admin@example.com')
+/** Turns of callers without a credential are jobs of nobody. */
+const stop = (jobId: unknown) => api.call('DELETE', `/api/v1/jobs/${jobId}`, { token: admin.token })
 const slowly = { pieces: ['One', ' two', ' three', ' four'], betweenMs: 40 }
 const events = (stream: Stream): string[] => stream.frames.map(({ event }) => event)
 const stored = async (messageId: unknown) =>
@@ -260,7 +263,7 @@ describe('stopping', () => {
     const { message_id, job_id } = seen[0]!.data
     const back = await getStream(other, `${CHAT}/stream/${message_id}`, { 'last-event-id': seen.at(-1)!.id })
     await back.until('another chunk', (frames) => frames.length > 0)
-    assert.equal((await api.call('DELETE', `/api/v1/jobs/${job_id}`)).status, 202)
+    assert.equal((await stop(job_id)).status, 202)
     seen.push(...(await back.finished()))
     assert.deepEqual([seen.at(-1)!.event, seen.at(-1)!.data], ['error', { detail: 'The answer was stopped' }])
     const { status, content } = (await stored(message_id))!
@@ -281,7 +284,7 @@ describe('stopping', () => {
     const before = models.asked.length
     const second = await postStream(api, { message: 'And?', conversation_id })
     await second.until('connect', (frames) => frames.length > 0)
-    await api.call('DELETE', `/api/v1/jobs/${second.frames[0]!.data.job_id}`)
+    await stop(second.frames[0]!.data.job_id)
     assert.deepEqual(
       (await second.finished()).map(({ event }) => event),
       ['connect', 'error'],

@@ -187,7 +187,12 @@ export interface EdgeOptions {
 const silent = await createLog('silent', 'edge')
 
 // One address sends all that a test sends; limits are tested where they are set.
-const UNLIMITED = { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0', RATE_LIMIT_PASSWORD_RESET: '0' }
+const UNLIMITED = {
+  RATE_LIMIT_LOGIN: '0',
+  RATE_LIMIT_REGISTER: '0',
+  RATE_LIMIT_PASSWORD_RESET: '0',
+  RATE_LIMIT_INVITE: '0',
+}
 
 /** Serves an edge on a free port; stopped after the file. Call it at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { edgeAndDatabase } from './harness.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
 const { api, ...database } = await edgeAndDatabase()
@@ -196,4 +196,30 @@ test('nobody cancels what they can not see, and an admin may cancel all', async 
   assert.equal((await get(`/${id}`, ann.token)).json.status, 'queued')
   assert.equal((await cancel(id, admin.token)).status, 202)
   assert.equal((await cancel(UNKNOWN)).status, 404)
+})
+
+test('a job of nobody is ended and done again by admins alone', async () => {
+  const waiting = await ledger.add(null)
+  const failed = await ledger.add(null, { payload: { documentId: 1, force: true } })
+  await ledger.claim(failed)
+  await ledger.finish(failed, 'failed', { code: 'internal', detail: 'x' })
+  const retry = (token?: string) =>
+    api.post(`/api/v1/jobs/${failed}/retry`, token === undefined ? {} : { token })
+  for (const token of [ann.token, undefined]) {
+    const ended = await api.call('DELETE', `/api/v1/jobs/${waiting}`, token === undefined ? {} : { token })
+    for (const answer of [ended, await retry(token)])
+      assert.deepEqual([answer.status, answer.json], [403, { detail: 'This needs the role admin' }])
+  }
+  assert.equal((await get(`/${waiting}`, ann.token)).json.status, 'queued')
+  assert.equal((await cancel(waiting, admin.token)).json.status, 'cancelled')
+  assert.equal((await retry(admin.token)).status, 202)
+})
+
+test('without authentication everybody is an admin', async () => {
+  const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
+  for (const owner of [null, ann.id]) {
+    const id = await ledger.add(owner)
+    const answer = await none.call('DELETE', `/api/v1/jobs/${id}`)
+    assert.deepEqual([answer.status, answer.json.status], [202, 'cancelled'])
+  }
 })

@@ -86,23 +86,31 @@ describe('whom an address stands for', () => {
 })
 
 describe('the settings of limits', () => {
-  const NAMES = ['RATE_LIMIT_LOGIN', 'RATE_LIMIT_REGISTER', 'RATE_LIMIT_PASSWORD_RESET'] as const
+  const NAMES = [
+    'RATE_LIMIT_LOGIN',
+    'RATE_LIMIT_REGISTER',
+    'RATE_LIMIT_PASSWORD_RESET',
+    'RATE_LIMIT_INVITE',
+  ] as const
 
   test('are requests in seconds, and 0 for none', () => {
     assert.deepEqual(parse({}).limits, {
       login: { most: 30, seconds: 60 },
       register: { most: 30, seconds: 60 },
       passwordReset: { most: 10, seconds: 60 },
+      invite: { most: 20, seconds: 3600 },
     })
     const given = parse({
       RATE_LIMIT_LOGIN: '0',
       RATE_LIMIT_REGISTER: '1/86400',
       RATE_LIMIT_PASSWORD_RESET: '9999/1',
+      RATE_LIMIT_INVITE: '5/3600',
     })
     assert.deepEqual(given.limits, {
       login: null,
       register: { most: 1, seconds: 86_400 },
       passwordReset: { most: 9999, seconds: 1 },
+      invite: { most: 5, seconds: 3600 },
     })
   })
 

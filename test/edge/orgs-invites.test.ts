@@ -237,3 +237,37 @@ test('refusals come in order: unknown, not a member, too low; then what is wrong
   }
   assert.equal((await trail(id)).length, 1, 'nothing was done')
 })
+
+describe('RATE_LIMIT_INVITE', async () => {
+  const limited = await orgsWorld({ env: { RATE_LIMIT_INVITE: '3/3600' } })
+  const ask = (who: Person, id: number, email = address()) =>
+    limited.call(who, 'POST', `/${id}/invites`, { json: { email } })
+
+  test('an account invites so often, wherever it does; revoking and inviting again counts', async () => {
+    const { id, owner, admin } = await limited.org()
+    const second = await limited.create(owner)
+    const email = address()
+    const first = await ask(owner, id, email)
+    assert.equal(first.status, 201)
+    assert.equal((await limited.call(owner, 'DELETE', `/${id}/invites/${first.json.id}`)).status, 204)
+    assert.equal((await ask(owner, id, email)).status, 201)
+    assert.equal((await ask(owner, second)).status, 201)
+    const refused = await ask(owner, id)
+    assert.equal(refused.status, 429)
+    const seconds = Number(refused.headers['retry-after'])
+    assert.ok(seconds > 3000 && seconds <= 3600)
+    assert.equal((await ask(admin, id)).status, 201, 'others of the same address are not held up')
+    assert.deepEqual(
+      await limited.query(`select count(*)::int as n from job where name = 'accounts.invite'`),
+      [{ n: 4 }],
+    )
+  })
+
+  test('admins have no limit, nor has anybody with 0', async () => {
+    const [chief] = await limited.people(1, 'admin')
+    const id = await limited.create(chief!)
+    for (let i = 0; i < 5; i++) assert.equal((await ask(chief!, id)).status, 201)
+    const free = await org()
+    for (let i = 0; i < 21; i++) assert.equal((await invite(free.owner, free.id, address())).status, 201)
+  })
+})

@@ -77,7 +77,7 @@ describe(invite.name, () => {
     await query('delete from account where id = $1', [gone.by])
     const one = job()
     for (const { id } of [unnamed, gone]) await one.run(id)
-    assert.match(one.sent[0]!.text!, /by\d+@example\.com invites you to join/)
+    assert.match(one.sent[0]!.text!, /by\d+ @ example\. com invites you to join/)
     assert.match(one.sent[1]!.text!, /You are invited to join/)
   })
 

@@ -10,6 +10,7 @@ import {
   resetLetter,
   verificationLetter,
 } from '../../tasks/accounts/letters.ts'
+import { plainName } from '../../tasks/accounts/plain-name.ts'
 
 const BASE = 'https://service.example/base'
 const TOKEN = 'tok-EN_123.abc'
@@ -28,6 +29,7 @@ const LETTERS: Record<string, (name: string) => Letter> = {
   'accept-invite': (name) =>
     inviteLetter(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
 }
+const added = (name: string): Letter => addedLetter(invitation({ organization: name, invitedBy: name }))
 
 /** A letter as its reader's program sees it, after a mailer had it. */
 async function read({ subject, text, html }: Letter): Promise<Email> {
@@ -116,6 +118,19 @@ const ATTACKS = [
   '=?utf-8?B?QmNjOiB2aWN0aW1AZXhhbXBsZS5jb20=?=',
   '\ud800 lone',
   'x'.repeat(200),
+  'your bank: account locked, sign in at https://evil.example/login',
+  'evil.example',
+  'www.evil.example',
+  'www\uff0eevil\u3002example',
+  'https\uff1a\uff0f\uff0fevil\u2024example',
+  'evil.\u200bexample/\u2060login',
+  'evil.\u200dexample',
+  'ceo@evil.example',
+  'ceo \ufe6b evil.example',
+  'mailto:ceo',
+  '\\\\evil\\share',
+  '//localhost/login',
+  '1.2.3.4',
 ]
 
 async function assertHarmless(page: string, letter: Letter, name: string): Promise<void> {
@@ -156,5 +171,80 @@ describe('names that try to be more than names', () => {
       }),
       { numRuns: 150 },
     )
+  })
+})
+
+/** What the programs that make links look for, whichever of the characters that look or count the same it is written with. */
+const LINKS = [
+  /[.\u3002][^\s.:,\u3002]/u,
+  /:[^\s.:,]/u,
+  /\/\//,
+  /\\/,
+  /\S@|@[^\s.:,]/,
+  /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}]/u,
+]
+
+function assertPlain(shown: string, what: string): void {
+  for (const link of LINKS) assert.doesNotMatch(shown.normalize('NFKC'), link, what)
+}
+
+/** What a letter says in words of its own, without its reader's address, its link and its token. */
+function wordsOf({ subject, text, html }: Letter): string[] {
+  const own = new RegExp(`\\S+: ${BASE}\\S+|${TOKEN}|reader@example\\.com`, 'g')
+  const lines = `${subject}\n${text}\n${shown(html)}`.split('\n')
+  return lines.map((line) => line.replace(own, ''))
+}
+
+describe('names in mails', () => {
+  const letters = { ...LETTERS, added }
+  const link = fc.constantFrom(
+    ...ATTACKS,
+    'a',
+    '.',
+    ':',
+    '/',
+    '\\',
+    '@',
+    'www',
+    '://',
+    ' ',
+    '\u200d',
+    '\uff0e',
+  )
+  const name = fc
+    .array(fc.oneof(link, fc.string({ unit: 'binary', maxLength: 8 })), { maxLength: 6 })
+    .map((parts) => parts.join(''))
+
+  test('are never what a mail program makes a link of, in subject, text and HTML', () => {
+    const check = (name: string): void => {
+      for (const [page, letter] of Object.entries(letters))
+        for (const line of wordsOf(letter(name))) assertPlain(line, `${page}: ${JSON.stringify(name)}`)
+    }
+    for (const one of ATTACKS) check(one)
+    fc.assert(fc.property(name, check), { numRuns: 300 })
+  })
+
+  test('are one line of at most 120 characters, and the same when they are plain', () => {
+    fc.assert(
+      fc.property(name, (text) => {
+        const plain = plainName(text)
+        assertPlain(plain, JSON.stringify(text))
+        assert.ok([...plain].length <= 120 && !/[\r\n]/.test(plain) && plain === plain.trim())
+      }),
+      { numRuns: 1000 },
+    )
+    const words = fc
+      .stringMatching(/^[\p{L}\p{Nd}'&!?()-]{1,8}( [\p{L}\p{Nd}'&!?()-]{1,8}){0,4}$/u)
+      .filter((text) => text === text.normalize('NFKC'))
+    fc.assert(fc.property(words, (text) => assert.equal(plainName(text), text)))
+  })
+
+  test('stay readable', () => {
+    assert.equal(plainName('J.R.R. Tolkien & Sons, Inc.'), 'J. R. R. Tolkien & Sons, Inc.')
+    assert.equal(plainName('AC/DC'), 'AC/DC')
+    assert.equal(plainName('ann@example.com'), 'ann @ example. com')
+    assert.equal(plainName('See https://evil.example/x'), 'See https: /evil. example/x')
+    for (const same of ['李小龙', 'नाम', '👩‍👩‍👧', 'می‌خواهم']) assert.equal(plainName(same), same)
+    assert.equal(plainName('x'.repeat(121)), `${'x'.repeat(119)}…`)
   })
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
-import { cancelJob, readJob, readJobs } from '../../../sql/jobs.ts'
+import { cancelJob, readJob, readJobIsOwn, readJobs } from '../../../sql/jobs.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import { json, route } from '../../route.ts'
 import { count } from '../../schemas.ts'
@@ -51,15 +51,16 @@ export const recordRoutes = [
     path: '/:job_id',
     summary: 'Cancel a job',
     description:
-      'A waiting job ends at once; a running one is told to stop, and killed if it does not. An ended job stays as it is.',
+      'For its owner and for admins. A waiting job ends at once; a running one is told to stop, and killed if it does not. An ended job stays as it is.',
     params: JobParams,
     response: Job,
     status: 202,
-    errors: ['job.missing'],
+    errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
       const visible = [caller.ownerId, isAdmin(caller), params.job_id]
-      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, visible)) === null)
-        throw fail('job.missing')
+      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, visible) : null
+      if (isOwn === null) throw fail('job.missing')
+      if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       await edge.db.one(cancelJob(params.job_id))
       edge.publisher.mark(params.job_id)
       const text = await edge.reader.text(readJob, visible)

@@ -43,7 +43,7 @@ export const inviteRoutes = [
     path: '/:org_id/invites',
     summary: 'Invite an address, by mail',
     description: `An address that has an account is a member at once, and the invite is accepted. Otherwise registering \
-with the address accepts it.`,
+with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may invite; admins may always.`,
     params: OrgParams,
     body: NewInvite,
     response: Invite,
@@ -51,6 +51,7 @@ with the address accepts it.`,
     errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...RANKED],
     sideEffect: true,
     credentials: true,
+    limit: 'invite',
     complete: withToken,
     handle: async (input) => {
       const { edge } = input

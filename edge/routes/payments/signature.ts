@@ -5,11 +5,13 @@ const TOLERANCE_SECONDS = 300
 
 let loaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
+// The provider sends one for each of its secrets, of which it has two while one is rolled.
+const MOST_SIGNATURES = 10
+
 /**
  * The event in a body, if the provider has signed these very bytes not long ago
- * (https://docs.stripe.com/webhooks/signature). While a secret is being replaced the provider signs with the old one and
- * the new one: every signature has to be of a secret in `secrets`, so a header has no more of them than there are secrets.
- * The SDK is loaded by the first event.
+ * (https://docs.stripe.com/webhooks/signature). While a secret is rolled the provider signs with the old one and the new
+ * one, and only one of them may be known here: one signature of one secret suffices. The SDK is loaded by the first event.
  *
  * @throws fail('payment.payload')
  */
@@ -21,26 +23,22 @@ export async function verifiedEvent(
   loaded ??= import('stripe').then(({ Stripe }) => Stripe.webhooks)
   const webhooks = await loaded
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  const parts = header.split(',')
-  const signatures = parts.filter((part) => part.trim().startsWith('v1='))
-  const others = parts.filter((part) => !signatures.includes(part))
-  // What no secret has signed ends with the refusal of the last one.
-  const verified = (signature: string): unknown => {
-    let refusal: unknown
-    for (const secret of secrets) {
-      try {
-        return webhooks.constructEvent(bytes, [...others, signature].join(','), secret, TOLERANCE_SECONDS)
-      } catch (error) {
-        refusal = error
-      }
+  const bounded = withFewSignatures(header)
+  let refusal: unknown
+  for (const secret of secrets) {
+    try {
+      return webhooks.constructEvent(bytes, bounded, secret, TOLERANCE_SECONDS)
+    } catch (error) {
+      refusal = error
     }
-    throw refusal
   }
-  try {
-    if (signatures.length > secrets.length) throw new Error('There are more signatures than secrets')
-    // Without any the SDK says what is wrong.
-    return (signatures.length === 0 ? [''] : signatures).map(verified)[0]
-  } catch (error) {
-    throw fail('payment.payload', {}, { cause: error })
-  }
+  throw fail('payment.payload', {}, { cause: refusal })
+}
+
+function withFewSignatures(header: string): string {
+  let left = MOST_SIGNATURES
+  return header
+    .split(',')
+    .filter((part) => !part.startsWith('v1=') || (part.length > 3 && left-- > 0))
+    .join(',')
 }
