@@ -102,20 +102,6 @@ export const insertPost = (p: NewPost): Query<{ id: number }> =>
     on conflict (slug) do nothing
     returning id`
 
-/** The slug itself, or with the first number from 2 on that makes it free. */
-export const freeSlug = (base: string): Query<{ slug: string }> =>
-  sql.type(z.object({ slug: z.string() }))`
-    with taken as (
-      select slug from blog_post where slug = ${base}
-      union all
-      -- In ASCII the full stop follows the hyphen.
-      select slug from blog_post where slug > ${`${base}-`} and slug < ${`${base}.`}
-    ), number as (
-      select min(n) as n from generate_series(2, 2 + (select count(*) from taken)) n
-      where ${base} || '-' || n not in (select slug from taken)
-    )
-    select case when ${base} in (select slug from taken) then ${base} || '-' || (select n from number) else ${base} end as slug`
-
 /** Changes what is given of a post: null clears, absent leaves. No row when there is no such post. */
 export const updatePost = (
   id: number,

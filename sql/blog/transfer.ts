@@ -93,10 +93,10 @@ export interface ImportedPost {
   readonly published_at: string | null | undefined
 }
 
-/** Who imports; a column of null when nobody does. */
+/** The full name of who imports; a column of null when nobody does, or when they have none. */
 export const importer = (id: number | null): Query<{ name: string | null }> =>
   sql.type(z.object({ name: z.string().nullable() }))`
-    select (select coalesce(full_name, email) from account where id = ${id}::int) as name`
+    select (select full_name from account where id = ${id}::int) as name`
 
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 export type Slugged = z.output<typeof Slugged>

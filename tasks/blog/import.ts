@@ -5,6 +5,7 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
 import { defineTask } from '../task.ts'
+import { publicName } from './public.ts'
 import { ON_CONFLICT, Writer } from './write.ts'
 
 const Payload = z.strictObject({ uploadId: z.int(), onConflict: z.enum(ON_CONFLICT) })
@@ -43,7 +44,7 @@ export const importPosts = defineTask({
       const posts = await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal)
       return await ctx.db.transaction(async (tx) => {
         const { name } = await tx.one(importer(ctx.job.ownerId))
-        const writer = new Writer(tx, { id: ctx.job.ownerId, name }, onConflict)
+        const writer = new Writer(tx, { id: ctx.job.ownerId, name: publicName(name) }, onConflict)
         const result = await importAll(ctx, posts, writer)
         await tx.run(endUpload(uploadId, result))
         await assertMine(ctx, tx)

@@ -4,6 +4,7 @@ import { readDate } from './dates.ts'
 import { Unreadable } from './front-matter.ts'
 import { isLonger, LIMITS, shortened } from './limits.ts'
 import { dateOfAddress, type Place, slugOf } from './place.ts'
+import { isPicture, PICTURE, publicName } from './public.ts'
 import { slugOfTag } from './slugs.ts'
 import { type Keys, textOf, textsOf } from './values.ts'
 
@@ -65,7 +66,7 @@ function postOf(keys: Keys, content: string, slug: string, source: Source): Impo
     excerpt: describe('excerpt', 'description', 'summary', 'customexcerpt'),
     seo_title: describe('seo_title', 'seo.title', 'metatitle'),
     seo_description: describe('seo_description', 'seo.description', 'metadescription'),
-    hero_image_url: limited('hero_image_url', heroOf(keys), false),
+    hero_image_url: pictureOf(keys),
     author_name: authorOf(keys),
     ...datesOf(keys, status, source),
   }
@@ -153,6 +154,12 @@ function datesOf(keys: Keys, status: PostStatus, source: Source): Dates {
   }
 }
 
+function pictureOf(keys: Keys): string | null {
+  const address = limited('hero_image_url', heroOf(keys), false)
+  if (address !== null && !isPicture(address)) throw new Unreadable(`hero_image_url: ${PICTURE}`)
+  return address
+}
+
 function heroOf(keys: Keys): string | null {
   const own = exact(keys, 'hero_image_url')
   if (own) return own
@@ -161,15 +168,17 @@ function heroOf(keys: Keys): string | null {
     // Pictures that are written out in place are no address.
     if (url !== undefined && !url.startsWith('data:') && url !== 'true' && url !== 'false') return url
   }
-  return own ?? null
+  return null
 }
 
-/** Who wrote it; null when it says nobody, undefined when it doesn't say. */
+/** Who wrote it; null when it says nobody, or an e-mail address; undefined when it doesn't say. */
 function authorOf(keys: Keys): string | null | undefined {
   const own = keys.get('authorname') === null ? null : exact(keys, 'author_name')
-  if (own !== undefined) return limited('author_name', own, false)
-  const names = textsOf([keys.get('author') ?? keys.get('authors')], 'name', 'slug').join(', ')
-  return names === '' ? undefined : limited('author_name', names, true)
+  if (own !== undefined) return publicName(limited('author_name', own, false))
+  const names = textsOf([keys.get('author') ?? keys.get('authors')], 'name', 'slug')
+  if (names.length === 0) return undefined
+  const shown = names.filter((name) => publicName(name) !== null).join(', ')
+  return publicName(limited('author_name', shown, true))
 }
 
 // Lists as text: by commas or lines, else by spaces.

@@ -24,11 +24,8 @@ export function fitted(slug: string, most: number): string {
   return cut.slice(0, end > most / 2 ? end : most).replace(/-$/, '')
 }
 
-// Room for the number that makes a slug unlike others.
-const NUMBER = 10
-
-/** The slug of a title; unlike others it becomes where it is stored. */
-export const slugOfTitle = (title: string): string => fitted(slugify(title), LIMITS.slug - NUMBER) || 'post'
+/** The slug of a title. */
+export const slugOfTitle = (title: string): string => fitted(slugify(title), LIMITS.slug) || 'post'
 
 /** The slug of a tag's name. */
 export const slugOfTag = (name: string): string => fitted(slugify(name), LIMITS.tag_slug) || 'tag'

@@ -47,18 +47,41 @@ test('every field that is given is kept as it is, null counts as not given', asy
   assert.deepEqual([empty.content, empty.excerpt, empty.slug, empty.tags], ['', null, 'all-null', []])
 })
 
-test('the author of an account without a name is its address; it stays when the account goes', async () => {
-  const [author] = await people(1, 'moderator')
-  await query('update account set full_name = null where id = $1', [author!.id])
-  const fresh = await call(author!, 'PUT', `/posts/${(await write()).id}`, { json: {} })
-  assert.equal(fresh.status, 200)
-  const [nameless] = await people(1, 'moderator')
-  await query('update account set full_name = null where id = $1', [nameless!.id])
-  const { json } = await call(nameless!, 'POST', '/posts', { json: { title: 'Mine' } })
-  assert.deepEqual([json.author_id, json.author_name], [nameless!.id, nameless!.email])
-  await query('delete from account where id = $1', [nameless!.id])
-  const after = await call(editor, 'PUT', `/posts/${json.id}`, { json: {} })
-  assert.deepEqual([after.json.author_id, after.json.author_name], [null, nameless!.email])
+test('the author is shown by name, never by address, and stays when the account goes', async () => {
+  const named = async (full_name: string | null) => {
+    const [author] = await people(1, 'moderator')
+    await query('update account set full_name = $2 where id = $1', [author!.id, full_name])
+    const answer = await call(author!, 'POST', '/posts', { json: { title: `By ${author!.id}` } })
+    const published = await call(author!, 'POST', `/posts/${answer.json.id}/publish`)
+    assert.deepEqual([published.status, published.json.author_id], [200, author!.id])
+    await query('delete from account where id = $1', [author!.id])
+    const { json } = await call(null, 'GET', `/posts/${answer.json.slug}`)
+    assert.equal(json.author_id, null)
+    return json.author_name
+  }
+  assert.equal(await named('Ann Miller'), 'Ann Miller')
+  for (const name of [null, '', 'ann@example.com', ' ann@example.com ']) assert.equal(await named(name), null)
+})
+
+test('a picture is at an http or https URL, or at a path of the same site', async () => {
+  const { id } = await write()
+  const put = (hero_image_url: string) => call(editor, 'PUT', `/posts/${id}`, { json: { hero_image_url } })
+  for (const address of ['https://x.example/a.png', 'HTTP://x.example', '/', '/a b.png', '/a?b=c://d'])
+    assert.equal((await put(address)).json.hero_image_url, address)
+  const bad = ['', 'a.png', './a.png', ' /a.png', '//evil.example', '/\\evil.example', '/\t/evil.example']
+  bad.push(
+    'javascript:alert(1)',
+    'data:image/png;base64,AA',
+    'ftp://x.example/a',
+    'http:/a',
+    'https://',
+    'http:\\\\x',
+  )
+  for (const address of bad) {
+    assertField(await put(address), 'hero_image_url')
+    const json = { title: 'Picture', hero_image_url: address }
+    assertField(await call(editor, 'POST', '/posts', { json }), 'hero_image_url')
+  }
 })
 
 const LONGEST = {
@@ -79,7 +102,7 @@ test('the longest of every field is taken, one character more is 422 at it', asy
       : name === 'content'
         ? ['\u{1F600}']
         : ['x', '題', '\u{1F600}']) {
-      const longest = character.repeat(most)
+      const longest = name === 'hero_image_url' ? `/${character.repeat(most - 1)}` : character.repeat(most)
       const path = `/posts/${id}`
       const taken = await call(editor, 'PUT', path, { json: { [name]: longest } })
       assert.equal(taken.status, 200, `${name}: ${taken.text.slice(0, 200)}`)
@@ -133,7 +156,7 @@ test('tags that do not exist are 422, and nothing is written', async () => {
 
 test('only what is given changes; tags are replaced as a whole', async () => {
   for (const name of ['One', 'Two', 'Three']) await tag(name)
-  const fields = { excerpt: 'e', seo_title: 's', seo_description: 'd', hero_image_url: 'h', content: 'c' }
+  const fields = { excerpt: 'e', seo_title: 's', seo_description: 'd', hero_image_url: '/h', content: 'c' }
   const post = await write({ ...fields, title: 'Change me', tag_slugs: ['one', 'two'] })
   const put = async (json: object) => (await call(editor, 'PUT', `/posts/${post.id}`, { json })).json
   const nothing = await put({})

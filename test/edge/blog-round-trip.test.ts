@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { isPicture, publicName } from '../../tasks/blog/public.ts'
 import { imports } from '../tasks/import-help.ts'
 import { callerOf } from './blog-help.ts'
 import { edgeAndDatabase } from './harness.ts'
@@ -133,10 +134,10 @@ const post = fc
     ),
     status: fc.constantFrom('draft', 'published', 'archived'),
     excerpt: maybe(500),
-    author_name: maybe(320),
+    author_name: maybe(320).map((name) => publicName(name)),
     seo_title: maybe(200),
     seo_description: maybe(320),
-    hero_image_url: maybe(1024),
+    hero_image_url: maybe(1023).map((rest) => (rest !== null && isPicture(`/${rest}`) ? `/${rest}` : null)),
     created_at: instant,
     updated_at: instant,
     published_at: fc.option(instant, { nil: null }),

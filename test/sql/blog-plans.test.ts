@@ -15,7 +15,6 @@ import {
   archivePost,
   deletePost,
   deleteTag,
-  freeSlug,
   insertPost,
   insertTag,
   lockPost,
@@ -127,7 +126,6 @@ describe('writes of the blog by index', () => {
   const author = { authorId: 1, authorName: 'n' }
   const writes: readonly [what: string, () => Query<unknown>][] = [
     ['a post', () => post(5)],
-    ['a free slug', () => freeSlug('post')],
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write under a slug that is taken', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],

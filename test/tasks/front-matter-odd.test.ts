@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { PICTURE } from '../../tasks/blog/public.ts'
 import { testDatabase } from '../database.ts'
 import { imports } from './import-help.ts'
 
@@ -163,7 +164,10 @@ describe('the odd', () => {
     for (const [text, message] of [
       [`title: ${'t'.repeat(201)}`, 'title: must have at most 200 characters'],
       [`slug: ${'s'.repeat(221)}`, 'slug: must have at most 220 characters'],
-      [`image: ${'i'.repeat(1025)}`, 'hero_image_url: must have at most 1024 characters'],
+      [`image: /${'i'.repeat(1024)}`, 'hero_image_url: must have at most 1024 characters'],
+      ['image: cover.png', `hero_image_url: ${PICTURE}`],
+      ['cover: //evil.example/a.png', `hero_image_url: ${PICTURE}`],
+      ['image: javascript:alert(1)', `hero_image_url: ${PICTURE}`],
       [`tags: ["${'t'.repeat(81)}"]`, 'tags: must have at most 80 characters each'],
       [`tags: [${Array.from({ length: 101 }, (_, i) => `t${i}`)}]`, 'tags: must be at most 100'],
       ['title: "a\\0b"', 'title: must not hold the character NUL'],

@@ -66,7 +66,7 @@ describe('families', () => {
         'draft: false',
         'description: Short',
         'cover:',
-        '  image: cover.png',
+        '  image: /cover.png',
         'tags: [One, "Two words"]',
         '---',
         'Text',
@@ -78,7 +78,7 @@ describe('families', () => {
         updated_at: '2021-01-01T00:00:00.000Z',
         status: 'published',
         excerpt: 'Short',
-        hero_image_url: 'cover.png',
+        hero_image_url: '/cover.png',
         tag_slugs: ['one', 'two-words'],
       },
     ))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { PICTURE } from '../../tasks/blog/public.ts'
 import { testDatabase } from '../database.ts'
 import { imports, zipOf } from './import-help.ts'
 
@@ -37,7 +38,7 @@ describe('items of JSON', () => {
       published_at: '2020-01-03T00:00:00.003Z',
       seo_title: ' s ',
       seo_description: '',
-      hero_image_url: '',
+      hero_image_url: 'https://x.example/a.png',
       tag_slugs: ['a', 'b'],
     }
     const none = {
@@ -58,6 +59,25 @@ describe('items of JSON', () => {
       { author_id: null },
       { author_id: null },
     ])
+  })
+  test('an address is no name: neither of an author nor of whoever imports', async () => {
+    await clear()
+    await query(`update account set full_name = null where id = $1`, [ann])
+    const given = ['Ann', 'ann@example.com', null].map((author_name, i) => item(`i${i}`, { author_name }))
+    await send('x.json', json(...given, item('i3')), { ownerId: ann })
+    const front = 'author: [ann@example.com, Bob]'
+    await send('i4.md', `---\n${front}\n---\n`, { ownerId: ann })
+    await send('i5.md', '---\nauthor: ann@example.com\n---\n', { ownerId: ann })
+    const names = (await exported()).map(({ slug, author_name }) => [slug, author_name])
+    assert.deepEqual(names.sort(), [
+      ['i0', 'Ann'],
+      ['i1', null],
+      ['i2', null],
+      ['i3', null],
+      ['i4', 'Bob'],
+      ['i5', null],
+    ])
+    await query(`update account set full_name = 'Ann' where id = $1`, [ann])
   })
   test('what is not said: a draft of now, by whoever imports', async () => {
     await clear()
@@ -101,7 +121,7 @@ describe('items of JSON', () => {
         'seo_description: must have at most 320 characters',
       ],
       [
-        item('e', { hero_image_url: 'x'.repeat(1025) }),
+        item('e', { hero_image_url: `/${'x'.repeat(1024)}` }),
         'e',
         'hero_image_url: must have at most 1024 characters',
       ],
@@ -111,6 +131,7 @@ describe('items of JSON', () => {
       [item('i', { created_at: 'soon' }), 'i', "createdat: can't be read as a date"],
       [item('j', { content: 'a\0b' }), 'j', 'content: must not hold the character NUL'],
       [item('k', { content: 'a\ud800' }), 'k', 'content: must not hold half a character'],
+      [item('m', { hero_image_url: 'x.png' }), 'm', `hero_image_url: ${PICTURE}`],
       [item('l', { author_name: 'x'.repeat(321) }), 'l', 'author_name: must have at most 320 characters'],
     ]
     const { result } = await send('x.json', json(item('first'), ...wrong.map(([post]) => post), item('last')))

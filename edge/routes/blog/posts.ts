@@ -2,7 +2,6 @@ import { z } from 'zod'
 import {
   archivePost,
   deletePost,
-  freeSlug,
   insertPost,
   lockPost,
   type NewPost,
@@ -15,6 +14,7 @@ import {
 import type { Queries, Query } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
+import { publicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugOfTitle } from '../../../tasks/blog/slugs.ts'
 import type { Edge } from '../../context.ts'
 import { invalid } from '../../input.ts'
@@ -46,7 +46,7 @@ export const postRoutes = [
     method: 'post',
     path: '/posts',
     summary: 'Write a post, a draft to begin with',
-    description: `${SLUG} One that is derived from the title is free by itself, with a number if need be.`,
+    description: `${SLUG} Without one it is derived from the title. Either way one that is taken is refused.`,
     auth: 'editor',
     body: Given,
     bodyBytes: BODY_BYTES,
@@ -55,10 +55,7 @@ export const postRoutes = [
     errors: ['post.slug_taken'],
     sideEffect: true,
     handle: async ({ body, caller, edge }) => {
-      const { full_name: name, email } = JSON.parse(caller.profile) as {
-        full_name: string | null
-        email: string
-      }
+      const { full_name: name } = JSON.parse(caller.profile) as { full_name: string | null }
       const { title, slug, tag_slugs: tags, ...rest } = body
       const draft = {
         title,
@@ -68,11 +65,11 @@ export const postRoutes = [
         seo_description: rest.seo_description ?? null,
         hero_image_url: rest.hero_image_url ?? null,
         authorId: caller.ownerId,
-        authorName: caller.ownerId === null ? null : name || email,
+        authorName: publicName(name),
       }
       return edge.db.transaction(async (tx): Promise<PostAnswer> => {
         const tagIds = tags ? await idsOf(tx, tags) : []
-        const id = slug ? await insertAs(tx, normalized(slug), draft) : await insertSomewhere(tx, draft)
+        const id = await insertAs(tx, slug ? normalized(slug) : slugOfTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
         return json((await tx.one(post(id))).json)
       })
@@ -178,15 +175,6 @@ async function insertAs(tx: Queries, slug: string, draft: Omit<NewPost, 'slug'>)
   const made = await tx.maybeOne(insertPost({ ...draft, slug }))
   if (made === null) throw fail('post.slug_taken')
   return made.id
-}
-
-/** Under the first free slug of its title; when another post takes that meanwhile, under the next. */
-async function insertSomewhere(tx: Queries, draft: Omit<NewPost, 'slug'>): Promise<number> {
-  for (;;) {
-    const { slug } = await tx.one(freeSlug(slugOfTitle(draft.title)))
-    const made = await tx.maybeOne(insertPost({ ...draft, slug }))
-    if (made !== null) return made.id
-  }
 }
 
 /** Without what is absent, and without null where that leaves a text as it is. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { POST_STATUSES } from '../../../sql/blog.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
+import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
 import { type Answer, json } from '../../route.ts'
 import { count, RowId, Timestamp } from '../../schemas.ts'
 
@@ -60,7 +61,7 @@ export const FIELDS = {
   tag_slugs: z.array(text(LIMITS.tag_slug)).max(LIMITS.tags),
   seo_title: text(LIMITS.seo_title),
   seo_description: text(LIMITS.seo_description),
-  hero_image_url: text(LIMITS.hero_image_url),
+  hero_image_url: text(LIMITS.hero_image_url).refine(isPicture, PICTURE).describe(`A picture: ${PICTURE}`),
 }
 export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag_slug) }
 
