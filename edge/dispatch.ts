@@ -5,7 +5,7 @@ import type { Edge } from './context.ts'
 import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './endings.ts'
 import { Exchange } from './exchange.ts'
 import { fingerprintOf } from './idempotency.ts'
-import { parseBody, parsePart } from './input.ts'
+import { jsonBytes, parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
 import { failureBody, type Header, isCrossSite, preflightHeaders } from './reply.ts'
 import { type AnyRoute, type Area, type Auth, isJobBacked } from './route.ts'
@@ -36,8 +36,9 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const params = parsePart(route.params, 'path', match.params)
     const query =
       route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
-    const bodyBytes = Math.max(edge.settings.maxJsonBytes, route.bodyBytes ?? 0)
-    const body = hasParsedBody(route) ? await parseBody(route, request, bodyBytes) : null
+    const body = hasParsedBody(route)
+      ? await parseBody(route, request, jsonBytes(edge.settings, route))
+      : null
     const input = { params, query, body: body?.value, caller, edge, request, requestId, exchange } as never
     const fingerprint = (): Buffer =>
       fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')

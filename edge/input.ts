@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../sql/errors.ts'
+import type { Settings } from '../tasks/settings.ts'
 import type { AnyRoute } from './route.ts'
 import type { EdgeRequest } from './server.ts'
 import { textProblems } from './texts.ts'
@@ -37,6 +38,13 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
       type: issue.code,
     })),
   )
+}
+
+const JSON_BYTES = 1_048_576
+
+/** How many bytes a JSON body may have. */
+export function jsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
+  return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
 }
 
 /** Reads and checks a body. Answers its bytes too, which an Idempotency-Key is about. */

@@ -124,7 +124,7 @@ interface Declaration<
   readonly body?: B
   /** How the body comes; default `json`. `multipart` and `bytes` are read by a `raw` handler, or by `receive`. */
   readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
-  /** A JSON body may have this many bytes where `MAX_JSON_BYTES` is less. */
+  /** A JSON body may have this many bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
   readonly bodyBytes?: number
   /** Reads the body of a `job` route as it comes; what it answers is `received` there. */
   readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>

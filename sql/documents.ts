@@ -69,14 +69,13 @@ export const searchDocuments: ReadStatement = {
     ${page('found d', 'd.rank desc, d.id desc')}`,
 }
 
-/** The tags of what the list shows, most used first: $1 owner. */
+/** The tags of an owner's documents, superseded ones too, most used first: $1 owner. */
 export const readTags: ReadStatement = {
   name: 'document_tags',
   text: `
     select coalesce(json_agg(json_build_object('label', label, 'count', count) order by count desc, label), '[]')::text from (
       select label, count(*) as count from document d, unnest(d.tags) label
-      where ${OF_OWNER} and not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null)
-      group by label order by count desc, label limit 1000) tags`,
+      where ${OF_OWNER} group by label order by count desc, label limit 1000) tags`,
 }
 
 /** What changes of a document; null clears, absent leaves. */

@@ -26,8 +26,8 @@ export const readTaskResult: ReadStatement = {
 export const readNamedQueues: ReadStatement = {
   name: 'task_queues',
   text: `
-    select json_agg(json_build_object('queue_type', q.name, 'queued', waiting.n, 'running', running.n,
-      'oldest_age_seconds', waiting.seconds) order by q.name)::text
+    select json_agg(json_build_object('queue_type', q.name, 'depth', waiting.n, 'running', running.n,
+      'oldest_seconds', waiting.seconds) order by q.name)::text
     from unnest($1::text[]) as q(name)
     cross join lateral (
       select count(*) as n,

@@ -127,7 +127,7 @@ const Environment = z.object({
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
-  MAX_JSON_BYTES: count(1_048_576, 1, 2 ** 30),
+  MAX_JSON_BYTES: whole(1, 2 ** 30).optional(),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   ...aiShape,
   LLM_CATALOG_URL: z
@@ -201,7 +201,8 @@ export interface Settings {
   /** A document that has more pages is not read. */
   readonly maxDocumentPages: number
   readonly maxImportBytes: number
-  readonly maxJsonBytes: number
+  /** Absent: what each route takes. */
+  readonly maxJsonBytes: number | undefined
   /** What reads pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
   /** Where the list of models is read; null: nowhere. */

@@ -52,9 +52,9 @@ const TaskList = z
     queues: z.array(
       z.strictObject({
         queue_type: z.string(),
-        queued: z.int(),
+        depth: z.int().describe('Jobs that wait'),
         running: z.int(),
-        oldest_age_seconds: z.number().nullable(),
+        oldest_seconds: z.number().nullable().describe('How long the oldest of them has waited'),
       }),
     ),
   })

@@ -86,7 +86,8 @@ export type Turn = z.output<typeof Turn>
 
 /**
  * What the model is to be asked: the agent as it is now, and the last `messages` that came before the answer, oldest
- * first, the question among them. No row when the conversation is gone.
+ * first, the question among them. A question that came to no answer is left out: a provider that has refused it would
+ * refuse it again, and all that comes with it. No row when the conversation is gone.
  */
 export const turnToAnswer = (
   answerId: string,
@@ -101,9 +102,17 @@ export const turnToAnswer = (
       (select json_build_object('vendor', vendor, 'model_id', model_id, 'temperature', temperature, 'max_tokens', max_tokens)
         from llm_current) as chosen,
       (select coalesce(json_agg(json_build_object('role', h.role, 'content', h.content) order by h.ordinal), '[]') from (
-        select m.role, m.content, m.ordinal from ai_message m
-        where m.conversation_id = answer.conversation_id and m.ordinal < answer.ordinal and m.content <> ''
-        order by m.ordinal desc limit ${messages}) h) as history
+        select said.* from (
+          select a.id, a.content, a.ordinal from ai_message a
+          where a.conversation_id = answer.conversation_id and a.role = 'assistant' and a.ordinal <= answer.ordinal
+            and (a.id = answer.id or (a.status in ('complete', 'stopped') and a.content <> ''))
+          order by a.ordinal desc limit ${messages}) a
+        cross join lateral (
+          (select q.role, q.content, q.ordinal from ai_message q
+            where q.conversation_id = answer.conversation_id and q.ordinal < a.ordinal order by q.ordinal desc limit 1)
+          union all
+          select 'assistant', a.content, a.ordinal where a.id <> answer.id) said
+        order by said.ordinal desc limit ${messages}) h) as history
     from ai_message answer join ai_agent agent on agent.slug = ${agentSlug}
     where answer.id = ${answerId}::uuid`
 

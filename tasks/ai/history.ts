@@ -3,7 +3,7 @@ import { loadCounter, mostTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /**
  * What of a conversation is sent to the model: the last messages that fit in so many tokens. The last one, which is to be
- * answered, always is. Messages of one role in a row, as failed turns leave them, become one: some providers refuse them.
+ * answered, always is.
  */
 export async function fitting(history: readonly Message[], limit: number): Promise<Message[]> {
   const bound = history.reduce((sum, { content }) => sum + mostTokens(content) + TOKENS_PER_MESSAGE, 0)
@@ -16,18 +16,7 @@ export async function fitting(history: readonly Message[], limit: number): Promi
     if (left < 0 && kept.length > 0) break
     kept.push(message)
   }
-  return joined(kept.reverse())
-}
-
-function joined(messages: readonly Message[]): Message[] {
-  const result: Message[] = []
-  for (const { role, content } of messages) {
-    const before = result.at(-1)
-    // An answer comes first nowhere: what it answers was left out.
-    if (before === undefined && role === 'assistant') continue
-    if (before?.role === role)
-      result[result.length - 1] = { role, content: `${before.content}\n\n${content}` }
-    else result.push({ role, content })
-  }
-  return result
+  kept.reverse()
+  // An answer comes first nowhere: what it answers was left out.
+  return kept[0]?.role === 'assistant' ? kept.slice(1) : kept
 }

@@ -193,6 +193,27 @@ describe('what providers do wrong', () => {
     })
   }
 
+  test('a question that was refused or not answered is not sent along with later ones', async () => {
+    const { conversation_id } = (await ask({ message: 'good' })).json
+    const refusing: typeof models.script = ({ body }) =>
+      body.messages.some(({ content }) => String(content).includes('bad')) ? { status: 400 } : {}
+    await withScript(refusing, async () => {
+      assert.equal((await ask({ message: 'bad', conversation_id })).status, 502)
+      assert.equal((await ask({ message: 'also bad', conversation_id })).status, 502)
+      assert.equal((await ask({ message: 'plain', conversation_id })).status, 200)
+      assert.equal((await ask({ message: 'and then?', conversation_id })).status, 200)
+    })
+    assert.deepEqual(
+      models.asked
+        .at(-1)!
+        .body.messages.slice(1)
+        .map(({ content }) => content),
+      ['good', 'Hello there', 'plain', 'Hello there', 'and then?'].slice(-5),
+    )
+    const kept = await messagesOf(conversation_id)
+    assert.equal(kept.filter(({ role }) => role === 'user').length, 5, 'the questions are kept')
+  })
+
   test('429 is asked again after its Retry-After', async () => {
     let first = true
     const beganAt = Date.now()

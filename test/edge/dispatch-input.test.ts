@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { invalid } from '../../edge/input.ts'
 import { area, route } from '../../edge/route.ts'
 import { count, RowId } from '../../edge/schemas.ts'
-import { type Answered, edgeAndDatabase } from './harness.ts'
+import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
 const Body = z.strictObject({
   name: z.string().min(2),
@@ -48,6 +48,15 @@ const routes = [
     handle: ({ params }) => params.id,
   }),
   route({
+    method: 'post',
+    path: '/much',
+    summary: 'takes more',
+    body: z.object({ name: z.string() }),
+    bodyBytes: 2 ** 21,
+    response: z.int(),
+    handle: ({ body }) => body.name.length,
+  }),
+  route({
     method: 'get',
     path: '/refusing',
     summary: 'refuses',
@@ -62,7 +71,7 @@ const areas = [
   area('lenient', '/b', { auth: 'public', invalidStatus: 400 }, routes),
 ]
 const LIMIT = 2000
-const { api } = await edgeAndDatabase({ areas, env: { MAX_JSON_BYTES: String(LIMIT) } })
+const { api, url } = await edgeAndDatabase({ areas, env: { MAX_JSON_BYTES: String(LIMIT) } })
 
 function assertProblems(answer: Answered, status: number, locations: unknown[][]): void {
   assert.equal(answer.status, status, answer.text)
@@ -235,6 +244,17 @@ test('a body over MAX_JSON_BYTES is 413, one of exactly that size is read', asyn
   const chunked = await send(sized(LIMIT + 1), { 'transfer-encoding': 'chunked' })
   assert.equal(chunked.status, 413, 'also when the length is not announced')
   assert.equal((await api.get('/a/list')).status, 200)
+})
+
+test('MAX_JSON_BYTES holds for routes that take more by default, too', async () => {
+  const body = JSON.stringify({ name: 'x'.repeat(2 ** 20) })
+  const send = (edge: Api, path: string, text = body) =>
+    edge.post(path, { body: text, headers: { 'content-type': 'application/json' } })
+  assert.equal((await send(api, '/a/much')).status, 413)
+  const unset = await startEdge(url, { areas })
+  assert.equal((await send(unset, '/a/much')).status, 200)
+  assert.equal((await send(unset, '/a/much', JSON.stringify({ name: 'x'.repeat(2 ** 21) }))).status, 413)
+  assert.equal((await send(unset, '/a/json')).status, 413)
 })
 
 test('a form over MAX_JSON_BYTES is 413', async () => {

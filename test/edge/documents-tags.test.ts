@@ -64,7 +64,7 @@ test('a document has at most 100 tags, also when they are added at once', async 
   assert.equal((await add(id, 't0')).status, answers[0]!.status)
 })
 
-test('tags have their counts, most used first, of the own documents that the list shows', async () => {
+test('tags have their counts, most used first, of all own documents, superseded ones too', async () => {
   const token = await somebody()
   assert.deepEqual(await tags(token), [])
   const [a] = [
@@ -83,6 +83,7 @@ test('tags have their counts, most used first, of the own documents that the lis
   await api.call('PATCH', `${PATH}/${young}`, { token, json: { supersedes_id: old } })
   assert.deepEqual(await tags(token), [
     { label: 'x', count: 2 },
+    { label: 'old', count: 1 },
     { label: 'y', count: 1 },
     { label: 'z', count: 1 },
   ])

@@ -113,6 +113,7 @@ test('/docs is a page that runs only what comes from here', async () => {
   assert.equal(policy.get('script-src'), "script-src 'self'")
   assert.equal(policy.get('connect-src'), "connect-src 'self'")
   assert.equal(policy.get('frame-ancestors'), "frame-ancestors 'none'")
+  assert.match(text, /<noscript>.*<a href="\/openapi\.json">/)
   assert.doesNotMatch(text, /<script(?![^>]* src=)/, 'no inline script, which the policy would stop')
 })
 

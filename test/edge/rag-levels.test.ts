@@ -22,7 +22,7 @@ const READS = [
   ['GET', '/rag/health', undefined, 200],
 ] as const
 const WRITES = [
-  ['POST', '/rag/index', { path: '.' }, 202],
+  ['POST', '/rag/index', { path: '.', collection_name: 'x' }, 202],
   ['DELETE', '/rag/collections/none', undefined, 404],
 ] as const
 

@@ -136,13 +136,14 @@ describe('indexing and searching', () => {
       [{ query: '' }, 'query'],
       [{ query: ' \n' }, 'query'],
       [{ query: 'q'.repeat(4001) }, 'query'],
-      [{ query: 'q', top_k: 0 }, 'top_k'],
-      [{ query: 'q', top_k: 51 }, 'top_k'],
-      [{ query: 'q', top_k: 1.5 }, 'top_k'],
+      [{ query: 'q', collection_name: 'x', top_k: 0 }, 'top_k'],
+      [{ query: 'q', collection_name: 'x', top_k: 51 }, 'top_k'],
+      [{ query: 'q', collection_name: 'x', top_k: 1.5 }, 'top_k'],
+      [{ query: 'q' }, 'collection_name'],
       [{ query: 'q', collection_name: 'a/b' }, 'collection_name'],
       [{ query: 'q', collection_name: '' }, 'collection_name'],
-      [{ query: 'q', filter_metadata: { a: { b: 1 } } }, 'filter_metadata'],
-      [{ query: 'q', filter_metadata: 'x' }, 'filter_metadata'],
+      [{ query: 'q', collection_name: 'x', filter_metadata: { a: { b: 1 } } }, 'filter_metadata'],
+      [{ query: 'q', collection_name: 'x', filter_metadata: 'x' }, 'filter_metadata'],
     ] as const) {
       const answer = await api.post('/rag/search', { json: body })
       assert.equal(answer.status, 422, answer.text)
@@ -155,13 +156,15 @@ describe('indexing and searching', () => {
 
   test('refuses what is nothing to index', async () => {
     for (const [body, loc] of [
-      [{}, 'path'],
-      [{ path: '' }, 'path'],
+      [{ collection_name: 'x' }, 'path'],
+      [{ path: '', collection_name: 'x' }, 'path'],
+      [{ path: '.' }, 'collection_name'],
+      [{ path: '.', collection_name: null }, 'collection_name'],
       [{ path: '.', collection_name: 'a\nb' }, 'collection_name'],
       [{ path: '.', collection_name: 'n'.repeat(101) }, 'collection_name'],
       [{ path: '.', collection_name: '..' }, 'collection_name'],
-      [{ path: '.', extensions: ['a b'] }, 'extensions'],
-      [{ path: '.', exclude_patterns: [''] }, 'exclude_patterns'],
+      [{ path: '.', collection_name: 'x', extensions: ['a b'] }, 'extensions'],
+      [{ path: '.', collection_name: 'x', exclude_patterns: [''] }, 'exclude_patterns'],
     ] as const) {
       const answer = await index(body)
       assert.equal(answer.status, 422, answer.text)
@@ -172,7 +175,7 @@ describe('indexing and searching', () => {
       ['/etc/hostname', 'The path lies outside of RAG_ROOT'],
       ['nowhere', 'The path does not exist'],
     ] as const) {
-      const answer = await index({ path })
+      const answer = await index({ path, collection_name: 'default' })
       assert.equal(answer.status, 400)
       assert.deepEqual(answer.json, { detail })
     }

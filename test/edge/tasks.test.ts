@@ -191,14 +191,14 @@ test('the list names tasks and queues, with what waits and runs', async () => {
     ],
   )
   assert.deepEqual(
-    queues.map(({ queue_type, queued, running }: Record<string, unknown>) => [queue_type, queued, running]),
+    queues.map(({ queue_type, depth, running }: Record<string, unknown>) => [queue_type, depth, running]),
     [
       ['load_test', 2, 1],
       ['system', 0, 0],
     ],
   )
-  assert.ok(queues[0].oldest_age_seconds >= 0)
-  assert.equal(queues[1].oldest_age_seconds, null)
+  assert.ok(queues[0].oldest_seconds >= 0)
+  assert.equal(queues[1].oldest_seconds, null)
 })
 
 test('open where the area is, and else for those who have signed in', async () => {

@@ -46,6 +46,7 @@ import {
 } from '../../sql/pages.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { beginJobs, dropHolds, takeJobs } from '../../sql/staged.ts'
+import { readNamedQueues } from '../../sql/tasks.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
@@ -131,6 +132,7 @@ const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
   ['jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job],
   ['all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job],
   ['queue depths', readQueueDepths],
+  ['how the named queues stand', readNamedQueues, ['documents', 'system']],
 ]
 
 describe('reads by index', () => {

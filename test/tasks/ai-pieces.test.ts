@@ -62,14 +62,6 @@ describe('what of a conversation is sent', () => {
     assert.deepEqual(await fitting([], 10), [])
   })
 
-  test('questions whose turns failed become one with the next', async () => {
-    const history: Message[] = [
-      { role: 'user', content: 'one' },
-      { role: 'user', content: 'two' },
-    ]
-    assert.deepEqual(await fitting(history, 1000), [{ role: 'user', content: 'one\n\ntwo' }])
-  })
-
   test('tokens are counted as the models do, special ones as text, and a long run takes no time', async () => {
     const count = await loadCounter()
     assert.equal(count('The quick brown fox jumps over the lazy dog.'), 10)

@@ -35,7 +35,7 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '/tags',
-    summary: 'The tags of the documents that the list shows, most used first',
+    summary: 'The tags of all documents, superseded ones too, most used first',
     description: 'At most 1000.',
     response: Tags,
     handle: async ({ caller, edge }) => json((await edge.reader.text(readTags, [caller.ownerId]))!),

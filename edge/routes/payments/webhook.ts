@@ -3,6 +3,7 @@ import { Failure, fail } from '../../../sql/errors.ts'
 import { EVENT_TYPES } from '../../../tasks/payments/changes.ts'
 import { readEvent, takeIn } from '../../../tasks/payments/event.ts'
 import type { Edge } from '../../context.ts'
+import { jsonBytes } from '../../input.ts'
 import { Answer, route } from '../../route.ts'
 import type { EdgeRequest, Responder } from '../../server.ts'
 import { verifiedEvent } from './signature.ts'
@@ -41,7 +42,7 @@ and forgotten.`,
 async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
   const secrets = edge.settings.payments.webhookSecrets
   if (secrets.length === 0) throw fail('payment.webhook_not_configured')
-  const body = await request.body.bytes(edge.settings.maxJsonBytes).catch((error) => {
+  const body = await request.body.bytes(jsonBytes(edge.settings)).catch((error) => {
     if (error instanceof Failure && error.code === 'request.too_large') throw fail('payment.payload')
     throw error
   })

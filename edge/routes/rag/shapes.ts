@@ -13,12 +13,10 @@ export const CollectionName = z
 
 export const CollectionParams = z.object({ name: CollectionName })
 
-const DEFAULT_COLLECTION = 'default'
-
 export const IndexRequest = z
   .strictObject({
     path: z.string().min(1).max(4096),
-    collection_name: CollectionName.default(DEFAULT_COLLECTION),
+    collection_name: CollectionName,
     extensions: z
       .array(z.string().regex(/^\.?[A-Za-z0-9_+-]{1,20}$/, 'must be an extension such as md or .md'))
       .max(100)
@@ -34,7 +32,7 @@ const MetadataValue = z.union([z.string().max(4096), z.number(), z.boolean(), z.
 export const SearchRequest = z
   .strictObject({
     query: z.string().min(1).max(4000).regex(/\S/, 'must hold more than white space'),
-    collection_name: CollectionName.default(DEFAULT_COLLECTION),
+    collection_name: CollectionName,
     top_k: z.int().min(1).max(50).default(5),
     filter_metadata: z.record(z.string().max(100), MetadataValue).nullish(),
   })
