@@ -50,7 +50,9 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const db = createDatabase({ url: databaseUrl, applicationName, size: 4, validateRows, pooled })
   const reader = await createReader({ url: databaseUrl, applicationName: `${applicationName}-reads` })
   const hub = createHub(reader, (error) => log.warn({ err: error }, 'Events could not be read'))
-  const overview = createOverview(db, (error) => log.warn({ err: error }, 'The overview could not be read'))
+  const overview = createOverview(db, settings.keepResultSeconds, (error) =>
+    log.warn({ err: error }, 'The overview could not be read'),
+  )
   const streams = createStreams(settings.maxStreams)
   const accounts = createAccounts({ settings, reader, secretKey })
   const forget = (accountId: number | null): void => {

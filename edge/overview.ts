@@ -38,7 +38,11 @@ const TICK_MS = 5_000
 // An end bears the time at which its transaction began, and may be read this much later.
 const LATE_SECONDS = 2
 
-export function createOverview(db: Database, onError: (error: unknown) => void): Overview {
+export function createOverview(
+  db: Database,
+  keptSeconds: number,
+  onError: (error: unknown) => void,
+): Overview {
   const watchers = new Set<(parts: readonly Part[]) => void>()
   const texts = new Map<PartName, string>()
   const ended = new Map<string, EndedRow>()
@@ -88,7 +92,7 @@ export function createOverview(db: Database, onError: (error: unknown) => void):
     const startedAt = performance.now()
     try {
       const gap = readAt === null ? HISTORY_SECONDS : (startedAt - readAt) / 1000 + LATE_SECONDS
-      const parts = take(await db.one(readMonitor(Math.min(gap, HISTORY_SECONDS))))
+      const parts = take(await db.one(readMonitor(Math.min(gap, HISTORY_SECONDS), keptSeconds)))
       readAt = startedAt
       if (parts.length > 0) for (const push of watchers) push(parts)
     } catch (error) {

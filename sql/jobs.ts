@@ -264,18 +264,23 @@ const JOB_JSON = `json_build_object(
 const PRIVATE = `('accounts', 'payments')`
 const VISIBLE = `($2::boolean or job.owner_id = $1::int or (job.owner_id is null and job.queue not in ${PRIVATE}))`
 
+/** An ended job is shown for so many seconds, a parameter: housekeeping may not have been by. */
+export const KEPT = (seconds: string): string =>
+  `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
+
+/** One job: $1 who, $2 everything, $3 id, $4 for how long jobs are kept. */
 export const readJob: ReadStatement = {
   name: 'job',
-  text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid`,
+  text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** Whether the caller may end a job, or have it done again: `true`, `false` of one that is nobody's, or no row. */
 export const readJobIsOwn: ReadStatement = {
   name: 'job_is_own',
-  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid`,
+  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** Running first, then waiting, then ended newest first; $3 limit, $4 status or null. */
+/** Running first, then waiting, then ended newest first; $3 limit, $4 status or null, $5 for how long jobs are kept. */
 export const readJobs: ReadStatement = {
   name: 'jobs',
   text: `
@@ -287,7 +292,7 @@ export const readJobs: ReadStatement = {
         where ${VISIBLE} and job.status in ('queued', 'sent') and coalesce($4::text, 'queued') = 'queued' order by job.id limit $3::int)
       union all
       (select 2, row_number() over (order by job.id desc), ${JOB_JSON} from job
-        where ${VISIBLE} and job.finished_at is not null and ($4::text is null or job.status = $4::text) order by job.id desc limit $3::int)
+        where ${VISIBLE} and job.finished_at is not null and ${KEPT('$5')} and ($4::text is null or job.status = $4::text) order by job.id desc limit $3::int)
       order by place, n limit $3::int) jobs`,
 }
 
@@ -340,10 +345,10 @@ export const readStates: ReadStatement = {
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
-/** The present state of one job if the caller may see it: $1 who, $2 everything, $3 id. */
+/** The present state of one job if the caller may see it: $1 who, $2 everything, $3 id, $4 for how long jobs are kept. */
 export const readVisibleState: ReadStatement = {
   name: 'job_visible_state',
-  text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid`,
+  text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** Ids of live jobs that the caller sees, the running ones first: where the stream of all jobs begins. */

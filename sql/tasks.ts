@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
+import { KEPT } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Statements about jobs as callers of `/tasks` see them. */
 
-/** A task's state and result, if the caller may see it: $1 who, $2 everything, $3 id, $4 the named queues. */
+/** A task's state and result, if the caller may see it: $1 who, $2 everything, $3 id, $4 the named queues, $5 for how long jobs are kept. */
 export const readTaskResult: ReadStatement = {
   name: 'task_result',
   text: `
@@ -19,7 +20,8 @@ export const readTaskResult: ReadStatement = {
         when error_code is not null then json_build_object('code', error_code, 'detail', error_detail) end,
       'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))::text
     from job
-    where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)`,
+    where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)
+      and ${KEPT('$5')}`,
 }
 
 /** Waiting and running jobs of each named queue, and the age of the oldest waiting one in seconds: $1 the queues. */

@@ -121,6 +121,7 @@ like any other: \`/jobs/{task_id}\` watches and cancels it.`,
             caller.role === 'admin',
             params.task_id,
             [...NAMED_QUEUES],
+            edge.settings.keepResultSeconds,
           ])
         : null
       if (text === null) throw fail('task.missing')

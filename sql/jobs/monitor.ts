@@ -22,10 +22,10 @@ const Monitor = z.object({
 export type Monitor = z.output<typeof Monitor>
 
 /**
- * JSON texts: queues with their depth, workers by their leases, the longest running, first waiting and last failed jobs,
- * and what has ended in the last `seconds` as `[queue, bucket, ended, failed, p50 ms, p95 ms]` from creation to end.
+ * JSON texts: queues with their depth, workers by their leases, the longest running, first waiting and last failed jobs
+ * that are kept yet, and what has ended in the last `seconds` as `[queue, bucket, ended, failed, p50 ms, p95 ms]` from creation to end.
  */
-export const readMonitor = (seconds: number): Query<Monitor> =>
+export const readMonitor = (seconds: number, keptSeconds: number): Query<Monitor> =>
   sql.prepared('monitor', Monitor)`
     with waiting as (
       select id, name, queue, created_at, run_at, actor from job where status in ('queued', 'sent')
@@ -66,7 +66,7 @@ export const readMonitor = (seconds: number): Query<Monitor> =>
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' order by finished_at desc limit ${MOST_LISTED}::int) jobs) as failed,
+        from job where status = 'failed' and finished_at > now() - make_interval(secs => ${keptSeconds}::float8) order by finished_at desc limit ${MOST_LISTED}::int) jobs) as failed,
       (select coalesce(json_agg(json_build_array(queue, bucket, ended, failed, p50, p95) order by bucket, queue), '[]')::text from (
         select queue, bucket, count(*) as ended, count(*) filter (where status = 'failed') as failed,
           round((percentile_cont(0.5) within group (order by ms))::numeric, 1) as p50,

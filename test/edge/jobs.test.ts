@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Stream } from '../service.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
 
@@ -222,4 +223,34 @@ test('without authentication everybody is an admin', async () => {
     const answer = await none.call('DELETE', `/api/v1/jobs/${id}`)
     assert.deepEqual([answer.status, answer.json.status], [202, 'cancelled'])
   }
+})
+
+test('a job that ended longer ago than jobs are kept is gone, whether housekeeping has been by or not', async () => {
+  const old = await ledger.ended(ann.id, 'failed', { code: 'internal', detail: 'x' })
+  const young = await ledger.ended(ann.id)
+  const ago = (id: string, seconds: number) =>
+    database.query('update job set finished_at = now() - make_interval(secs => $2) where id = $1', [
+      id,
+      seconds,
+    ])
+  await Promise.all([ago(old, 3601), ago(young, 3500)])
+  for (const token of [ann.token, admin.token]) {
+    for (const path of [`/${old}`, `/${old}/events`, `/${old}/history`])
+      assert.deepEqual((await get(path, token)).json, { detail: 'Job not found' }, path)
+    assert.equal((await cancel(old, token)).status, 404)
+    assert.equal((await api.post(`/api/v1/jobs/${old}/retry`, { token })).status, 404)
+    assert.equal((await get(`/${young}/events`, token)).status, 200)
+    for (const search of ['?limit=1000', '?status=failed&limit=1000', '?status=done&limit=1000'])
+      assert.ok(!(await list(search, token)).includes(old), search)
+    assert.ok((await list('?status=done', token)).includes(young))
+  }
+  const abort = new AbortController()
+  const response = await fetch(`http://127.0.0.1:${api.port}/api/v1/jobs/events`, {
+    headers: { authorization: `Bearer ${ann.token}`, 'last-event-id': '1' },
+    signal: abort.signal,
+  })
+  const stream = new Stream(response, abort)
+  await stream.until('what has ended', (frames) => frames.some(({ data }) => data.job_id === young))
+  assert.ok(!stream.frames.some(({ data }) => data.job_id === old))
+  stream.close()
 })

@@ -142,6 +142,7 @@ test('what has not changed is not sent, and a failed reading is made up for', as
   const errors: unknown[] = []
   const overview = createOverview(
     { ...real, one: (query) => (down ? Promise.reject(new Error('down')) : real.one(query)) },
+    3600,
     (error) => errors.push(error),
   )
   const seen: Part[] = []

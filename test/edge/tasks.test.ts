@@ -62,6 +62,18 @@ test('every state a task can be in', async () => {
   ])
 })
 
+test('a result is gone after its time, also before housekeeping has been by', async () => {
+  const { task_id } = (await enqueue(io())).json
+  await ledger.claim(task_id)
+  await ledger.finish(task_id, 'done', { result: { total_ms: 1 } })
+  const ended = (seconds: number) =>
+    query('update job set finished_at = now() - make_interval(secs => $2) where id = $1', [task_id, seconds])
+  await ended(3500)
+  assert.equal((await result(task_id, owner.token)).json.status, 'completed')
+  await ended(3601)
+  assert.equal((await result(task_id, owner.token)).status, 404)
+})
+
 test('the queue is system unless another is named', async () => {
   const answer = await enqueue({ task_name: 'cpu_intensive_task' })
   assert.equal(answer.json.queue_type, 'system')

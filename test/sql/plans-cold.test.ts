@@ -133,7 +133,7 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
 test('the reader plans anew from time to time', async () => {
   const reader = await createReader({ url, applicationName: 'test-reader' }, 20)
   const job = async (id: string): Promise<void> => {
-    assert.match((await reader.text(readJob, [null, true, id]))!, new RegExp(id))
+    assert.match((await reader.text(readJob, [null, true, id, 3600]))!, new RegExp(id))
   }
   const [first] = await enqueue(1)
   for (let i = 0; i < 8; i++) await job(first!)

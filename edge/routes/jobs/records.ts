@@ -6,7 +6,7 @@ import { cancelJob, readJob, readJobIsOwn, readJobs } from '../../../sql/jobs.ts
 import { retryJob } from '../../../tasks/retry.ts'
 import { json, route } from '../../route.ts'
 import { count } from '../../schemas.ts'
-import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES } from './shapes.ts'
+import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
 
 /** Looking at jobs, ending them and doing them again. */
 export const recordRoutes = [
@@ -26,6 +26,7 @@ export const recordRoutes = [
           isAdmin(caller),
           query.limit,
           query.status ?? null,
+          edge.settings.keepResultSeconds,
         ])) ?? '[]',
       ),
   }),
@@ -39,7 +40,7 @@ export const recordRoutes = [
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
       const text = isUuid(params.job_id)
-        ? await edge.reader.text(readJob, [caller.ownerId, isAdmin(caller), params.job_id])
+        ? await edge.reader.text(readJob, visible(edge, caller, params.job_id))
         : null
       if (text === null) throw fail('job.missing')
       return json(text)
@@ -57,13 +58,13 @@ export const recordRoutes = [
     status: 202,
     errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
-      const visible = [caller.ownerId, isAdmin(caller), params.job_id]
-      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, visible) : null
+      const seen = visible(edge, caller, params.job_id)
+      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, seen) : null
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       await edge.db.one(cancelJob(params.job_id))
       edge.publisher.mark(params.job_id)
-      const text = await edge.reader.text(readJob, visible)
+      const text = await edge.reader.text(readJob, seen)
       if (text === null) throw fail('job.missing')
       return json(text)
     },
@@ -81,7 +82,7 @@ export const recordRoutes = [
     errors: ['job.missing', 'auth.forbidden', 'job.not_failed', 'job.not_runnable'],
     sideEffect: true,
     handle: async ({ params, caller, edge, requestId }) => {
-      const read = (id: string) => edge.reader.text(readJob, [caller.ownerId, isAdmin(caller), id])
+      const read = (id: string) => edge.reader.text(readJob, visible(edge, caller, id))
       if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
       const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
       const options = { requestId, maxTries: edge.settings.workerMaxTries }
@@ -102,8 +103,8 @@ export const recordRoutes = [
     response: z.array(JobEvent),
     errors: ['job.missing'],
     handle: async ({ params, caller, edge }) => {
-      const visible = [caller.ownerId, isAdmin(caller), params.job_id]
-      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, visible)) === null)
+      const seen = visible(edge, caller, params.job_id)
+      if (!isUuid(params.job_id) || (await edge.reader.text(readJob, seen)) === null)
         throw fail('job.missing')
       const { json: text } = await edge.db.one(jobHistory(params.job_id, MOST_EVENTS))
       return json(text ?? '[]')

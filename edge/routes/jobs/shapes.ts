@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../auth.ts'
+import type { Edge } from '../../context.ts'
 import { Timestamp } from '../../schemas.ts'
 
 /** What the routes of jobs take and answer. */
@@ -36,4 +37,9 @@ export const JobParams = z.object({ job_id: z.string() })
 
 export function isAdmin(caller: Caller): boolean {
   return caller.role === 'admin'
+}
+
+/** What the reads of one job are given: it is found if the caller may see it, and as long as it is kept. */
+export function visible({ settings }: Edge, caller: Caller, jobId: string) {
+  return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
 }

@@ -8,7 +8,7 @@ import { isTerminal, parseLine } from '../../hub.ts'
 import { followOverview } from '../../overview.ts'
 import { route } from '../../route.ts'
 import { frameText } from '../../sse.ts'
-import { isAdmin, JobParams } from './shapes.ts'
+import { isAdmin, JobParams, visible } from './shapes.ts'
 
 const STREAM_DESCRIPTION = `Server-sent events named \`status\`, each with an id: data is a frame with job_id, status and label, \
 progress while there is one, and on the terminal frame result or error. \`Last-Event-ID\` goes on where a stream broke off. \
@@ -50,7 +50,11 @@ export const streamRoutes = [
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
       return followEverything(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
-        since: since === undefined ? null : Number(since),
+        // What ended before is not shown any more.
+        since:
+          since === undefined
+            ? null
+            : Math.max(Number(since), Date.now() - edge.settings.keepResultSeconds * 1000),
         live: () => edge.reader.texts(readLiveIds, viewer),
         ended: (after) => readEnded(edge.reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),
@@ -84,7 +88,7 @@ failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 197
     errors: ['job.missing'],
     stream: async ({ params, request, caller, edge }) => {
       const line = isUuid(params.job_id)
-        ? await edge.reader.text(readVisibleState, [caller.ownerId, isAdmin(caller), params.job_id])
+        ? await edge.reader.text(readVisibleState, visible(edge, caller, params.job_id))
         : null
       if (line === null) throw fail('job.missing')
       const state = parseLine(line)
