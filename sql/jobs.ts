@@ -13,6 +13,8 @@ export interface JobSpec {
   readonly owner_id: number | null
   readonly actor: string | null
   readonly when_busy: 'join' | 'wait'
+  /** Of a `join`: what the payload of the job holds that it may join; absent: any. */
+  readonly joins?: object
   readonly payload: unknown
   readonly max_tries: number
   readonly priority: number

@@ -84,6 +84,22 @@ export const readHasBytes: ReadStatement = {
   text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
 }
 
+/**
+ * Cancels the extraction of a document that runs, and those that wait, before its owner deletes it; answers which. In this
+ * order: whoever stores pages has locked the job first, too.
+ */
+export const cancelExtractions = (id: number, owner: number | null): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    select id from (
+      select id, ordinal from job where actor = ${`document:${id}`} and status = 'queued'
+      union all
+      select id, ordinal from job where actor = ${`document:${id}`} and status in ('sent', 'running')
+      order by ordinal desc) jobs
+    where exists (
+      select from document d where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
+        and not d.protected)
+      and job_cancel(id)`
+
 const Source = z.object({
   blob_id: z.number().nullable(),
   byte_size: z.number(),

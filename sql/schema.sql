@@ -1560,6 +1560,7 @@ AS $function$
 declare
   spec record;
   live uuid;
+  joins uuid;
   dying boolean;
   send uuid[] := '{}';
 begin
@@ -1600,10 +1601,18 @@ begin
   loop
     select id, cancel_requested_at is not null into live, dying
     from job where actor = spec.s ->> 'actor' and status in ('sent', 'running');
-    if live is not null and not dying and spec.s ->> 'when_busy' = 'join' then
-      spec_ordinal := spec.n; job_id := live; joined := true;
-      return next;
-      continue;
+    if live is not null and spec.s ->> 'when_busy' = 'join' then
+      select id into joins from job
+      where id = live and not dying and (spec.s -> 'joins' is null or payload @> (spec.s -> 'joins'));
+      if not found and spec.s -> 'joins' is not null then
+        select id into joins from job
+        where actor = spec.s ->> 'actor' and status = 'queued' and payload @> (spec.s -> 'joins') order by ordinal limit 1;
+      end if;
+      if found then
+        spec_ordinal := spec.n; job_id := joins; joined := true;
+        return next;
+        continue;
+      end if;
     end if;
     insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
     values ((spec.s ->> 'id')::uuid, spec.s ->> 'name', spec.s ->> 'queue', (spec.s ->> 'owner_id')::integer,

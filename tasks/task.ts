@@ -23,6 +23,8 @@ export interface TaskDefinition<P, R> {
   readonly actor?: (payload: P, ownerId: number | null) => string | null
   /** What a message to a busy actor does: become the one under way, or wait behind it. Default `wait`. */
   readonly whenBusy?: 'join' | 'wait'
+  /** Of a `join`: what the payload of the job must hold that it becomes, a live or a waiting one; absent: the live one's, whatever it holds. */
+  readonly joins?: (payload: P) => Partial<P>
   /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
   /** Longest run of one attempt in seconds; default 3600. */
@@ -126,6 +128,7 @@ function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOpti
     owner_id: options.ownerId,
     actor: task.actor?.(payload, options.ownerId) ?? null,
     when_busy: task.whenBusy ?? 'wait',
+    ...(task.joins === undefined ? {} : { joins: task.joins(payload) }),
     payload: task.payload.parse(payload),
     max_tries: task.tries ?? options.maxTries,
     priority: task.priority ?? 0,

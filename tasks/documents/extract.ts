@@ -34,6 +34,8 @@ export const extract = defineTask({
   pool: 'children',
   actor: ({ documentId }) => `document:${documentId}`,
   whenBusy: 'join',
+  // One that is forced reads what another has read, or will have: it becomes none that skips that.
+  joins: ({ force }) => (force ? { force } : {}),
   // A page has ten minutes of the clock at most, and may have to wait for those of others.
   stallSeconds: 3600,
   timeoutSeconds: DOCUMENT_MS / 1000 + 3600,

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
 
 /** One document: its pages, its end, and who must not see it. */
 
-const { api, query } = await edgeAndDatabase()
+const { api, ...database } = await edgeAndDatabase()
+const { query } = database
+const ledger = ledgerOf(database)
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -213,4 +216,54 @@ test('the extraction under way is named, and nothing once it has ended', async (
   assert.deepEqual(await extraction(), { job_id: started.json.job_id })
   await api.call('DELETE', `/api/v1/jobs/${started.json.job_id}`, { token: ann.token })
   assert.deepEqual(await extraction(), { job_id: null })
+})
+
+test('a forced extraction never becomes one that skips: it runs after it', async () => {
+  const document = await newDocument()
+  const start = async (force: boolean) =>
+    (await api.post(at(document, `/extract?background=true&force=${force}`), { token: ann.token })).json
+      .job_id
+  const [plain, forced, again, other] = [
+    await start(false),
+    await start(true),
+    await start(true),
+    await start(false),
+  ]
+  assert.deepEqual([again, other], [forced, plain])
+  assert.notEqual(forced, plain)
+  const rows = await query(
+    `select id, status, payload ->> 'force' as force from job where actor = $1 order by ordinal`,
+    [`document:${document}`],
+  )
+  assert.deepEqual(rows, [
+    { id: plain, status: 'sent', force: 'false' },
+    { id: forced, status: 'queued', force: 'true' },
+  ])
+})
+
+test('deleting a document cancels its extractions with it, and none when it is refused', async () => {
+  const document = await newDocument()
+  const ids: string[] = []
+  for (const force of [false, true])
+    ids.push(
+      (await api.post(at(document, `/extract?background=true&force=${force}`), { token: ann.token })).json
+        .job_id,
+    )
+  await ledger.claim(ids[0]!)
+  const jobs = async () =>
+    query(
+      'select status, cancel_requested_at is not null as asked from job where id = any($1) order by ordinal',
+      [ids],
+    )
+  const untouched = await jobs()
+  await api.call('PATCH', at(document), { token: ann.token, json: { protected: true } })
+  assert.equal((await remove(document)).status, 409)
+  assert.equal((await api.call('DELETE', at(document), { token: bob.token })).status, 404)
+  assert.deepEqual(await jobs(), untouched)
+  await api.call('PATCH', at(document), { token: ann.token, json: { protected: false } })
+  assert.equal((await remove(document)).status, 204)
+  assert.deepEqual(await jobs(), [
+    { status: 'running', asked: true },
+    { status: 'cancelled', asked: true },
+  ])
 })

@@ -63,6 +63,25 @@ describe('job_enqueue', () => {
     assert.equal(await ledger.status(next.id), 'sent')
   })
 
+  test('a spec that says what it joins becomes the first job that holds it, live or waiting, and else waits', async () => {
+    const job = (force: boolean, joins: object = force ? { force } : {}) =>
+      spec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
+    const joinedBy = async (one: ReturnType<typeof job>) => (await ledger.enqueue(one))[0]!.job_id
+    const first = await ledger.running(job(false))
+    assert.equal(await joinedBy(job(false)), first.id)
+    const forced = job(true)
+    assert.equal(await joinedBy(forced), forced.id, 'it does not become one that skips')
+    assert.equal(await ledger.status(forced.id), 'queued')
+    assert.equal(await joinedBy(job(true)), forced.id)
+    assert.equal(await joinedBy(job(false)), first.id)
+    await db.one(cancelJob(first.id))
+    assert.equal(await joinedBy(job(false)), forced.id, 'the one that runs is about to end')
+    await ledger.finish({ ...first, outcome: 'cancelled' })
+    assert.equal(await ledger.status(forced.id), 'sent')
+    for (const force of [true, false]) assert.equal(await joinedBy(job(force)), forced.id)
+    assert.deepEqual(await query(`select count(*)::int as n from job where actor = 'a5'`), [{ n: 2 }])
+  })
+
   test('a job that is being cancelled is not joined: the message waits behind it', async () => {
     const first = await ledger.running({ actor: 'a4', when_busy: 'join' })
     await db.one(cancelJob(first.id))

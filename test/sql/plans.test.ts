@@ -37,6 +37,7 @@ import {
   storeProgress,
 } from '../../sql/jobs.ts'
 import {
+  cancelExtractions,
   countPages,
   extractedPages,
   readExtraction,
@@ -234,6 +235,7 @@ describe('writes by index', () => {
       "nobody's document that is there",
       async () => insertDocument(newDocument(null, binary(await sha(200)))),
     ],
+    ['cancel the extractions of a document', async () => cancelExtractions(7, 7)],
     ['delete a document', async () => deleteDocument(7, 7)],
     ['the bytes of a document', async () => documentContent(8, 8)],
     ['the bytes of a digest', async () => sealedBlob(binary(await sha(8)))],

@@ -18,7 +18,7 @@ export const pageRoutes = [
     path: '/:id/extract',
     summary: 'Read the text of the pages',
     description:
-      'Pages that were read before are skipped unless `force` is true. A request while an extraction of the document runs joins it.',
+      'Pages that were read before are skipped unless `force` is true. A request while an extraction of the document runs joins it; a forced one does so only with a forced one, and else runs after it.',
     params: DocumentParams,
     query: z.object({ background: z.string().optional(), force: z.stringbool().default(false) }),
     response: ExtractCounts.meta({ id: 'ExtractCounts' }),

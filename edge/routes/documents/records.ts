@@ -8,6 +8,7 @@ import {
   updateDocument,
 } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
+import { cancelExtractions } from '../../../sql/pages.ts'
 import type { Edge } from '../../context.ts'
 import { type Answer, json, route } from '../../route.ts'
 import { Document, DocumentParams, found, METADATA } from './shapes.ts'
@@ -81,12 +82,18 @@ default list.`,
     method: 'delete',
     path: '/:id',
     summary: 'Delete a document',
+    description: 'An extraction of it that runs or waits is cancelled.',
     params: DocumentParams,
     errors: ['document.missing', 'document.protected'],
     handle: async ({ params, caller, edge }) => {
-      const document = await edge.db.maybeOne(deleteDocument(params.id, caller.ownerId))
-      if (document === null) throw fail('document.missing')
-      if (document.protected) throw fail('document.protected')
+      const cancelled = await edge.db.transaction(async (tx) => {
+        const jobs = await tx.any(cancelExtractions(params.id, caller.ownerId))
+        const document = await tx.maybeOne(deleteDocument(params.id, caller.ownerId))
+        if (document === null) throw fail('document.missing')
+        if (document.protected) throw fail('document.protected')
+        return jobs
+      })
+      for (const { id } of cancelled) edge.publisher.mark(id)
       return undefined
     },
   }),
