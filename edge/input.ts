@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { withoutNulls } from './optional.ts'
 import type { AnyRoute } from './route.ts'
 import type { EdgeRequest } from './server.ts'
 import { textProblems } from './texts.ts'
@@ -25,7 +26,7 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
   // Of a query what the schema drops may be anything; a body is gone through by its schema.
   const before = part === 'body' ? textProblems(value, [part]) : []
   if (before.length > 0) throw refusal(before)
-  const result = schema.safeParse(value)
+  const result = schema.safeParse(part === 'body' ? withoutNulls(schema, value) : value)
   if (result.success) {
     const after = part === 'body' ? [] : textProblems(result.data, [part])
     if (after.length > 0) throw refusal(after)

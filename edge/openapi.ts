@@ -4,12 +4,15 @@ import type { Settings } from '../tasks/settings.ts'
 import { roleFor } from './auth.ts'
 import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
+import { showNulls } from './optional.ts'
 import { type AnyRoute, type Area, type Auth, isJobBacked } from './route.ts'
 import { Accepted, Problem } from './schemas.ts'
 
 /** The OpenAPI 3.1 document of the service, made from the very schemas that requests are checked against. */
 
 type Json = Record<string, unknown>
+/** What a schema is for: an answer, parameters, or a body. */
+type Use = 'output' | 'input' | 'body'
 
 /** The service's own. */
 export const VERSION = '0.1.0'
@@ -50,8 +53,8 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
 
 function operation(area: Area, route: AnyRoute, settings: Settings, components: Record<string, Json>): Json {
   const auth = route.auth ?? area.auth
-  const schema = (type: z.ZodType, io: 'input' | 'output'): Json => toSchema(type, io, components)
-  const media = (type: z.ZodType, io: 'input' | 'output'): Json => {
+  const schema = (type: z.ZodType, use: Use): Json => toSchema(type, use, components)
+  const media = (type: z.ZodType, io: Use): Json => {
     const made = schema(type, io)
     const example = exampleOf(made, components)
     return { schema: made, ...(example === undefined ? {} : { example }) }
@@ -73,7 +76,7 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
       : {
           requestBody: {
             required: !route.body.safeParse(undefined).success,
-            content: { [bodyMediaType(route)]: media(route.body, 'input') },
+            content: { [bodyMediaType(route)]: media(route.body, 'body') },
           },
         }),
     responses: responsesOf(area, route, auth, settings, media),
@@ -93,7 +96,7 @@ function responsesOf(
   route: AnyRoute,
   auth: Auth,
   settings: Settings,
-  media: (type: z.ZodType, io: 'input' | 'output') => Json,
+  media: (type: z.ZodType, use: Use) => Json,
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': media(type, 'output') })
@@ -224,12 +227,16 @@ function operationId(area: Area, route: AnyRoute): string {
 }
 
 /** A schema as JSON Schema 2020-12; types with an id become components. */
-function toSchema(type: z.ZodType, io: 'input' | 'output', components: Record<string, Json>): Json {
+function toSchema(type: z.ZodType, use: Use, components: Record<string, Json>): Json {
   const {
     $schema: _,
     $defs = {},
     ...schema
-  } = z.toJSONSchema(type, { io, unrepresentable: 'any' }) as Json & { $defs?: Record<string, Json> }
+  } = z.toJSONSchema(type, {
+    io: use === 'output' ? 'output' : 'input',
+    unrepresentable: 'any',
+    ...(use === 'body' ? { override: showNulls } : {}),
+  }) as Json & { $defs?: Record<string, Json> }
   for (const [name, definition] of Object.entries($defs)) components[name] ??= relinked(definition)
   const id = (schema as { id?: string }).id
   if (id === undefined) return relinked(schema)

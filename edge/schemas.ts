@@ -23,6 +23,11 @@ export const count = (options: { min: number; max: number; fallback: number }) =
 
 export const Timestamp = z.iso.datetime()
 
+/** A moment as it is taken: without a zone it is UTC. */
+export const Moment = z.iso
+  .datetime({ offset: true, local: true })
+  .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
+
 /** An email address, trimmed and in lower case. */
 export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
 

@@ -44,6 +44,7 @@ const BY_NAME: Readonly<Record<string, unknown>> = {
   address: '192.0.2.1',
   user_agent: 'curl/8.5.0',
   script_url: 'https://example.com/call.xml',
+  hero_image_url: 'https://example.com/picture.png',
   domain: 'example.com',
   price_id: 'price_1234',
   model: 'gpt-4o-mini',

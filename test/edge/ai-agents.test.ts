@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { Moment } from '../../edge/schemas.ts'
 import { priceOn } from '../../sql/llm.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
@@ -195,6 +196,23 @@ describe('GET /ai/usage/stats', () => {
     assert.equal((await stats(`?user_id=spender&start_time=${from}`)).json.total_requests, 0)
     assert.equal((await stats(`?user_id=spender&end_time=${from}`)).json.total_requests, 4)
     assert.ok((await stats()).json.total_requests >= 4)
+    // Without a zone it is UTC.
+    assert.equal((await stats(`?user_id=spender&start_time=${from.slice(0, -1)}`)).json.total_requests, 0)
+    assert.equal((await stats(`?user_id=spender&end_time=${from.slice(0, -1)}`)).json.total_requests, 4)
+    assert.equal((await stats('?user_id=spender&start_time=2020-01-01T00:00')).json.total_requests, 4)
+  })
+
+  test('a moment without a zone is UTC', () => {
+    for (const [given, meant] of [
+      ['2026-01-01T10:00:00', '2026-01-01T10:00:00Z'],
+      ['2026-01-01T10:00:00.123456', '2026-01-01T10:00:00.123456Z'],
+      ['2026-01-01T10:00', '2026-01-01T10:00Z'],
+      ['2026-01-01T10:00:00Z', '2026-01-01T10:00:00Z'],
+      ['2026-01-01T10:00:00-05:00', '2026-01-01T10:00:00-05:00'],
+    ])
+      assert.equal(Moment.parse(given), meant)
+    for (const wrong of ['2026-01-01', '10:00', '2026-13-01T00:00:00', 'now'])
+      assert.ok(!Moment.safeParse(wrong).success, wrong)
   })
 
   test('an account sees its own, an admin all or those of one', async () => {

@@ -173,7 +173,7 @@ describe('the settings', { concurrency: false }, () => {
       { tts_speed: 0.24 },
       { tts_speed: 4.01 },
       { tts_speed: '1' },
-      { tts_speed: null },
+      { tts_speed: [] },
       { stt_language: 'english' },
       { stt_language: 'EN' },
       { stt_language: '' },
@@ -182,6 +182,7 @@ describe('the settings', { concurrency: false }, () => {
       { pitch: 1 },
     ])
       assert.equal((await set(change)).status, 422, JSON.stringify(change))
+    assert.equal((await set({ tts_speed: null, tts_voice: null })).status, 200)
     for (const tts_speed of [0.25, 4, 1]) assert.equal((await set({ tts_speed })).json.tts_speed, tts_speed)
   })
 

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { readUsage, readUsageOf } from '../../../sql/ai/usage.ts'
 import { json, route } from '../../route.ts'
-import { count, Timestamp } from '../../schemas.ts'
+import { count, Moment, Timestamp } from '../../schemas.ts'
 import { UserId, whoOf } from './callers.ts'
 
 const Count = z.int().min(0)
 /** US dollars; null where the price of something in it is not known to anybody. */
 const Cost = z.number().min(0).nullable()
-const Moment = z.iso.datetime({ offset: true, local: false })
 
 const Usage = z
   .strictObject({
@@ -51,7 +50,7 @@ export const usageRoutes = [
     method: 'get',
     path: '/usage/stats',
     summary: 'What models were used for, and what it cost',
-    description: `From start_time on and before end_time. Costs are exact, in US dollars, by the price of the day; null where no price is \
+    description: `From start_time on and before end_time; a time without a zone is UTC. Costs are exact, in US dollars, by the price of the day; null where no price is \
 known, and \`unpriced_requests\` are in no sum. Tokens are those that the provider told, or else counted here: \`estimated\`. percentage \
 is the share of the requests. An admin sees all users or the one named, an account its own usage.`,
     query: z.object({

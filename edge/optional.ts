@@ -1,0 +1,57 @@
+import { z } from 'zod'
+
+/**
+ * In a body `null` for an optional field means that it was not given, as generated clients send it: one rule for all
+ * bodies. A field that takes null by itself has a meaning for it, such as to clear what is there.
+ */
+
+type Json = Record<string, unknown>
+
+/** A body without the fields that are null and not given thereby. */
+export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
+  if (value === null) return isOmissible(schema) ? undefined : value
+  const inner = unwrapped(schema)
+  if (inner instanceof z.ZodArray && Array.isArray(value))
+    return value.map((item) => withoutNulls(inner.element as z.ZodType, item))
+  if (!(inner instanceof z.ZodObject) || typeof value !== 'object' || Array.isArray(value)) return value
+  const shape = inner.shape as Readonly<Record<string, z.ZodType>>
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => {
+      if (!Object.hasOwn(shape, key)) return [[key, item]]
+      const given = withoutNulls(shape[key]!, item)
+      return given === undefined ? [] : [[key, given]]
+    }),
+  )
+}
+
+const known = new WeakMap<z.ZodType, boolean>()
+
+/** Whether it may be absent, and null has no meaning of its own. */
+function isOmissible(schema: z.ZodType): boolean {
+  const found = known.get(schema) ?? (accepts(schema, undefined) && !accepts(schema, null))
+  known.set(schema, found)
+  return found
+}
+
+const accepts = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
+
+function unwrapped(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return unwrapped(schema.def.innerType as z.ZodType)
+  return schema instanceof z.ZodPipe ? unwrapped(schema.def.in as z.ZodType) : schema
+}
+
+/** Says in the JSON Schema of a body's object that such fields may be null. */
+export function showNulls({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
+  if (!(zodSchema instanceof z.ZodObject)) return
+  const properties = (jsonSchema.properties ?? {}) as Record<string, Json>
+  for (const [key, field] of Object.entries(zodSchema.shape as Readonly<Record<string, z.ZodType>>)) {
+    if (properties[key] === undefined || !isOmissible(field)) continue
+    const { default: fallback, description, ...form } = properties[key]
+    properties[key] = {
+      anyOf: [form, { type: 'null' }],
+      ...(fallback === undefined ? {} : { default: fallback }),
+      ...(description === undefined ? {} : { description }),
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { z } from 'zod'
+import { parsePart } from '../../edge/input.ts'
+import { type AnyRoute, type Area, area, route } from '../../edge/route.ts'
+import { areas } from '../../edge/routes/index.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+
+/** In a body `null` for an optional field is "not given", whatever the operation. */
+
+type Schema = Readonly<Record<string, unknown>>
+interface Operation {
+  readonly requestBody?: { readonly content: Record<string, { schema: Schema; example?: unknown }> }
+}
+
+const { api, url } = await edgeAndDatabase()
+const reference = (await api.get('/openapi.json')).json as {
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, Schema> }
+}
+const pathOf = (area: Area, { path }: AnyRoute) => `${area.prefix}${path}`.replace(/:(\w+)/g, '{$1}') || '/'
+const bodies = areas.flatMap((area) =>
+  area.routes.flatMap((route) => {
+    if (route.body === undefined || (route.bodyType ?? 'json') !== 'json') return []
+    const content = reference.paths[pathOf(area, route)]![route.method]!.requestBody!.content
+    const { schema, example } = content['application/json']!
+    return [{ name: `${route.method} ${pathOf(area, route)}`, route, schema, example: example as Schema }]
+  }),
+)
+const resolved = (schema: Schema): Schema =>
+  typeof schema.$ref === 'string' ? reference.components.schemas[schema.$ref.split('/').at(-1)!]! : schema
+const takesNull = (schema: Schema): boolean =>
+  schema.type === 'null' ||
+  (Array.isArray(schema.type) && schema.type.includes('null')) ||
+  (Array.isArray(schema.anyOf) && schema.anyOf.some((one) => takesNull(resolved(one as Schema)))) ||
+  (schema.type === undefined && schema.anyOf === undefined && schema.$ref === undefined)
+
+/** What a body is parsed to, or the places of what is wrong with it. */
+function parsed({ body }: AnyRoute, value: unknown): unknown {
+  try {
+    return { value: parsePart(body, 'body', value) }
+  } catch (error) {
+    return { problems: (error as { problems: readonly { loc: unknown }[] }).problems.map(({ loc }) => loc) }
+  }
+}
+
+function optionalsOf({ schema, example }: (typeof bodies)[number]) {
+  const { properties = {}, required = [] } = resolved(schema) as {
+    properties?: Record<string, Schema>
+    required?: readonly string[]
+  }
+  const names = Object.keys(properties).filter((name) => !required.includes(name))
+  return { names, properties, full: Object.fromEntries(Object.entries(example ?? {})) as Schema }
+}
+
+const without = (body: Schema, name: string) =>
+  Object.fromEntries(Object.entries(body).filter(([key]) => key !== name))
+
+test('null for an optional field parses as if it were not there, but where null has a meaning of its own', () => {
+  let checked = 0
+  for (const body of bodies) {
+    const { names, full } = optionalsOf(body)
+    const shape = body.route.body as unknown as { shape?: Record<string, z.ZodType> }
+    for (const name of names) {
+      const [given, absent] = [{ ...full, [name]: null }, without(full, name)].map((one) =>
+        parsed(body.route, one),
+      )
+      const own = shape.shape?.[name]?.safeParse(null).success === true
+      if (own) assert.ok('value' in (given as object), `${body.name}: ${name}`)
+      else assert.deepEqual(given, absent, `${body.name}: ${name}`)
+      checked++
+    }
+    const nulls = { ...full, ...Object.fromEntries(names.map((name) => [name, null])) }
+    const problems = (parsed(body.route, nulls) as { problems?: unknown }).problems
+    const bare = Object.fromEntries(Object.entries(full).filter(([name]) => !names.includes(name)))
+    assert.deepEqual(problems, (parsed(body.route, bare) as { problems?: unknown }).problems, body.name)
+  }
+  assert.ok(bodies.length > 30 && checked > 60, `${bodies.length} bodies, ${checked} fields`)
+})
+
+test('the reference says of every optional field of a body that it may be null', () => {
+  for (const body of bodies) {
+    const { names, properties } = optionalsOf(body)
+    for (const name of names) assert.ok(takesNull(properties[name]!), `${body.name}: ${name}`)
+  }
+})
+
+test('null clears only where a change says so; anything else about a field is as it was', async () => {
+  const Body = z.strictObject({
+    kept: z.string(),
+    optional: z.string().optional(),
+    fallback: z.int().default(5),
+    cleared: z.string().nullish(),
+    inner: z.strictObject({ optional: z.int().optional() }).optional(),
+    list: z.array(z.strictObject({ optional: z.int().optional() })).default([]),
+  })
+  const echo = await startEdge(url, {
+    areas: [
+      area('echo', '/echo', { auth: 'public' }, [
+        route({
+          method: 'post',
+          path: '',
+          summary: 'echoes',
+          body: Body,
+          response: z.unknown(),
+          handle: ({ body }) => body,
+        }),
+        route({
+          method: 'post',
+          path: '/maybe',
+          summary: 'echoes',
+          body: z.strictObject({ a: z.int().optional() }).default({}),
+          response: z.unknown(),
+          handle: ({ body }) => body,
+        }),
+      ]),
+    ],
+  })
+  const send = async (path: string, json: unknown) => echo.post(`/echo${path}`, { json })
+  const nulls = {
+    optional: null,
+    fallback: null,
+    cleared: null,
+    inner: { optional: null },
+    list: [{ optional: null }],
+  }
+  assert.deepEqual((await send('', { kept: 'x', ...nulls })).json, {
+    kept: 'x',
+    fallback: 5,
+    cleared: null,
+    inner: {},
+    list: [{}],
+  })
+  assert.deepEqual((await send('/maybe', null)).json, {})
+  for (const wrong of [{ kept: null }, { kept: 'x', unknown: null }, { kept: 'x', list: [null] }, null])
+    assert.equal((await send('', wrong)).status, 422, JSON.stringify(wrong))
+})
