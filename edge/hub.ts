@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { EVENTS_AT_ONCE, readEventsAfter, readLiveIds, readStates } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
+import { compact } from './compact.ts'
 import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from './ended.ts'
 
 /** One event of a job, as it stands in the ledger. */
@@ -280,6 +281,6 @@ export function parseLine(line: string): JobEvent {
     kind,
     status,
     ownerId: owner === '' ? null : Number(owner),
-    frame: line.slice(from),
+    frame: compact(line.slice(from)),
   }
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../sql/db.ts'
 import { BUCKET_SECONDS, type Monitor, readMonitor } from '../sql/jobs/monitor.ts'
+import { compact } from './compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
@@ -69,9 +70,10 @@ export function createOverview(
     at = row.at
     const changed: Part[] = []
     for (const name of PARTS) {
-      if (texts.get(name) === row[name]) continue
-      texts.set(name, row[name])
-      changed.push(part(name, row[name]))
+      const items = compact(row[name])
+      if (texts.get(name) === items) continue
+      texts.set(name, items)
+      changed.push(part(name, items))
     }
     const fresh = (JSON.parse(row.ended) as EndedRow[]).filter((item) => {
       const key = `${item[0]}\t${item[1]}`

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../sql/errors.ts'
 import type { ReadStatement, ReadValue } from '../sql/reader.ts'
 import type { JobRef, NewJob } from '../tasks/task.ts'
 import type { Caller } from './auth.ts'
+import { compact } from './compact.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import type { KeptAnswer } from './idempotency.ts'
@@ -58,7 +59,12 @@ export function json<T>(
   text: string,
   parts: { status?: number; headers?: readonly Header[] } = {},
 ): Answer<T> {
-  return new Answer<T>({ ...parts, json: text })
+  return new Answer<T>({ ...parts, json: compact(text) })
+}
+
+/** An answer from JSON text that is compact already. */
+export function verbatim<T>(text: string): Answer<T> {
+  return new Answer<T>({ json: text })
 }
 
 /** What a `raw` handler is given on top; it answers by itself through `responder`, or returns an answer. */

@@ -9,8 +9,8 @@ export type PostStatus = (typeof POST_STATUSES)[number]
 
 /** $1 offset, $2 page size, $3 page; what is found is in order, and counted apart. */
 const page = (found: string, total: string): string => `
-  select concat('{"posts" : [', (select string_agg(p.json, ',') from (${found} offset $1::int limit $2::int) p),
-    '], "total" : ', (${total}), ', "page" : ', $3::int, ', "page_size" : ', $2::int, '}')`
+  select concat('{"posts":[', (select string_agg(p.json, ',') from (${found} offset $1::int limit $2::int) p),
+    '],"total":', (${total}), ',"page":', $3::int, ',"page_size":', $2::int, '}')`
 
 const PUBLISHED = 'p.published_at desc, p.id desc'
 const CREATED = 'p.created_at desc, p.id desc'

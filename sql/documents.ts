@@ -8,7 +8,7 @@ import type { ReadStatement } from './reader.ts'
  */
 
 // The row holds its own JSON but for what another row says of it.
-const DOCUMENT_JSON = `d.fields || ', "superseded_by_id" : '
+const DOCUMENT_JSON = `d.fields || ',"superseded_by_id":'
   || coalesce((select s.id from document s where s.supersedes_id = d.id and s.deleted_at is null)::text, 'null') || '}'`
 
 const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.deleted_at is null'
@@ -26,11 +26,10 @@ const LISTED = `($2::text is null or d.kind = $2) and ($3::text is null or d.tag
   and ($4::boolean or not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null))`
 
 const page = (found: string, order: string): string => `
-  select json_build_object(
-    'items', (select coalesce(json_agg(item order by n), '[]') from (
-      select (${DOCUMENT_JSON})::json as item, row_number() over (order by ${order}) as n
+  select concat('{"items":[', (select string_agg(item, ',' order by n) from (
+      select ${DOCUMENT_JSON} as item, row_number() over (order by ${order}) as n
       from ${found} order by ${order} offset $5::int limit $6::int) page),
-    'total', (select count(*) from found), 'page', $7::int, 'page_size', $6::int)::text`
+    '],"total":', (select count(*) from found), ',"page":', $7::int, ',"page_size":', $6::int, '}')`
 
 /** A page of the list, newest first: $1 owner, $2 kind, $3 tag, $4 with superseded ones, $5 offset, $6 limit, $7 page. */
 export const readDocuments: ReadStatement = {

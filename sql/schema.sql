@@ -1197,10 +1197,10 @@ CREATE OR REPLACE FUNCTION public.blog_post_json(id integer, title text, slug te
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-  select json_build_object('id', id, 'title', title, 'slug', slug, 'excerpt', excerpt, 'content', content,
-    'status', status, 'author_id', author_id, 'author_name', author_name, 'created_at', iso(created_at),
-    'updated_at', iso(updated_at), 'published_at', iso(published_at), 'seo_title', seo_title,
-    'seo_description', seo_description, 'hero_image_url', hero_image_url, 'tags', tags::json)::text
+  select row_to_json(post)::text from (
+    select id, title, slug, excerpt, content, status, author_id, author_name, iso(created_at) as created_at,
+      iso(updated_at) as updated_at, iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
+      array(select t from json_to_recordset(tags::json) as t(id integer, name text, slug text, created_at text)) as tags) post
 $function$;
 
 CREATE OR REPLACE FUNCTION public.blog_post_moved()
@@ -1276,10 +1276,10 @@ CREATE OR REPLACE FUNCTION public.document_fields(id integer, title text, kind t
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-  select left(json_build_object('id', id, 'title', title, 'kind', kind, 'media_type', media_type, 'byte_size', byte_size,
-    'sha256', encode(sha256, 'hex'), 'page_count', page_count, 'document_date', document_date,
-    'received_at', iso(received_at), 'source', source, 'channel', channel, 'note', note, 'protected', protected,
-    'supersedes_id', supersedes_id, 'tags', tags, 'created_at', iso(created_at), 'updated_at', iso(updated_at))::text, -1)
+  select left(row_to_json(fields)::text, -1) from (
+    select id, title, kind, media_type, byte_size, encode(sha256, 'hex') as sha256, page_count, document_date,
+      iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
+      iso(updated_at) as updated_at) fields
 $function$;
 
 CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document integer, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])

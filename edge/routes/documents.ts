@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readDocuments, searchDocuments } from '../../sql/documents.ts'
-import { area, json, route } from '../route.ts'
+import { area, route, verbatim } from '../route.ts'
 import { count } from '../schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
@@ -67,7 +67,7 @@ occur, also as a part of another one; "quoted words" stand together; a word or p
         search === undefined || search.trim() === ''
           ? edge.reader.text(readDocuments, values)
           : edge.reader.text(searchDocuments, [...values, search])
-      return json((await text)!)
+      return verbatim((await text)!)
     },
   }),
 

@@ -7,7 +7,7 @@ import { KeptText } from '../kept-text.ts'
 import { admitToMetrics } from '../metrics-port.ts'
 import { openApi } from '../openapi.ts'
 import { JSON_TYPE } from '../reply.ts'
-import { Answer, type Area, area, json, route } from '../route.ts'
+import { Answer, type Area, area, route } from '../route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
@@ -46,7 +46,7 @@ export function operations(areas: () => readonly Area[]): Area {
       path: '/health',
       summary: 'Whether the process serves requests',
       response: Status,
-      handle: () => json<{ status: 'ok' }>('{"status":"ok"}'),
+      handle: () => verbatim<{ status: 'ok' }>('{"status":"ok"}'),
     }),
     route({
       method: 'get',

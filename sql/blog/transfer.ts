@@ -17,11 +17,11 @@ export const exportedAfter = (id: number, status: PostStatus | null): Query<Expo
       select id, sum(octet_length(content)) over (order by id) - octet_length(content) as before from (
         select id, content from blog_post where id > ${id} and (${status}::text is null or status = ${status}) order by id limit 100) few
     )
-    select p.id, json_build_object('title', title, 'slug', slug, 'excerpt', excerpt, 'content', content, 'status', status,
-      'author_name', author_name, 'created_at', iso(p.created_at), 'updated_at', iso(updated_at),
-      'published_at', iso(published_at), 'seo_title', seo_title, 'seo_description', seo_description,
-      'hero_image_url', hero_image_url, 'tag_slugs', coalesce((select json_agg(t.slug order by t.slug)
-        from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id), '[]'))::text as json
+    select p.id, (select row_to_json(post) from (
+      select title, slug, excerpt, content, status, author_name, iso(p.created_at) as created_at, iso(updated_at) as updated_at,
+        iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
+        array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id order by t.slug)
+          as tag_slugs) post)::text as json
     from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`
 
 export const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const

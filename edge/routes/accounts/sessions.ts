@@ -19,7 +19,7 @@ import { audit } from '../../audit.ts'
 import type { Caller } from '../../auth.ts'
 import type { Edge } from '../../context.ts'
 import type { Exchange } from '../../exchange.ts'
-import { Answer, type Input, json, route } from '../../route.ts'
+import { Answer, type Input, json, route, verbatim } from '../../route.ts'
 import { Timestamp } from '../../schemas.ts'
 import { clearedCookies, refreshCookie, sessionCookies } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
@@ -62,7 +62,7 @@ export const sessionRoutes = [
     path: '/me',
     summary: 'The account that calls',
     response: User,
-    handle: ({ caller }) => json(caller.profile),
+    handle: ({ caller }) => verbatim(caller.profile),
   }),
 
   route({

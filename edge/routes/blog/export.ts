@@ -76,7 +76,7 @@ async function* arrayOf(posts: AsyncIterable<string>): AsyncGenerator<Uint8Array
   let before = '['
   for await (const text of posts) {
     yield Buffer.from(`${before}${text}`)
-    before = ',\n'
+    before = ','
   }
   yield Buffer.from(before === '[' ? '[]' : ']')
 }

@@ -18,7 +18,7 @@ import { publicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugOfTitle } from '../../../tasks/blog/slugs.ts'
 import type { Edge } from '../../context.ts'
 import { invalid } from '../../input.ts'
-import { type Answer, json, route } from '../../route.ts'
+import { type Answer, route, verbatim } from '../../route.ts'
 import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
 
 type PostAnswer = Answer<z.input<typeof Post>>
@@ -71,7 +71,7 @@ export const postRoutes = [
         const tagIds = tags ? await idsOf(tx, tags) : []
         const id = await insertAs(tx, slug ? normalized(slug) : slugOfTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
-        return json((await tx.one(post(id))).json)
+        return verbatim((await tx.one(post(id))).json)
       })
     },
   }),
@@ -95,7 +95,7 @@ export const postRoutes = [
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
-        return json((await tx.one(post(id))).json)
+        return verbatim((await tx.one(post(id))).json)
       })
     },
   }),
@@ -147,7 +147,7 @@ async function moved(
 ): Promise<PostAnswer> {
   return edge.db.transaction(async (tx) => {
     if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
-    return json((await tx.one(post(id))).json)
+    return verbatim((await tx.one(post(id))).json)
   })
 }
 

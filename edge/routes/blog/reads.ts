@@ -8,7 +8,7 @@ import {
   readPublishedTagged,
   readTags,
 } from '../../../sql/blog.ts'
-import { json, route } from '../../route.ts'
+import { json, route, verbatim } from '../../route.ts'
 import { found, PAGED, Post, PostList, SlugParams, Status, TagList } from './shapes.ts'
 
 // A list that is whole is bounded all the same.
@@ -32,7 +32,7 @@ export const readRoutes = [
         query.tag === undefined
           ? edge.reader.text(readPublished, values)
           : edge.reader.text(readPublishedTagged, [...values, query.tag])
-      return json((await text)!)
+      return verbatim((await text)!)
     },
   }),
 
@@ -63,7 +63,7 @@ export const readRoutes = [
           : status === undefined
             ? edge.reader.text(readPosts, values)
             : edge.reader.text(readPostsOf, [...values, status])
-      return json((await text)!)
+      return verbatim((await text)!)
     },
   }),
 

@@ -3,7 +3,7 @@ import { POST_STATUSES } from '../../../sql/blog.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
 import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
-import { type Answer, json } from '../../route.ts'
+import { type Answer, verbatim } from '../../route.ts'
 import { count, RowId, Timestamp } from '../../schemas.ts'
 
 /** What the routes of the blog take and answer. */
@@ -79,8 +79,8 @@ export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe(
 export const PostParams = z.object({ post: RowId })
 export const TagParams = z.object({ tag_id: RowId })
 
-/** JSON that PostgreSQL built, or 404. */
+/** A post as it is stored, or 404. */
 export function found<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
-  return json<T>(text)
+  return verbatim<T>(text)
 }

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { compact } from '../../edge/compact.ts'
+import { blogWorld } from './blog-help.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** JSON looks the same whoever made it: as JSON.stringify writes it. */
+
+const { api, call, editor, write, publish, tag, people, ...database } = await blogWorld()
+const { query } = database
+const ledger = ledgerOf(database)
+const [admin] = await people(1, 'admin')
+
+function assertCompact(text: string, what: string): void {
+  assert.equal(text, JSON.stringify(JSON.parse(text)), what)
+}
+
+describe('compact', () => {
+  test('takes the white space between the parts of any JSON, and none of what is in its texts', () => {
+    const nasty = fc.constantFrom('"', '\\', '\\"', ' : ', ', ', '\n', '" : "', '", "', '{ }', 'é', '🜁', ' ')
+    const texts = fc.array(fc.oneof(nasty, fc.string())).map((parts) => parts.join(''))
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: 'binary' }), texts, (value, text) => {
+        const both = { [text]: value, list: [text, { text }] }
+        for (const indent of [0, 1, ' \n'])
+          assert.equal(compact(JSON.stringify(both, null, indent)), JSON.stringify(both))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('gives back what PostgreSQL says', async () => {
+    const value = { a: ' " : , ', b: [1, { c: null }, 'x\\'], 'k : "': '', d: { e: [] } }
+    for (const sql of [
+      '$1::jsonb',
+      'json_build_object($$o$$, $1::jsonb)',
+      'json_build_array($1::json, $1::jsonb)',
+    ]) {
+      const [row] = await query(`select (${sql})::text as text`, [JSON.stringify(value)])
+      const text = row!.text as string
+      assert.deepEqual(JSON.parse(compact(text)), JSON.parse(text))
+      assertCompact(compact(text), sql)
+    }
+  })
+})
+
+test('answers and frames have no white space between their parts', async () => {
+  await tag('One tag')
+  await tag('Another "tag" : , ')
+  const post = await publish({ title: 'A : "title", with all', tag_slugs: ['one-tag', 'another-tag'] })
+  await write({ title: 'Draft', excerpt: null })
+  const document = await api.upload(editor.token, 'text, "quoted" : here', {
+    fields: { title: 'a, "b" : c', note: ' x ' },
+  })
+  await api.post(`/api/v1/documents/${document.json.id}/tags`, {
+    token: editor.token,
+    json: { label: 'a, "b"' },
+  })
+  const job = await ledger.ended(editor.id)
+  await ledger.ended(editor.id, 'failed', { code: 'internal', detail: 'it, "failed" : so' })
+  const org = await api.post('/api/v1/orgs', { token: editor.token, json: { name: 'A : b', slug: 'a-b' } })
+  assertCompact(document.text, 'an upload')
+  assertCompact(org.text, 'an organization')
+  for (const path of [
+    '/blog/posts',
+    '/blog/posts?tag=one-tag',
+    `/blog/posts/${post.slug}`,
+    '/blog/admin/posts',
+    '/blog/tags',
+    '/blog/export?format=json',
+    '/documents',
+    '/documents?search=quoted',
+    `/documents/${document.json.id}`,
+    `/documents/${document.json.id}/pages`,
+    '/documents/tags',
+    '/jobs',
+    `/jobs/${job}`,
+    `/jobs/${job}/history`,
+    '/tasks',
+    '/auth/me',
+    '/auth/users',
+    '/auth/sessions',
+    '/auth/audit',
+    '/orgs',
+    '/orgs/all',
+    `/orgs/${org.json.id}/members`,
+    '/ai/agents',
+    '/ai/usage/stats',
+    '/llm/status',
+    '/llm/models?limit=5',
+    '/rag/collections',
+    '/voice/settings',
+  ]) {
+    const answer = await api.get(`/api/v1${path}`, { token: admin!.token })
+    if (answer.status !== 404) assertCompact(answer.text, path)
+    const own = await api.get(`/api/v1${path}`, { token: editor.token })
+    if (own.status === 200) assertCompact(own.text, path)
+  }
+  const changed = await call(editor, 'PUT', `/posts/${post.id}`, { json: { title: 'New' } })
+  assertCompact(changed.text, 'a change')
+  const stream = (await api.get(`/api/v1/jobs/${job}/events`, { token: editor.token })).text
+  const frames = [...stream.matchAll(/^data: (.*)$/gm)].map(([, data]) => data!)
+  assert.ok(frames.length > 0)
+  for (const data of frames) assertCompact(data, 'a frame')
+})
