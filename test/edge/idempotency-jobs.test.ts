@@ -81,7 +81,7 @@ test('a second request while the first runs joins its job, and both get the resu
   const id = await claimed(document)
   const joined = await extract(document, '?background=true')
   assert.deepEqual(joined.json, { job_id: id })
-  const second = extract(document, '?force=true')
+  const second = extract(document, '?force=false')
   await until('both wait', () => api.serving.edge.hub.watchers === 2)
   await ledger.finish(id, 'done', { result: COUNTS })
   assert.deepEqual([(await first).json, (await second).json], [COUNTS, COUNTS])

@@ -218,7 +218,7 @@ test('a reader of all is sent parts for as long as it takes them, and nothing is
   const { stream, table, reads, open } = readerOfAll()
   const long = 'x'.repeat(2000)
   for (let n = 0; n < 1000; n++)
-    table.set(`job ${n}`, { ...event(n, 'running', `job ${n}`), frame: `${n} ${long}` })
+    table.set(`job ${n}`, { ...event(n, 'running', `job ${n}`), frame: `[${n},"${long}"]` })
   stream.room = 2
   open()
   await turns()
@@ -228,8 +228,8 @@ test('a reader of all is sent parts for as long as it takes them, and nothing is
   stream.catchUp()
   while (stream.sent.flat().length < 1000) await turns()
   assert.deepEqual(
-    data(stream.sent.flat()).map((text) => text.split(' ')[0]),
-    Array.from({ length: 1000 }, (_, n) => String(n)),
+    data(stream.sent.flat()).map((text) => JSON.parse(text)[0]),
+    Array.from({ length: 1000 }, (_, n) => n),
     'each once, in order',
   )
 })
