@@ -7,7 +7,7 @@ import { KeptText } from '../kept-text.ts'
 import { admitToMetrics } from '../metrics-port.ts'
 import { openApi } from '../openapi.ts'
 import { JSON_TYPE } from '../reply.ts'
-import { Answer, type Area, area, route } from '../route.ts'
+import { Answer, type Area, area, route, verbatim } from '../route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
