@@ -14,7 +14,7 @@ export interface Ask {
 }
 type Make = (world: World, caller: Person | null) => Ask | Promise<Ask>
 
-export const METRICS_TOKEN = 'a token of the reader of metrics'
+export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
 const json = (value: unknown): Ask => ({ json: value })
 const upload = (bytes: string, name: string): Ask => {
@@ -140,7 +140,7 @@ const blog: Record<string, Make> = {
   'GET /api/v1/blog/posts/:post #a draft': async (world) => ({
     params: { post: (await world.post('draft')).slug },
   }),
-  'POST /api/v1/blog/posts': () => json({ title: 'A post' }),
+  'POST /api/v1/blog/posts': (world) => json({ title: world.name() }),
   'PUT /api/v1/blog/posts/:post': and(post, json({ title: 'Another' })),
   'POST /api/v1/blog/posts/:post/publish': post,
   'POST /api/v1/blog/posts/:post/archive': post,
