@@ -148,4 +148,5 @@ export interface PostReader {
   readonly count: number
   /** Every post, once and in order, with the file that it stands in. */
   read(): AsyncGenerator<{ readonly file: string; readonly read: ReadItem }, void>
+  close(): void
 }

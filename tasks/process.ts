@@ -8,8 +8,8 @@ import { parse, type Settings, SettingsError } from './settings.ts'
 /** What the entry of every process does alike: settings, secret, signals. */
 
 /**
- * What a worker process is started with, for glibc's malloc: many threads come and go, and what they had of pixels would
- * stay in an arena each (1.4 GB at the peak of a folder of hostile PDFs, 1.1 GB with these).
+ * What a worker process is started with, for glibc's malloc: many threads come and go, and what they had would stay in an
+ * arena each.
  */
 export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
 

@@ -16,6 +16,8 @@ export interface Listening {
   readonly drop: number
   /** When to stop the turn, by the frames that have come. */
   readonly stopWhen?: (frames: readonly Frame[]) => boolean
+  /** An account's; without one it is nobody's turn, which only admins may stop. */
+  readonly token?: string
 }
 
 export interface Heard {
@@ -49,7 +51,10 @@ export async function hear(listening: Listening): Promise<Heard> {
       if (random() < listening.drop) break
       if (!stopping && listening.stopWhen?.([...frames, ...stream.frames]) === true) {
         const { job_id } = (frames[0] ?? stream.frames[0])!.data
-        stopping = await fetch(`http://127.0.0.1:${port}/api/v1/jobs/${job_id}`, { method: 'DELETE' }).then(
+        stopping = await fetch(`http://127.0.0.1:${port}/api/v1/jobs/${job_id}`, {
+          method: 'DELETE',
+          headers: credentials(listening),
+        }).then(
           ({ status }) => status === 202,
           () => false,
         )
@@ -61,24 +66,28 @@ export async function hear(listening: Listening): Promise<Heard> {
   }
 }
 
+const credentials = ({ token }: Listening): Record<string, string> =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` }
+
 /** Null when it could not be opened now. */
 async function open(
   port: number,
-  { message, key }: Listening,
+  listening: Listening,
   frames: readonly Frame[],
 ): Promise<Stream | 'nothing more' | null> {
+  const { message, key } = listening
   const abort = new AbortController()
   const base = `http://127.0.0.1:${port}${CHAT}/stream`
   const [first] = frames
   const response = await (first === undefined
     ? fetch(base, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', 'idempotency-key': key },
+        headers: { 'content-type': 'application/json', 'idempotency-key': key, ...credentials(listening) },
         body: JSON.stringify({ message }),
         signal: abort.signal,
       })
     : fetch(`${base}/${first.data.message_id}`, {
-        headers: { 'last-event-id': frames.at(-1)!.id },
+        headers: { 'last-event-id': frames.at(-1)!.id, ...credentials(listening) },
         signal: abort.signal,
       })
   ).catch(() => null)

@@ -78,7 +78,7 @@ const IO_THREADS = 2
 const IO_TRIPS_PER_THREAD = 1024
 // What these wait for computes elsewhere: one thread has them all.
 const CHILDREN_THREADS = 1
-// Bounds what a bad document can take; the pool replaces a thread that passes it. WASM and native memory are beside it.
+// Bounds what a task can take; the pool replaces a thread that passes it.
 const CPU_HEAP_MB = 384
 
 export function createPools(options: PoolsOptions): Pools {

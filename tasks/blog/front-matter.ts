@@ -59,16 +59,16 @@ function fenced(text: string, [opening, kind, language]: RegExpExecArray): Split
   return isMapping(value) ? { matter: value, body } : { matter: {}, body: text }
 }
 
-const LANGUAGES: Readonly<Record<string, readonly [name: string, parse: (text: string) => unknown]>> = {
-  yaml: ['YAML', parseYaml],
-  yml: ['YAML', parseYaml],
-  toml: ['TOML', parseToml],
-  json: ['JSON', JSON.parse],
-}
+const LANGUAGES = new Map<string, readonly [name: string, parse: (text: string) => unknown]>([
+  ['yaml', ['YAML', parseYaml]],
+  ['yml', ['YAML', parseYaml]],
+  ['toml', ['TOML', parseToml]],
+  ['json', ['JSON', JSON.parse]],
+])
 
 function parsed(block: string, language: string): unknown {
   if (block.length > MOST) throw new Unreadable('The front matter is too long')
-  const [name, parse] = LANGUAGES[language] ?? []
+  const [name, parse] = LANGUAGES.get(language) ?? []
   if (parse === undefined)
     throw new Unreadable(`The front matter is in a language that is not read here: ${language}`)
   if (language === 'json' ? isDeepJson(block) : isDeep(block))

@@ -5,6 +5,7 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
 import { defineTask } from '../task.ts'
+import type { ReadItem } from './items.ts'
 import { publicName } from './public.ts'
 import { ON_CONFLICT, Writer } from './write.ts'
 
@@ -22,6 +23,8 @@ export type ImportResult = z.output<typeof ImportResult>
 // Errors that are told one by one; the others are only counted.
 const MOST_ERRORS = 1000
 const PROGRESS_EVERY = 50
+// Of all posts of a file; they are held in memory at once.
+const MOST_CHARACTERS = 128_000_000
 
 /**
  * Imports a file of posts in one transaction: of an attempt that is cut short nothing stays, and the next one counts from
@@ -41,11 +44,14 @@ export const importPosts = defineTask({
     if (file.result !== null) return ImportResult.parse(file.result)
     try {
       const bytes = await bytesOf(ctx, uploadId)
-      const posts = await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal)
+      const items = await readAll(
+        ctx,
+        await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal),
+      )
       return await ctx.db.transaction(async (tx) => {
         const { name } = await tx.one(importer(ctx.job.ownerId))
         const writer = new Writer(tx, { id: ctx.job.ownerId, name: publicName(name) }, onConflict)
-        const result = await importAll(ctx, posts, writer)
+        const result = await writeAll(ctx, items, writer)
         await tx.run(endUpload(uploadId, result))
         await assertMine(ctx, tx)
         return result
@@ -59,17 +65,40 @@ export const importPosts = defineTask({
   },
 })
 
-async function importAll(ctx: TaskContext, posts: PostReader, writer: Writer): Promise<ImportResult> {
+type Items = readonly Item[]
+type Item = { readonly file: string; readonly read: ReadItem }
+
+/** All of it before anything is written: a transaction must not wait for a reader. */
+async function readAll({ progress }: TaskContext, posts: PostReader): Promise<Items> {
+  const items: Item[] = []
+  let characters = 0
+  try {
+    for await (const item of posts.read()) {
+      items.push(item)
+      if ('post' in item.read) characters += item.read.post.content.length
+      if (characters > MOST_CHARACTERS)
+        throw fail('import.refused', { reason: `it holds more than ${MOST_CHARACTERS} characters` })
+      if (items.length % PROGRESS_EVERY === 0)
+        progress(`Reading post ${items.length} of ${posts.count}`, items.length, 2 * posts.count)
+    }
+  } finally {
+    posts.close()
+  }
+  return items
+}
+
+async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise<ImportResult> {
   const errors: ImportResult['errors'] = []
-  const { count } = posts
-  let [done, failed] = [0, 0]
-  for await (const { file, read } of posts.read()) {
+  const count = items.length
+  let failed = 0
+  for (const [i, { file, read }] of items.entries()) {
+    ctx.signal.throwIfAborted()
     if ('post' in read) await writer.add(read)
     else if (++failed <= MOST_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
-    if (++done % PROGRESS_EVERY === 0) ctx.progress(`Post ${done} of ${count}`, done, count)
+    if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${count}`, count + i + 1, 2 * count)
   }
   await writer.flush()
-  ctx.progress(`Post ${count} of ${count}`, count, count)
+  ctx.progress(`Post ${count} of ${count}`, 2 * count, 2 * count)
   return { ...writer.counts, failed, errors }
 }
 

@@ -21,22 +21,22 @@ export interface Source extends Place {
   readonly defaultStatus: PostStatus
 }
 
-const STATUSES: Readonly<Record<string, PostStatus>> = {
-  draft: 'draft',
-  drafts: 'draft',
-  pending: 'draft',
-  private: 'draft',
-  hidden: 'draft',
-  scheduled: 'draft',
-  future: 'draft',
-  unpublished: 'draft',
-  published: 'published',
-  publish: 'published',
-  public: 'published',
-  live: 'published',
-  archived: 'archived',
-  archive: 'archived',
-}
+const STATUSES = new Map<string, PostStatus>([
+  ['draft', 'draft'],
+  ['drafts', 'draft'],
+  ['pending', 'draft'],
+  ['private', 'draft'],
+  ['hidden', 'draft'],
+  ['scheduled', 'draft'],
+  ['future', 'draft'],
+  ['unpublished', 'draft'],
+  ['published', 'published'],
+  ['publish', 'published'],
+  ['public', 'published'],
+  ['live', 'published'],
+  ['archived', 'archived'],
+  ['archive', 'archived'],
+])
 
 /** What the keys of the common site generators mean. @throws Unreadable with the reason when they make no post. */
 export function interpret(keys: Keys, content: string, source: Source): ReadPost {
@@ -66,7 +66,7 @@ function postOf(keys: Keys, content: string, slug: string, source: Source): Impo
     excerpt: describe('excerpt', 'description', 'summary', 'customexcerpt'),
     seo_title: describe('seo_title', 'seo.title', 'metatitle'),
     seo_description: describe('seo_description', 'seo.description', 'metadescription'),
-    hero_image_url: pictureOf(keys),
+    hero_image_url: pictureOf(keys, source),
     author_name: authorOf(keys),
     ...datesOf(keys, status, source),
   }
@@ -110,7 +110,7 @@ function statusOf(keys: Keys, source: Source): PostStatus {
   if (keys.flag('draft') === true || keys.flag('published') === false) return 'draft'
   const given = keys.text('status')
   if (given !== undefined) {
-    const known = STATUSES[given.toLowerCase()]
+    const known = STATUSES.get(given.toLowerCase())
     if (known === undefined) throw new Unreadable('status: must be draft, published or archived')
     return known
   }
@@ -154,10 +154,15 @@ function datesOf(keys: Keys, status: PostStatus, source: Source): Dates {
   }
 }
 
-function pictureOf(keys: Keys): string | null {
+// Neither a scheme nor a place on a server.
+const BESIDE = /^(?![a-z][a-z\d+.-]*:|[/\\])/i
+
+/** Generators know pictures that lie beside the post; here there are none. */
+function pictureOf(keys: Keys, { strict }: Source): string | null {
   const address = limited('hero_image_url', heroOf(keys), false)
-  if (address !== null && !isPicture(address)) throw new Unreadable(`hero_image_url: ${PICTURE}`)
-  return address
+  if (address === null || isPicture(address)) return address
+  if (strict || !BESIDE.test(address)) throw new Unreadable(`hero_image_url: ${PICTURE}`)
+  return null
 }
 
 function heroOf(keys: Keys): string | null {

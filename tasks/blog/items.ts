@@ -4,8 +4,9 @@ import { fail } from '../../sql/errors.ts'
 import { isDeepJson } from './bounds.ts'
 import { isMapping, splitFrontMatter, Unreadable } from './front-matter.ts'
 import { interpret, type ReadPost } from './interpret.ts'
+import { LIMITS } from './limits.ts'
 import { placeOf } from './place.ts'
-import { slugify } from './slugs.ts'
+import { fitted, slugify } from './slugs.ts'
 import { Keys } from './values.ts'
 import { openZip, type ZipEntry } from './zip.ts'
 
@@ -26,10 +27,15 @@ export async function readItem(item: Item): Promise<ReadItem> {
     return await item.read()
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error
-    return { slug: error.slug, message: error.message }
+    return {
+      slug: error.slug && fitted(error.slug, LIMITS.slug),
+      message: error.message.slice(0, MESSAGE_CHARACTERS),
+    }
   }
 }
 
+// What is wrong quotes what is there, which may be megabytes.
+const MESSAGE_CHARACTERS = 500
 // Nobody has written more posts, and each costs a little, even one that is none.
 const MOST_ITEMS = 100_000
 // A post has a million characters of four bytes at most, and what stands before them.

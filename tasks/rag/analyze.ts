@@ -13,8 +13,8 @@ export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly rea
 export interface Analyzable {
   readonly format: Format
   readonly fileName: string
-  /** The texts of a PDF's pages, which are read by themselves; then there are no bytes. */
-  readonly pages?: readonly string[]
+  /** The bytes are the texts of pages, which have been read by themselves, as a JSON array. */
+  readonly arePages?: boolean
 }
 
 // A file of more is data, and would crowd out all others.
@@ -22,8 +22,10 @@ const MOST_CHUNKS = 20_000
 const MOST_LINES = 500_000
 
 /** Cuts a file's bytes into chunks with their terms. What a stranger has written is taken apart here: only in a child process. */
-export function analyze(bytes: Buffer, { format, fileName, pages }: Analyzable): Analyzed {
-  const { text, starts } = pages === undefined ? { text: textOf(bytes), starts: [] } : joined(pages)
+export function analyze(bytes: Buffer, { format, fileName, arePages = false }: Analyzable): Analyzed {
+  const { text, starts } = arePages
+    ? joined(JSON.parse(bytes.toString()))
+    : { text: textOf(bytes), starts: [] }
   if (text === null) return { reason: 'not a text' }
   if (hasMoreLines(text, MOST_LINES)) return { reason: `more than ${MOST_LINES} lines` }
   const chunks = chunksOf(text, format, starts)

@@ -226,7 +226,8 @@ async function analyzePdf(
       if (characters > MOST_PDF_CHARACTERS) return { reason: `more than ${MOST_PDF_CHARACTERS} characters` }
     }
     if (pages.every((text) => text === '')) return { reason: reason ?? 'a PDF without text' }
-    return await providers.analyze(new Uint8Array(), { format: 'pdf', fileName, pages }, signal)
+    const file = { format: 'pdf', fileName, arePages: true } as const
+    return await providers.analyze(Buffer.from(JSON.stringify(pages)), file, signal)
   } finally {
     await reader.close()
   }

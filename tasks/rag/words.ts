@@ -32,6 +32,9 @@ function word(run: string, terms: string[]): void {
 const known = new Map<string, string | null>()
 const MOST_KNOWN = 100_000
 
+/** Gives back what is remembered of words, and the texts that they were cut from. */
+export const forgetTerms = (): void => known.clear()
+
 function add(run: string, terms: string[]): void {
   let term = known.get(run)
   if (term === undefined) {

@@ -92,10 +92,11 @@ test('answers and frames have no white space between their parts', async () => {
     '/rag/collections',
     '/voice/settings',
   ]) {
-    const answer = await api.get(`/api/v1${path}`, { token: admin!.token })
-    if (answer.status !== 404) assertCompact(answer.text, path)
-    const own = await api.get(`/api/v1${path}`, { token: editor.token })
-    if (own.status === 200) assertCompact(own.text, path)
+    const full = /^\/(llm|rag|voice)/.test(path) ? path : `/api/v1${path}`
+    const answers = await Promise.all([admin!, editor].map(({ token }) => api.get(full, { token })))
+    const good = answers.filter(({ status }) => status === 200)
+    assert.ok(good.length > 0, `${path}: ${answers.map(({ status }) => status)}`)
+    for (const { text } of good) assertCompact(text, path)
   }
   const changed = await call(editor, 'PUT', `/posts/${post.id}`, { json: { title: 'New' } })
   assertCompact(changed.text, 'a change')

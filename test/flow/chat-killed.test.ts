@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { type Child, type Frame, startProcess } from '../service.ts'
+import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { modelServer } from '../standins/models.ts'
 import { assertHeard, hear } from '../talk.ts'
 import { until } from '../until.ts'
@@ -22,6 +22,8 @@ const [doomedEdge, edge, doomedWorker] = await Promise.all([
   startProcess('worker', url, env),
 ])
 const edges: Child[] = [doomedEdge, edge]
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
 
 const begunAnew = (frames: readonly Frame[]): boolean =>
   frames.slice(0, -2).some(({ event }) => event === 'restart')
@@ -39,7 +41,7 @@ test('what readers put together is what is stored, without gaps and repeats; sto
       key: `reader ${i}`,
       random,
       drop: 0.02,
-      ...(i === 0 ? { stopWhen: begunAnew } : {}),
+      ...(i === 0 ? { stopWhen: begunAnew, token: client.token } : {}),
     }),
   )
   await until('pieces come', async () => {

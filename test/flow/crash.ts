@@ -17,7 +17,7 @@ export interface Write {
   readonly job_id: string
   readonly number: number
   readonly attempt: number
-  /** Name of the connection that wrote: `<worker>-cpu-thread`, `<worker>-worker` or `millrace-edge`. */
+  /** Name of the connection that wrote: `<worker>-children-thread`, `<worker>-worker` or `millrace-edge`. */
   readonly writer: string
   /** When, in ms on the database's clock. */
   readonly at: number

@@ -46,7 +46,10 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   const next = await crash.extract(client, await crash.uploadText(client, 3, 'for the zombie'))
   assert.equal((await crash.jobEnded(query, next)).status, 'done')
   const pages = await crash.writes(query, 'page', next)
-  assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${nameOf(zombie, workers)}-cpu-thread`])
+  assert.deepEqual(
+    [...new Set(pages.map(({ writer }) => writer))],
+    [`${nameOf(zombie, workers)}-children-thread`],
+  )
   await zombie.kill()
 })
 
@@ -123,7 +126,7 @@ async function closeGate(documentId: number, page: number, attempt = 1): Promise
 /** Whether the transaction that passes the gate is there in this state. */
 async function transactionIs(state: 'active' | 'idle in transaction'): Promise<boolean> {
   const rows = await query(
-    `select from pg_stat_activity where application_name like '%-cpu-thread' and datname = current_database() and state = $1
+    `select from pg_stat_activity where application_name like '%-children-thread' and datname = current_database() and state = $1
     and (state <> 'active' or wait_event = 'advisory')`,
     [state],
   )

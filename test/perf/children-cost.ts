@@ -57,6 +57,7 @@ async function costs(cases: readonly Case[]): Promise<readonly Finding[]> {
     if (what === 'posts') {
       const reader = await openPosts(pool, { name: 'posts.zip', format: 'zip', bytes }, { signal })
       for await (const _ of reader.read());
+      reader.close()
       return reader.count
     }
     const options = { vision: 'tesseract', maxPages: 1000, signal } as const

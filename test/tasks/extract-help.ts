@@ -112,8 +112,8 @@ export function extractions({ db, query }: TestDatabase) {
       signal: how.signal ?? new AbortController().signal,
       providers: {
         openPages: async (load) => {
-          ran.opened++
           ran.bytes = Buffer.from(await load()).toString()
+          ran.opened++
           how.open?.()
           return reader
         },

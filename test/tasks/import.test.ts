@@ -118,7 +118,14 @@ describe('an attempt', () => {
       'x.json',
       json(...Array.from({ length: 120 }, (_, i) => item(`progress-${i}`))),
     )
-    assert.deepEqual(progress, ['Reading the file', 'Post 50 of 120', 'Post 100 of 120', 'Post 120 of 120'])
+    assert.deepEqual(progress, [
+      'Reading the file',
+      'Reading post 50 of 120',
+      'Reading post 100 of 120',
+      'Post 50 of 120',
+      'Post 100 of 120',
+      'Post 120 of 120',
+    ])
   })
   test('that another one has overtaken writes nothing', async () => {
     await clear()

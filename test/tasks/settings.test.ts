@@ -83,6 +83,7 @@ test('an empty environment has the documented defaults', () => {
     },
     rag: { root: '.', embeddings: 'local', model: 'Xenova/all-MiniLM-L6-v2', modelDir: undefined },
     maxUploadBytes: 100 * 1024 * 1024,
+    maxDocumentPages: 20_000,
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: undefined,
     visionProvider: 'tesseract',

@@ -8,12 +8,13 @@ import { serveChildren, useChildren } from '../../workers/children/client.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../workers/children/ports.ts'
 import { usageOf } from '../../workers/children/usage.ts'
+import { analyzeFile } from '../../workers/providers/analysis.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** The pool of child processes, used in its own process and over a port; over children that do what the test says. */
 
-const entry = new URL('fixtures/child.ts', import.meta.url).pathname
+const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
 const AMPLE: Limits = { cpuMs: 60_000 }
 
 function poolOf(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
@@ -113,6 +114,30 @@ for (const [how, reached] of [
       await assert.rejects(children.lease({ signal: AbortSignal.abort(new Error('before')) }), /before/)
     })
 
+    test('who asks for a child only if one is free is told when there is none', async () => {
+      const children = reached(poolOf({ places: 1 }))
+      const first = await children.lease({ ifFree: true })
+      assert.notEqual(first, null)
+      assert.equal(await children.lease({ ifFree: true }), null)
+      first!.release()
+      await until('it is free again', async () => {
+        const again = await children.lease({ ifFree: true })
+        again?.release()
+        return again !== null
+      })
+    })
+
+    test('a file reaches a child whole, from a buffer as well, and only once', async () => {
+      const children = reached(createChildPool({ log, places: 1 }))
+      const line = '0123456789 and so on, to the end of the line\n'
+      const bytes = Buffer.from(line.repeat(70_000))
+      const file = { format: 'text', fileName: 'long.txt' } as const
+      const analyzed = await analyzeFile(children, bytes, file, new AbortController().signal)
+      assert.equal(bytes.length, 70_000 * line.length)
+      assert.ok('chunks' in analyzed)
+      assert.equal(analyzed.chunks.at(-1)!.endOffset, bytes.length - 1)
+    })
+
     test('who gives up waiting is passed over', async () => {
       const children = reached(poolOf({ places: 1 }))
       const holder = await children.lease()
@@ -147,6 +172,42 @@ for (const [how, reached] of [
     })
   })
 }
+
+test('a child that does not start is no fault of what it was asked', async () => {
+  for (const broken of ['fixtures/no-such-file.ts', 'fixtures/not-a-child.ts']) {
+    const lease = await poolOf({ entry: new URL(broken, import.meta.url).pathname }).lease()
+    await assert.rejects(ask(lease, 'echo'), /^Error: A child process did not start/)
+  }
+})
+
+test('a closed pool refuses who waits', async () => {
+  const pool = poolOf({ places: 1 })
+  await pool.lease()
+  const waiting = pool.lease()
+  await pool.close()
+  await assert.rejects(waiting, /closed/)
+  await assert.rejects(useChildren((port) => serveChildren(pool, port)).lease(), /closed/)
+})
+
+test('what is asked before the last answer is refused, and who gives back what is at work kills it', async () => {
+  const pool = poolOf({ places: 1 })
+  const lease = await pool.lease()
+  await ask(lease, 'echo')
+  const hanging = ask(lease, 'hang')
+  await assert.rejects(ask(lease, 'echo'), /before its last answer/)
+  lease.release()
+  await assert.rejects(hanging, lost('crash'))
+  const next = await pool.lease()
+  assert.equal(await ask(next, 'echo', 1), 1)
+  next.release()
+})
+
+test('an answer that cannot be sent is a mistake of ours, and the child goes on', async () => {
+  const lease = await poolOf().lease()
+  await assert.rejects(ask(lease, 'unsendable'), /could not be cloned/)
+  assert.equal(await ask(lease, 'echo', 1), 1)
+  lease.release()
+})
 
 test('memory outside of the heap is limited, by what is resident', async () => {
   const lease = await poolOf({ limits: { heapMb: 64, rssBytes: 300 * 2 ** 20 } }).lease()
@@ -183,7 +244,7 @@ test('an idle child ends, and no child survives its pool', async () => {
 })
 
 test('a child that computes is gone soon after its parent was killed', async () => {
-  const parent = fork(new URL('fixtures/child-parent.ts', import.meta.url), {
+  const parent = fork(new URL('fixtures/work-parent.ts', import.meta.url), {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
   const [pid] = (await once(parent, 'message')) as [number]

@@ -12,7 +12,7 @@ import {
 /** The pool of the main thread, as a task thread uses it: requests go by a port, in order; each has one answer. */
 
 type Request =
-  | { readonly kind: 'lease'; readonly lease: number; readonly urgent: boolean }
+  | { readonly kind: 'lease'; readonly lease: number; readonly urgent: boolean; readonly ifFree: boolean }
   | {
       readonly kind: 'ask'
       readonly lease: number
@@ -29,42 +29,49 @@ type Reply = { readonly lease: number; readonly isDue: boolean } & (
   | { readonly kind: 'failed'; readonly error: string }
 )
 
+interface Held {
+  readonly lease: Promise<ChildLease | null>
+  readonly killed: AbortController
+}
+
 /** Serves the pool to a thread. What the thread holds when it ends is killed: nobody knows what it was at. */
 export function serveChildren(pool: Children, port: MessagePort): void {
-  const ended = new AbortController()
-  const leases = new Map<number, { readonly lease: Promise<ChildLease>; readonly killed: AbortController }>()
+  const all = new Map<number, Held>()
   const reply = (lease: number, isDue: boolean, rest: object): void =>
     port.postMessage({ lease, isDue, ...rest })
 
+  const grant = async ({ lease: id, ...options }: Request & { kind: 'lease' }): Promise<void> => {
+    const killed = new AbortController()
+    const lease = pool.lease({ ...options, signal: killed.signal })
+    all.set(id, { lease, killed })
+    const given = await lease.catch((error) => {
+      all.delete(id)
+      reply(id, false, described(error))
+    })
+    if (given === null) all.delete(id)
+    if (given !== undefined) reply(id, false, { kind: 'answer', answer: given !== null })
+  }
+
   const onRequest = async (request: Request): Promise<void> => {
-    const id = request.lease
-    if (request.kind === 'lease') {
-      const killed = new AbortController()
-      const signal = AbortSignal.any([ended.signal, killed.signal])
-      const lease = pool.lease({ urgent: request.urgent, signal })
-      leases.set(id, { lease, killed })
-      await lease.then(
-        () => reply(id, false, { kind: 'answer', answer: null }),
-        () => leases.delete(id),
-      )
-      return
-    }
-    const held = leases.get(id)
+    if (request.kind === 'lease') return grant(request)
+    const held = all.get(request.lease)
     if (held === undefined) return
     if (request.kind === 'ask') {
-      const lease = await held.lease
+      const lease = (await held.lease)!
       await lease.ask(request.work as never, request.request as never, request.limits).then(
-        (answer) => reply(id, lease.isDue, { kind: 'answer', answer }),
-        (error) => reply(id, true, described(error)),
+        (answer) => reply(request.lease, lease.isDue, { kind: 'answer', answer }),
+        (error) => reply(request.lease, true, described(error)),
       )
       return
     }
-    leases.delete(id)
+    all.delete(request.lease)
     if (request.kind === 'kill') held.killed.abort()
-    else (await held.lease).release()
+    else (await held.lease)?.release()
   }
   port.on('message', (request: Request) => void onRequest(request).catch(() => {}))
-  port.once('close', () => ended.abort())
+  port.once('close', () => {
+    for (const { killed } of all.values()) killed.abort()
+  })
   port.unref()
 }
 
@@ -75,74 +82,89 @@ function described(error: unknown) {
   return { kind: 'failed', error: error instanceof Error ? `${error.stack ?? error.message}` : String(error) }
 }
 
+function answerOf(reply: Reply): unknown {
+  switch (reply.kind) {
+    case 'answer':
+      return reply.answer
+    case 'lost':
+      throw new ChildLost(reply.why, reply.at, reply.message)
+    case 'refused':
+      throw storedFailure(reply)
+    case 'failed':
+      throw new Error(reply.error)
+  }
+}
+
+interface Waiting {
+  resolve(reply: Reply): void
+  reject(error: unknown): void
+}
+
 /** Uses the pool at the other end; `connect` hands that end to the main thread, once somebody needs a child. */
 export function useChildren(connect: (port: MessagePort) => void): Children {
   let port: MessagePort | null = null
   let last = 0
-  const waiting = new Map<number, (reply: Reply) => void>()
+  const waiting = new Map<number, Waiting>()
 
   const open = (): MessagePort => {
     const { port1, port2 } = new MessageChannel()
-    port1.on('message', (reply: Reply) => waiting.get(reply.lease)?.(reply))
-    port1.unref()
+    port1.on('message', (reply: Reply) => settle(reply.lease)?.resolve(reply))
     connect(port2)
     return port1
   }
 
-  /** A thread that waits for nothing is not kept alive. */
-  const forget = (lease: number): void => {
+  /** What waits for a lease's answer, which it has now; a thread that waits for nothing is not kept alive. */
+  const settle = (lease: number): Waiting | undefined => {
+    const found = waiting.get(lease)
     waiting.delete(lease)
     if (waiting.size === 0) port!.unref()
+    return found
   }
 
-  const ask = (request: Request): Promise<Reply> => {
+  const ask = (request: Request, transfer: readonly ArrayBuffer[] = []): Promise<Reply> => {
     port ??= open()
     port.ref()
-    return new Promise((resolve) => {
-      waiting.set(request.lease, (reply) => {
-        forget(request.lease)
-        resolve(reply)
-      })
-      port!.postMessage(request)
+    return new Promise((resolve, reject) => {
+      waiting.set(request.lease, { resolve, reject })
+      port!.postMessage(request, transfer)
     })
   }
 
-  return {
-    lease: async ({ urgent = false, signal }: LeaseOptions = {}) => {
-      signal?.throwIfAborted()
-      const lease = ++last
-      const tell = (kind: 'release' | 'kill'): void => {
-        signal?.removeEventListener('abort', kill)
-        port!.postMessage({ kind, lease } satisfies Request)
-      }
-      let abort: ((reason: unknown) => void) | null = null
-      const aborted = new Promise<never>((_, reject) => {
-        abort = reject
-      })
-      aborted.catch(() => {})
-      const kill = (): void => {
-        tell('kill')
-        forget(lease)
-        abort!(signal?.aborted ? signal.reason : new ChildLost('crash'))
-      }
-      signal?.addEventListener('abort', kill, { once: true })
-      await Promise.race([ask({ kind: 'lease', lease, urgent }), aborted])
-      let isDue = false
-      return {
-        ask: async (work, request, limits) => {
-          const reply = await Promise.race([ask({ kind: 'ask', lease, work, request, limits }), aborted])
-          isDue = reply.isDue
-          if (reply.kind === 'answer') return reply.answer as never
-          if (reply.kind === 'lost') throw new ChildLost(reply.why, reply.at, reply.message)
-          if (reply.kind === 'refused') throw storedFailure(reply)
-          throw new Error(reply.error)
-        },
-        get isDue() {
-          return isDue
-        },
-        release: () => tell('release'),
-        kill,
-      }
-    },
+  const lease = async ({ urgent = false, ifFree = false, signal }: LeaseOptions = {}) => {
+    signal?.throwIfAborted()
+    const id = ++last
+    let ended: unknown = null
+    let isDue = false
+    const tell = (kind: 'release' | 'kill'): void => {
+      signal?.removeEventListener('abort', kill)
+      if (ended === null) port!.postMessage({ kind, lease: id } satisfies Request)
+      ended ??= new Error('The child was given back')
+    }
+    const kill = (): void => {
+      tell('kill')
+      ended = signal?.aborted ? signal.reason : new ChildLost('crash')
+      settle(id)?.reject(ended)
+    }
+    signal?.addEventListener('abort', kill, { once: true })
+    if (answerOf(await ask({ kind: 'lease', lease: id, urgent, ifFree })) === false) {
+      signal?.removeEventListener('abort', kill)
+      return null
+    }
+    const given: ChildLease = {
+      ask: async (work, request, limits) => {
+        if (ended !== null) throw ended
+        const transfer = request instanceof Uint8Array ? [request.buffer as ArrayBuffer] : []
+        const reply = await ask({ kind: 'ask', lease: id, work, request, limits }, transfer)
+        isDue = reply.isDue
+        return answerOf(reply) as never
+      },
+      get isDue() {
+        return isDue
+      },
+      release: () => tell('release'),
+      kill,
+    }
+    return given
   }
+  return { lease: lease as Children['lease'] }
 }

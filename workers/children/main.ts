@@ -12,7 +12,7 @@ let pieces: Uint8Array[] = []
 function takeBytes(): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0
-  for (const piece of pieces.splice(0)) {
+  for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
     bytes.set(piece, at)
     at += piece.length
   }
@@ -21,7 +21,7 @@ function takeBytes(): Uint8Array<ArrayBuffer> {
 
 const documents = lazy(() => import('./documents/work.ts'))
 const posts = lazy(() => import('./posts-work.ts'))
-const chunks = lazy(() => import('../../tasks/rag/analyze.ts'))
+const chunks = lazy(() => import('./chunks-work.ts'))
 
 function lazy<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
   let loading: Promise<T> | null = null
@@ -41,11 +41,13 @@ const handlers: AllHandlers = {
   'document.draw': async (page) => (await documents.get()).draw(page),
   'posts.open': async (request) => (await posts.get()).open(Buffer.from(takeBytes().buffer), request),
   'posts.read': async (request) => (await posts.get()).read(request),
-  'chunks.read': async (request) => (await chunks.get()).analyze(Buffer.from(takeBytes().buffer), request),
+  'chunks.open': async (request) => (await chunks.get()).open(Buffer.from(takeBytes().buffer), request),
+  'chunks.read': async (from) => (await chunks.get()).read(from),
   reset: async () => {
     pieces = []
     await (await documents.loaded())?.close()
     ;(await posts.loaded())?.close()
+    ;(await chunks.loaded())?.close()
     return null
   },
 }

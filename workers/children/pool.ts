@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Log } from '../../tasks/log.ts'
 import type { ChildLease, Children, LeaseOptions, Limits } from './ports.ts'
 import { type Child, type ChildLimits, startChild } from './process.ts'
@@ -30,22 +30,27 @@ export interface ChildPoolOptions {
 const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 // WebAssembly's memory never shrinks, and libraries keep fonts and images: a child as large as this is replaced.
 const LARGE_BYTES = 400 * 2 ** 20
-const RESET: Limits = { cpuMs: 5000, wallMs: 60_000 }
+const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
+// Of all children together: beyond it whatever may take its time waits for what is under way.
+const MOST_BYTES = totalmem() / 2
 
 interface Waiting {
   readonly urgent: boolean
   grant(child: Child): void
+  refuse(error: unknown): void
 }
 
 /**
- * Makes a pool; children start when they are needed. Those who wait are served in turn, the urgent ones first, who may
- * have one child more than there are places: a long document never holds up somebody who waits for an answer.
+ * Makes a pool; children start when they are needed. Those who wait are served in turn, the urgent ones first. There is one place
+ * more than said, and each of both kinds may have all but one: a long document never holds up somebody who waits for an answer,
+ * and those never the documents.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   const entry = options.entry ?? new URL('./main.ts', import.meta.url).pathname
   const { log, places = availableParallelism(), limits = LIMITS, idleMs = 20_000, checkMs = 100 } = options
   const all = new Set<Child>()
-  const busy = new Set<Child>()
+  // With those that are being given back.
+  const busy = new Map<Child, { readonly urgent: boolean }>()
   const idle = new Map<Child, NodeJS.Timeout>()
   let waiting: Waiting[] = []
   let checking: NodeJS.Timeout | undefined
@@ -65,34 +70,42 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     return child
   }
 
+  const isFree = ({ urgent }: Pick<Waiting, 'urgent'>): boolean => {
+    const alike = [...busy.values()].filter((one) => one.urgent === urgent).length
+    if (busy.size > places || alike >= places) return false
+    return urgent || busy.size === 0 || rssBytes() < MOST_BYTES
+  }
+
   const serve = (): void => {
-    for (;;) {
-      const next = waiting.find(({ urgent }) => urgent) ?? waiting[0]
-      if (next === undefined || busy.size >= places + (next.urgent ? 1 : 0)) return
+    while (!closed) {
+      const next = waiting.find((one) => one.urgent && isFree(one)) ?? waiting.find((one) => isFree(one))
+      if (next === undefined) return
       // One that is being given back is there sooner than a new one.
-      if (idle.size === 0 && returning > 0) return
+      if (!next.urgent && idle.size === 0 && returning > 0) return
       waiting = waiting.filter((one) => one !== next)
-      const child = take()
-      busy.add(child)
-      checking ??= setInterval(check, checkMs)
-      next.grant(child)
+      try {
+        const child = take()
+        busy.set(child, next)
+        checking ??= setInterval(check, checkMs)
+        next.grant(child)
+      } catch (error) {
+        next.refuse(error)
+      }
     }
   }
 
   const check = (): void => {
     const now = performance.now()
-    for (const child of busy) child.check(now)
+    for (const child of busy.keys()) child.check(now)
   }
 
-  const isLarge = (child: Child): boolean => {
-    const usage = child.usage()
-    return usage !== null && usage.rssBytes > LARGE_BYTES
-  }
+  const isLarge = (child: Child): boolean => (child.usage()?.rssBytes ?? 0) > LARGE_BYTES
+  const rssBytes = (): number => [...all].reduce((sum, child) => sum + (child.usage()?.rssBytes ?? 0), 0)
 
   /** Makes room for the next one: the child waits for work when it is clean, and ends when it is not. */
   const giveBack = async (child: Child): Promise<void> => {
     returning++
-    if (child.isAlive && !closed && !isLarge(child)) {
+    if (child.isAlive && !closed && !child.isBusy && !isLarge(child)) {
       await child.ask('reset', null, RESET).catch((error) => {
         if (!closed) log.warn({ err: error }, 'A child process could not be used again')
         child.kill()
@@ -124,6 +137,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
       void giveBack(child)
     }
     const kill = (): void => {
+      if (returned) return
       child.kill()
       end()
     }
@@ -131,11 +145,14 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     else signal?.addEventListener('abort', kill, { once: true })
     return {
       ask: async (kind, request, limit) => {
+        signal?.throwIfAborted()
+        if (returned && child.isAlive) throw new Error('The child was given back')
         try {
           return (await child.ask(kind, request, limit)) as never
         } catch (error) {
           if (!child.isAlive) {
-            log.warn({ err: error, kind, pid: child.pid }, 'A child process was lost over its work')
+            if (!signal?.aborted && !closed)
+              log.warn({ err: error, kind, pid: child.pid }, 'A child process was lost over its work')
             end()
           }
           signal?.throwIfAborted()
@@ -150,38 +167,49 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     }
   }
 
+  const lease = ({ urgent = false, ifFree = false, signal }: LeaseOptions = {}): Promise<ChildLease | null> =>
+    new Promise((resolve, reject) => {
+      if (closed) throw new Error(CLOSED)
+      signal?.throwIfAborted()
+      const done = (): void => {
+        waiting = waiting.filter((other) => other !== one)
+        signal?.removeEventListener('abort', giveUp)
+      }
+      const one: Waiting = {
+        urgent,
+        grant: (child) => {
+          done()
+          resolve(leaseOf(child, signal))
+        },
+        refuse: (error) => {
+          done()
+          reject(error)
+        },
+      }
+      const giveUp = (): void => one.refuse(signal!.reason)
+      if (ifFree && (waiting.length > 0 || !isFree(one))) return resolve(null)
+      signal?.addEventListener('abort', giveUp, { once: true })
+      waiting.push(one)
+      serve()
+    })
+
   return {
-    lease: ({ urgent = false, signal }: LeaseOptions = {}) =>
-      new Promise((resolve, reject) => {
-        if (closed) throw new Error('The pool of child processes is closed')
-        signal?.throwIfAborted()
-        const one: Waiting = {
-          urgent,
-          grant: (child) => {
-            signal?.removeEventListener('abort', giveUp)
-            resolve(leaseOf(child, signal))
-          },
-        }
-        const giveUp = (): void => {
-          waiting = waiting.filter((other) => other !== one)
-          reject(signal!.reason)
-        }
-        signal?.addEventListener('abort', giveUp, { once: true })
-        waiting.push(one)
-        serve()
-      }),
+    lease: lease as Children['lease'],
     get size() {
       return all.size
     },
     get rssBytes() {
-      return [...all].reduce((sum, child) => sum + (child.usage()?.rssBytes ?? 0), 0)
+      return rssBytes()
     },
     close: async () => {
       closed = true
       clearInterval(checking)
+      for (const one of waiting) one.refuse(new Error(CLOSED))
       for (const timer of idle.values()) clearTimeout(timer)
       for (const child of all) child.kill()
       all.clear()
     },
   }
 }
+
+const CLOSED = 'The pool of child processes is closed'

@@ -9,26 +9,30 @@ export interface Children {
    * A child without a trace of other work, for this caller alone until it is released. Callers get theirs in turn.
    * @throws the signal's reason, when that is aborted before there is one.
    */
+  lease(options: LeaseOptions & { readonly ifFree: true }): Promise<ChildLease | null>
   lease(options?: LeaseOptions): Promise<ChildLease>
 }
 
 export interface LeaseOptions {
   /** Somebody waits for the answer: it comes before what may take its time. */
   readonly urgent?: boolean
+  /** Only a child that nobody has to wait for: null when there is none. */
+  readonly ifFree?: boolean
   /** When aborted, the child is killed, whatever it does. */
   readonly signal?: AbortSignal
 }
 
 export interface ChildLease {
   /**
-   * Asks one thing; not before the last answer has come.
+   * Asks one thing; not before the last answer has come. Bytes that are sent are taken over.
    * @throws ChildLost when the child dies over it or passes a limit; it is gone then.
    * @throws Failure as the work itself throws it.
+   * @throws Error when no child could be started, or for a mistake of ours: nothing that the input has done.
    */
   ask<K extends keyof Work>(kind: K, request: Work[K]['request'], limits: Limits): Promise<Work[K]['answer']>
   /** Others wait for a child, or this one has grown too large: whoever has much to do gives it back and takes another. */
   readonly isDue: boolean
-  /** Gives the child back. Nothing may be under way. */
+  /** Gives the child back; one that is still at something is killed. */
   release(): void
   /** Ends the child; for who does not know what state it is in. */
   kill(): void
@@ -56,5 +60,22 @@ export class ChildLost extends Error {
     this.name = 'ChildLost'
     this.why = why
     this.at = at
+  }
+
+  /** It used its time up, and would do so again; what has crashed may have been somebody else's doing. */
+  get isSpent(): boolean {
+    return this.why === 'cpu' || this.why === 'time'
+  }
+
+  /** What is told of the input, behind its name. */
+  reason({ cpuMs }: Limits): string {
+    const seconds = Math.round(cpuMs / 1000)
+    const reasons: Readonly<Record<LossReason, string>> = {
+      cpu: `takes more than ${seconds} s of computing`,
+      time: 'takes too long',
+      crash: 'crashed the reader twice',
+      memory: 'needs more memory than it may have',
+    }
+    return reasons[this.why]
   }
 }

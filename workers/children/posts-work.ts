@@ -1,32 +1,44 @@
 /** Files of posts, inside a child: one open at a time. */
+
+import { fail } from '../../sql/errors.ts'
 import { type Item, itemsOf, type ReadItem, readItem } from '../../tasks/blog/items.ts'
-import { report } from './serve.ts'
+import { cpuMs, report } from './serve.ts'
 import type { Work } from './work.ts'
 
 // So many posts are answered together: few enough to be sent soon, and to hold in memory.
 const MOST_MS = 500
 const MOST_CHARACTERS = 2_000_000
+// What a post may have besides its text, tags and all.
+const MATTER_CHARACTERS = 10_000
 // Only to be told by: a path in an archive may be 64 KiB long.
 const NAME_CHARACTERS = 300
 
 let items: readonly Item[] = []
 
+// Of all posts of a file. What takes longer holds up everybody's imports.
+const MOST_CPU_MS = 60_000
+
+let startedMs = 0
+
 export async function open(
   bytes: Buffer,
   { fileName, format }: Work['posts.open']['request'],
 ): Promise<Work['posts.open']['answer']> {
+  startedMs = cpuMs()
   items = await itemsOf(fileName, format, bytes)
   return items.map(({ file }) => file.slice(0, NAME_CHARACTERS))
 }
 
 export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ReadItem[]> {
   const until = performance.now() + MOST_MS
+  if (cpuMs() - startedMs > MOST_CPU_MS)
+    throw fail('import.too_complex', { reason: `takes more than ${MOST_CPU_MS / 1000} s of computing` })
   const done: ReadItem[] = []
   let characters = 0
   for (let n = from; n < to && performance.now() < until && characters < MOST_CHARACTERS; n++) {
     report(n)
     const one = await readItem(items[n]!)
-    if ('post' in one) characters += one.post.content.length
+    characters += 'post' in one ? one.post.content.length + MATTER_CHARACTERS : one.message.length
     done.push(one)
   }
   return done

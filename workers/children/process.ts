@@ -11,6 +11,8 @@ export interface Child {
   /** Kills it when what it does has passed a limit. */
   check(now: number): void
   kill(why?: LossReason): void
+  /** Whether it is at something. */
+  readonly isBusy: boolean
   readonly isAlive: boolean
   /** Null where the platform doesn't tell. */
   usage(): Usage | null
@@ -38,8 +40,9 @@ export interface ChildLimits {
 // Memory that can be written to, in KiB (RLIMIT_DATA counts no reserved address space, of which WebAssembly takes 8 GiB for
 // each memory): what is allocated in one go fails in the child, before anybody looks.
 const DATA_KB = 2 * 2 ** 20
-// Sets what only a process can set of itself; where `sh` can't, limits are those that are watched.
-const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; exec "$@"`
+// Sets what only a process can set of itself: no core dumps, that limit, and to be the first that the kernel kills when memory
+// runs out. Where `sh` can't, limits are those that are watched.
+const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
 // What is kept of what it complains about, for the log: V8 gives the reason first, and then its stack.
 const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =
@@ -92,7 +95,8 @@ class RunningChild implements Child {
   #asked: Asked | null = null
   #lost: LossReason | null = null
   #stderr = ''
-  readonly #ready = Promise.withResolvers<void>()
+  readonly #started = Promise.withResolvers<void>()
+  #hasStarted = false
 
   constructor(child: ChildProcess, limits: ChildLimits) {
     this.#child = child
@@ -102,7 +106,8 @@ class RunningChild implements Child {
     // By then all that it has complained about is here, too.
     child.on('close', () => this.#end())
     child.stderr?.on('data', (data) => {
-      this.#stderr = `${this.#stderr}${data}`.slice(0, STDERR_CHARACTERS)
+      if (this.#stderr.length < STDERR_CHARACTERS)
+        this.#stderr = `${this.#stderr}${data}`.slice(0, STDERR_CHARACTERS)
     })
     // An idle child must not keep its parent alive.
     for (const handle of [child, child.channel, child.stderr as unknown as { unref?(): void } | null])
@@ -117,16 +122,23 @@ class RunningChild implements Child {
     return this.#lost === null
   }
 
+  get isBusy(): boolean {
+    return this.#asked !== null
+  }
+
   usage(): Usage | null {
     return usageOf(this.pid)
   }
 
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#lost !== null) return reject(new ChildLost(this.#lost))
+      if (this.#lost !== null) return reject(this.#lossOf(this.#lost, null))
+      if (this.#asked !== null) return reject(new Error('A child process was asked before its last answer'))
+      // Not what an earlier request has made it complain about.
+      if (this.#hasStarted) this.#stderr = ''
       this.#asked = { limits, from: null, endsBy: performance.now() + START_MS, at: null, resolve, reject }
       this.#child.channel?.ref()
-      void this.#ready.promise.then(() => this.#send(kind, request))
+      void this.#started.promise.then(() => this.#send(kind, request))
     })
   }
 
@@ -141,12 +153,11 @@ class RunningChild implements Child {
 
   check(now: number): void {
     const asked = this.#asked
-    if (asked === null) return
     const usage = this.usage()
-    if (now > asked.endsBy) this.kill('time')
+    if (asked !== null && now > asked.endsBy) this.kill('time')
     else if (usage === null) return
     else if (usage.rssBytes > this.#limits.rssBytes) this.kill('memory')
-    else if (asked.from !== null && usage.cpuMs - asked.from.cpuMs > asked.limits.cpuMs) this.kill('cpu')
+    else if (asked?.from && usage.cpuMs - asked.from.cpuMs > asked.limits.cpuMs) this.kill('cpu')
   }
 
   kill(why: LossReason = 'crash'): void {
@@ -157,7 +168,8 @@ class RunningChild implements Child {
 
   #onMessage(message: Message): void {
     if (message.kind === 'ready') {
-      this.#ready.resolve()
+      this.#hasStarted = true
+      this.#started.resolve()
       return
     }
     const asked = this.#asked
@@ -176,7 +188,14 @@ class RunningChild implements Child {
     this.#lost ??= OUT_OF_MEMORY.test(this.#stderr) ? 'memory' : 'crash'
     const asked = this.#asked
     this.#settle()
-    asked?.reject(new ChildLost(this.#lost, asked.at, this.#stderr.trim()))
+    asked?.reject(this.#lossOf(this.#lost, asked.at))
+  }
+
+  /** One that never came up was not lost over its work: there are no processes left, or this installation is broken. */
+  #lossOf(why: LossReason, at: number | null): Error {
+    const complaint = this.#stderr.trim()
+    if (this.#hasStarted) return new ChildLost(why, at, complaint)
+    return new Error(`A child process did not start: ${complaint}`)
   }
 
   #settle(): void {

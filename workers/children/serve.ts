@@ -5,6 +5,12 @@ import type { Message } from './process.ts'
 /** The inside of a child: what it can be asked, by kind. */
 export type Handlers = Readonly<Record<string, (request: never) => unknown>>
 
+/** CPU time of this process, in ms. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
 /** Tells where the work is, in case it is the last that is heard of this child. */
 export function report(at: number): void {
   send({ kind: 'at', at })
@@ -29,7 +35,9 @@ export function serveWork(handlers: Handlers & { reset(): unknown }): void {
     resourceLimits: { maxOldGenerationSizeMb: 16 },
   }).unref()
   process.on('message', ({ kind, request }: { kind: string; request: never }) => {
-    void answer(handlers[kind]!, request).then(send)
+    void answer(handlers[kind]!, request)
+      .then(send)
+      .catch((error) => send({ kind: 'failed', error: String(error) }))
   })
   send({ kind: 'ready' })
 }

@@ -1,7 +1,8 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
+import type { NewChunk } from '../../sql/rag.ts'
 import type { ReadItem } from '../../tasks/blog/items.ts'
 import type { PageResult } from '../../tasks/context.ts'
-import type { Analyzable, Analyzed } from '../../tasks/rag/analyze.ts'
+import type { Analyzable } from '../../tasks/rag/analyze.ts'
 
 /** How pages without a text layer are read: not at all, by the engine in the child, or by a model that the caller asks. */
 export type Sight = 'none' | 'local' | 'model'
@@ -42,7 +43,13 @@ export interface Work {
     readonly request: { readonly from: number; readonly to: number }
     readonly answer: readonly ReadItem[]
   }
-  readonly 'chunks.read': { readonly request: Analyzable; readonly answer: Analyzed }
+  /** Cuts a file; answers how many pieces there are, or why there are none. */
+  readonly 'chunks.open': {
+    readonly request: Analyzable
+    readonly answer: { readonly count: number } | { readonly reason: string }
+  }
+  /** Pieces from a number on, as many as are sent together. */
+  readonly 'chunks.read': { readonly request: number; readonly answer: readonly NewChunk[] }
   /** Forgets all that came before. */
   readonly reset: { readonly request: null; readonly answer: null }
 }
@@ -50,14 +57,17 @@ export interface Work {
 // A message is made in one go, by the parent as well: a large one would hold it up.
 const PIECE_BYTES = 2 ** 20
 
+// A buffer's own `slice` makes a view.
+const copyOf = (bytes: Uint8Array, at: number): Uint8Array =>
+  Uint8Array.prototype.slice.call(bytes, at, at + PIECE_BYTES)
+
 interface Asks {
   ask(kind: 'bytes', request: Uint8Array, limits: typeof BYTES): Promise<null>
 }
 
 const BYTES = { cpuMs: 5000, wallMs: 60_000 }
 
-/** Hands a file to a child, for the next request. */
+/** Hands a file to a child, for the next request. In copies of its pieces: a view would take the whole along. */
 export async function sendBytes(child: Asks, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
-    await child.ask('bytes', bytes.subarray(at, at + PIECE_BYTES), BYTES)
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', copyOf(bytes, at), BYTES)
 }

@@ -1,4 +1,5 @@
 /** Cuts files for retrieval in child processes. */
+import type { NewChunk } from '../../sql/rag.ts'
 import type { Analyzable, Analyzed } from '../../tasks/rag/analyze.ts'
 import { ChildLost, type Children, type Limits } from '../children/ports.ts'
 import { sendBytes } from '../children/work.ts'
@@ -18,20 +19,23 @@ export async function analyzeFile(
     const lease = await children.lease({ signal })
     try {
       await sendBytes(lease, bytes)
-      return await lease.ask('chunks.read', file, limits)
+      const opened = await lease.ask('chunks.open', file, limits)
+      if ('reason' in opened) return opened
+      const chunks: NewChunk[] = []
+      while (chunks.length < opened.count)
+        chunks.push(...(await lease.ask('chunks.read', chunks.length, limits)))
+      return { chunks }
     } finally {
       lease.release()
     }
   }
   try {
     return await once().catch((error) => {
-      if (error instanceof ChildLost && error.why === 'crash') return once()
+      if (error instanceof ChildLost && !error.isSpent) return once()
       throw error
     })
   } catch (error) {
     if (!(error instanceof ChildLost)) throw error
-    if (error.why === 'memory') return { reason: 'it needs more memory than there is for one file' }
-    if (error.why === 'crash') return { reason: 'it crashes its reader' }
-    return { reason: `it takes more than ${Math.round(limits.cpuMs / 1000)} s to be read` }
+    return { reason: `it ${error.reason(limits)}` }
   }
 }

@@ -21,9 +21,13 @@ export interface DocumentOptions {
 const LIMITS: Limits = { cpuMs: 28_000 }
 // So many pages with a text layer go to a child together: handing a page over takes a third of the time of reading it.
 const LEAST_TOGETHER = 4
+// For so long a document keeps a child although others wait, and ten times as long as it took to open it there.
 const SLICE_MS = 2000
+const JOIN_TIMES = 10
 // For so long a child waits for the next pages of its document, which come when those before are stored.
 const LINGER_MS = 250
+// A document that has cost so many children is not read on: each may have cost half a minute of computing.
+const MOST_LOST = 20
 // With what the engine here takes afterwards, if it must.
 const MODEL_MS = 45_000
 
@@ -36,7 +40,10 @@ interface Asked {
 /** A child with the document open. */
 interface Member {
   readonly lease: ChildLease
+  readonly pageCount: number
   readonly since: number
+  /** How long the opening took. */
+  readonly joinMs: number
 }
 
 /**
@@ -66,7 +73,8 @@ export async function drawPage(
   const lease = await children.lease({ urgent: true, signal })
   try {
     await sendBytes(lease, bytes)
-    await lease.ask('document.open', { mediaType, sight: 'none', careful: false, maxPages }, limits)
+    // PDFium draws nothing that is kept.
+    await lease.ask('document.open', { mediaType, sight: 'none', careful: true, maxPages }, limits)
     return await lease.ask('document.draw', page, limits)
   } catch (error) {
     if (error instanceof ChildLost) return null
@@ -84,13 +92,17 @@ class DocumentReader implements PageReader {
   readonly #options: DocumentOptions
   readonly #limits: Limits
   readonly #sight: Sight
+  readonly #closing = new AbortController()
+  readonly #signal: AbortSignal
   readonly #waiting: Asked[] = []
   readonly #free = new Map<Member, NodeJS.Timeout>()
-  readonly #busy = new Set<Member>()
   // With those that are being taken.
   #members = 0
   #scheduled = false
-  #closed = false
+  // Children that its pages have cost.
+  #lost = 0
+  // It has crashed PDFium.
+  #careful = false
   // Whether the last page that came had a text layer: then the next ones may have one, too.
   #atOnce = false
 
@@ -105,31 +117,30 @@ class DocumentReader implements PageReader {
     this.#mediaType = mediaType
     this.#options = options
     this.#limits = options.limits ?? LIMITS
+    this.#signal = AbortSignal.any([options.signal, this.#closing.signal])
     const { vision } = options
     this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
   }
 
   /** Null when it is open, else its only page. */
   async open(): Promise<PageResult | null> {
-    for (const careful of [false, true]) {
-      try {
-        this.#members = 1
-        const { member, pageCount } = await this.#join(careful)
-        this.pageCount = pageCount
-        this.#rest(member)
-        return null
-      } catch (error) {
-        this.#members = 0
-        if (!(error instanceof ChildLost)) throw error
-        if (careful || isSpent(error)) return givenUp('Opening the document', error, this.#limits)
-      }
+    try {
+      const member = await this.#join(await this.#lease())
+      this.pageCount = member.pageCount
+      this.#members = 1
+      this.#rest(member)
+      return null
+    } catch (error) {
+      if (error instanceof ChildLost) return givenUp('Opening the document', error, this.#limits)
+      throw error
     }
-    return null
   }
 
   read(page: number): Promise<PageResult> {
     if (!(Number.isInteger(page) && page >= 1 && page <= this.pageCount))
       return Promise.reject(new RangeError(`No page ${page} of ${this.pageCount}`))
+    if (this.#signal.aborted) return Promise.reject(this.#signal.reason)
+    if (this.#lost >= MOST_LOST) return Promise.resolve(unread(LEFT_OUT))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
     // Later in this turn come the others that are asked for together.
@@ -139,10 +150,9 @@ class DocumentReader implements PageReader {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    for (const asked of this.#waiting.splice(0)) asked.reject(new Error('The document was closed'))
     for (const member of [...this.#free.keys()]) this.#leave(member)
-    for (const { lease } of this.#busy) lease.kill()
+    this.#closing.abort(new Error('The document was closed'))
+    for (const asked of this.#waiting.splice(0)) asked.reject(this.#signal.reason)
   }
 
   #dispatch(): void {
@@ -153,43 +163,64 @@ class DocumentReader implements PageReader {
       this.#free.delete(member)
       void this.#work(member, this.#waiting.splice(0, this.#together()))
     }
-    if (this.#waiting.length > 0 && this.#members < availableParallelism()) void this.#more()
+    if (this.#waiting.length > 0 && this.#members < this.#mostMembers()) void this.#more()
+  }
+
+  /** Each frame of an animation is drawn over all before it: two children would draw them all twice. */
+  #mostMembers(): number {
+    return this.#mediaType === 'image/gif' ? 1 : availableParallelism()
   }
 
   #together(): number {
     return this.#atOnce ? Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / this.#members)) : 1
   }
 
-  /** One more child; what keeps it from coming is told by the pages that are waiting, once there is no other. */
+  /** One more child: the first is waited for, the others come if they are free. */
   async #more(): Promise<void> {
-    this.#members++
+    const isFirst = this.#members++ === 0
     try {
-      const { member } = await this.#join(false)
-      if (this.#closed) return this.#leave(member)
-      this.#rest(member)
+      const lease = isFirst
+        ? await this.#lease()
+        : await this.#children.lease({ signal: this.#signal, ifFree: true })
+      if (lease === null) {
+        this.#members--
+        return
+      }
+      this.#rest(await this.#join(lease))
       this.#dispatch()
     } catch (error) {
       this.#members--
-      if (this.#members === 0) for (const asked of this.#waiting.splice(0)) asked.reject(error)
+      // Others may go on, or it is told by what is waiting.
+      if (this.#members > 0) return
+      for (const asked of this.#waiting.splice(0)) {
+        if (error instanceof ChildLost) asked.resolve(givenUp('Opening the document', error, this.#limits))
+        else asked.reject(error)
+      }
     }
   }
 
-  async #join(careful: boolean, sight = this.#sight): Promise<{ member: Member; pageCount: number }> {
-    const { signal, maxPages } = this.#options
-    const lease = await this.#children.lease({ signal })
+  #lease(): Promise<ChildLease> {
+    return this.#children.lease({ signal: this.#signal })
+  }
+
+  /** Opens the document in a child; after a crash in another one, without PDFium. */
+  async #join(lease: ChildLease, sight = this.#sight): Promise<Member> {
+    const since = performance.now()
+    const careful = this.#careful
     try {
       await sendBytes(lease, await this.#load())
-      const request = { mediaType: this.#mediaType, sight, careful, maxPages }
+      const request = { mediaType: this.#mediaType, sight, careful, maxPages: this.#options.maxPages }
       const { pageCount } = await lease.ask('document.open', request, this.#limits)
-      return { member: { lease, since: performance.now() }, pageCount }
+      return { lease, pageCount, since, joinMs: performance.now() - since }
     } catch (error) {
       lease.release()
-      throw error
+      if (careful || !(error instanceof ChildLost) || error.isSpent) throw error
+      this.#careful = true
+      return this.#join(await this.#lease(), sight)
     }
   }
 
   async #work(member: Member, asked: readonly Asked[]): Promise<void> {
-    this.#busy.add(member)
     try {
       const pages = await member.lease.ask(
         'document.read',
@@ -199,102 +230,100 @@ class DocumentReader implements PageReader {
       for (const [i, page] of pages.entries()) void this.#finish(page, asked[i]!)
       this.#waiting.unshift(...asked.slice(pages.length))
       this.#atOnce = pages.at(-1)?.method === 'text_layer'
-      const isOver =
-        member.lease.isDue && performance.now() - member.since > (this.#options.sliceMs ?? SLICE_MS)
-      if (this.#closed || isOver) this.#leave(member)
+      if (this.#isOver(member)) this.#leave(member)
       else this.#rest(member)
     } catch (error) {
       this.#leave(member)
-      if (error instanceof ChildLost && !this.#closed) {
+      if (error instanceof ChildLost) {
+        this.#lost++
         const culprit = asked.find(({ page }) => page === error.at) ?? asked[0]!
         this.#waiting.unshift(...asked.filter((one) => one !== culprit))
-        void this.#readAgain(culprit, error)
+        if (error.isSpent) culprit.resolve(givenUp('Reading the page', error, this.#limits))
+        // A crash may be PDFium's, or what earlier pages left behind.
+        else void this.#readAlone(culprit, true, this.#sight)
       } else for (const one of asked) one.reject(error)
     }
     this.#dispatch()
   }
 
-  /** A crash may be PDFium's, or what earlier pages left behind: the page gets another chance, alone and without it. */
-  async #readAgain(asked: Asked, first: ChildLost): Promise<void> {
-    if (isSpent(first)) return asked.resolve(givenUp('Reading the page', first, this.#limits))
-    await this.#readAlone(asked, true, this.#sight)
+  /** Whether others have waited long enough for the child. */
+  #isOver({ lease, since, joinMs }: Member): boolean {
+    const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, JOIN_TIMES * joinMs)
+    return lease.isDue && this.#mediaType !== 'image/gif' && performance.now() - since > sliceMs
   }
 
+  /** Reads a page in a child of its own, and once more if that crashes; `careful`: at once as the second time. */
   async #readAlone(asked: Asked, careful: boolean, sight: Sight): Promise<void> {
+    this.#careful ||= careful
     try {
-      const { member } = await this.#join(careful, sight)
-      const [page] = await member.lease
+      const { lease } = await this.#join(await this.#lease(), sight)
+      const [page] = await lease
         .ask('document.read', [asked.page], this.#limits)
-        .finally(() => member.lease.release())
+        .finally(() => lease.release())
       await this.#finish(page!, asked)
     } catch (error) {
-      if (error instanceof ChildLost) asked.resolve(givenUp('Reading the page', error, this.#limits))
-      else asked.reject(error)
+      if (!(error instanceof ChildLost)) asked.reject(error)
+      else if (!careful && !error.isSpent) await this.#readAlone(asked, true, sight)
+      else asked.resolve(givenUp('Reading the page', error, this.#limits))
     }
   }
 
   /** A page whose words a model has to tell is still to be read; where the model fails, the engine here does it. */
   async #finish({ forModel = false, ...page }: ReadPage, asked: Asked): Promise<void> {
     if (!forModel) return asked.resolve(page)
-    const byModel = await this.#askModel(page).catch((error) => {
+    try {
+      const byModel = await this.#askModel(page)
+      if (byModel !== null) return asked.resolve(byModel)
+      const { image } = page
+      const resolve = (read: PageResult): void => asked.resolve({ ...read, image })
+      await this.#readAlone({ ...asked, resolve }, false, 'local')
+    } catch (error) {
       asked.reject(error)
-    })
-    if (byModel === undefined) return
-    if (byModel !== null) return asked.resolve(byModel)
-    const { image } = page
-    await this.#readAlone({ ...asked, resolve: (read) => asked.resolve({ ...read, image }) }, false, 'local')
+    }
   }
 
   /** Null when the model fails, or sees no words. */
   async #askModel(page: PageResult): Promise<PageResult | null> {
-    const { vision, signal } = this.#options
+    const { vision } = this.#options
     if (typeof vision === 'string' || !page.image?.png) return null
     try {
       const timeoutMs = Math.min(MODEL_MS, vision.timeoutSeconds * 1000)
-      const { text, model } = await transcribe(vision, page.image.png, { signal, timeoutMs })
+      const { text, model } = await transcribe(vision, page.image.png, { signal: this.#signal, timeoutMs })
       if (!/[\p{L}\p{N}]/u.test(text)) return null
       return { ...page, status: 'read', method: 'vision', model, ...tidy(text.trimEnd()) }
     } catch {
-      signal.throwIfAborted()
+      this.#signal.throwIfAborted()
       return null
     }
   }
 
   #rest(member: Member): void {
-    this.#busy.delete(member)
+    const lingerMs = Math.max(LINGER_MS, member.joinMs)
     this.#free.set(
       member,
-      setTimeout(() => this.#leave(member), LINGER_MS),
+      setTimeout(() => this.#leave(member), lingerMs),
     )
   }
 
   #leave(member: Member): void {
     clearTimeout(this.#free.get(member))
     this.#free.delete(member)
-    this.#busy.delete(member)
     this.#members--
     member.lease.release()
   }
 }
 
-/** A page that has used its time up would do so again. */
-const isSpent = ({ why }: ChildLost): boolean => why === 'cpu' || why === 'time'
+const LEFT_OUT = `The page was left out, after ${MOST_LOST} others of the document that could not be read`
 
-function givenUp(what: string, { why }: ChildLost, { cpuMs }: Limits): PageResult {
-  const seconds = Math.round(cpuMs / 1000)
-  const reasons = {
-    cpu: `takes more than ${seconds} s of computing`,
-    time: 'takes too long',
-    crash: 'crashed the reader twice',
-    memory: 'needs more memory than there is for one page',
-  } as const
-  return {
-    status: 'unread',
-    method: 'none',
-    model: null,
-    detail: `${what} ${reasons[why]}`,
-    text: '',
-    image: null,
-    givenUp: true,
-  }
-}
+const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
+  unread(`${what} ${error.reason(limits)}`)
+
+const unread = (detail: string): PageResult => ({
+  status: 'unread',
+  method: 'none',
+  model: null,
+  detail,
+  text: '',
+  image: null,
+  givenUp: true,
+})

@@ -14,10 +14,14 @@ export interface PostOptions {
   readonly limits?: Limits
 }
 
-// A megabyte of Markdown takes 50 ms. The writer's transaction is open meanwhile, for a minute without a statement at most.
-const LIMITS: Limits = { cpuMs: 5000, wallMs: 45_000 }
+// A megabyte of Markdown takes 50 ms.
+const LIMITS: Limits = { cpuMs: 5000 }
 // A file that has more posts of that kind is no blog.
 const MOST_LOST = 3
+// Lost for reasons that may be others', until it is enough.
+const MOST_LOSSES = 2 * MOST_LOST + 2
+// For so long it keeps its child although others wait.
+const SLICE_MS = 2000
 
 /** @throws as `Providers.readPosts`. */
 export async function openPosts(
@@ -25,60 +29,62 @@ export async function openPosts(
   file: { readonly name: string; readonly format: UploadFormat; readonly bytes: Uint8Array },
   { signal, limits = LIMITS }: PostOptions,
 ): Promise<PostReader> {
-  const open = async (): Promise<{ lease: ChildLease; files: readonly string[] }> => {
+  const openOnce = async (): Promise<{ lease: ChildLease; files: readonly string[]; since: number }> => {
     const lease = await children.lease({ urgent: true, signal })
     try {
       await sendBytes(lease, file.bytes)
       const files = await lease.ask('posts.open', { fileName: file.name, format: file.format }, limits)
-      return { lease, files }
+      return { lease, files, since: performance.now() }
     } catch (error) {
       lease.release()
-      throw error instanceof ChildLost
-        ? fail('import.too_complex', { reason: reasonOf(error, limits) })
-        : error
+      throw error
     }
   }
-  let { lease, files } = await open()
+  const tooComplex = (error: ChildLost): Error => fail('import.too_complex', { reason: error.reason(limits) })
+  const open = (): ReturnType<typeof openOnce> =>
+    openOnce()
+      .catch((error) => {
+        if (error instanceof ChildLost && !error.isSpent) return openOnce()
+        throw error
+      })
+      .catch((error) => {
+        throw error instanceof ChildLost ? tooComplex(error) : error
+      })
+  let opened = await open()
+  const reopen = async (): Promise<void> => {
+    opened.lease.release()
+    opened = await open()
+  }
 
   /** A post over which its child is lost is told as such; after a crash only when another child is lost over it, too. */
   async function* read(): ReturnType<PostReader['read']> {
+    const { files } = opened
     const lost = new Map<number, ReadItem>()
-    let [next, suspect] = [0, -1]
-    try {
-      while (next < files.length) {
-        const to = Math.min(...[...lost.keys()].filter((n) => n >= next), files.length)
-        const items =
-          to === next
-            ? [lost.get(next)!]
-            : await lease.ask('posts.read', { from: next, to }, limits).catch((error) => {
-                if (error instanceof ChildLost) return error
-                throw error
-              })
-        if (!(items instanceof ChildLost)) {
-          for (const item of items) yield { file: files[next++]!, read: item }
-          continue
-        }
-        const at = items.at ?? next
-        const isCertain = at === suspect || items.why === 'cpu' || items.why === 'time'
-        if (isCertain && lost.size === MOST_LOST)
-          throw fail('import.too_complex', { reason: reasonOf(items, limits) })
-        if (isCertain) lost.set(at, unreadable(files[at]!, at, reasonOf(items, limits)))
-        suspect = at
-        ;({ lease } = await open())
+    let [next, suspect, losses] = [0, -1, 0]
+    while (next < files.length) {
+      const to = Math.min(...[...lost.keys()].filter((n) => n >= next), files.length)
+      const items = to === next ? [lost.get(next)!] : await readFrom(next, to)
+      if (!(items instanceof ChildLost)) {
+        for (const item of items) yield { file: files[next++]!, read: item }
+        if (opened.lease.isDue && performance.now() - opened.since > SLICE_MS) await reopen()
+        continue
       }
-    } finally {
-      lease.release()
+      const at = items.at ?? next
+      const isCertain = at === suspect || items.isSpent
+      if (++losses > MOST_LOSSES || (isCertain && lost.size === MOST_LOST)) throw tooComplex(items)
+      if (isCertain) lost.set(at, unreadable(files[at]!, at, items.reason(limits)))
+      suspect = at
+      await reopen()
     }
   }
+  const readFrom = (from: number, to: number): Promise<readonly ReadItem[] | ChildLost> =>
+    opened.lease.ask('posts.read', { from, to }, limits).catch((error) => {
+      if (error instanceof ChildLost) return error
+      throw error
+    })
   const unreadable = (path: string, at: number, reason: string): ReadItem =>
     file.format === 'json'
       ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
       : { slug: slugify(placeOf(path).stem) || null, message: `The file ${reason}` }
-  return { count: files.length, read }
-}
-
-function reasonOf({ why }: ChildLost, { cpuMs }: Limits): string {
-  if (why === 'memory') return 'needs more memory than there is for one file'
-  if (why === 'crash') return 'crashes its reader'
-  return `takes more than ${Math.round(cpuMs / 1000)} s to be read`
+  return { count: opened.files.length, read, close: () => opened.lease.release() }
 }

@@ -1,6 +1,7 @@
 /** Scans that lie on their side or head: which way their lines run, and reading them the right way up. */
+import { cpuMs } from '../serve.ts'
 import type { Grey } from './images.ts'
-import { cpuMs, PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
+import { PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 
 // Upside down or sideways, letters give a model 20 to 50; the right way up a poor scan still gives it 75.
 const SURE = 70

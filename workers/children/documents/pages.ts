@@ -1,4 +1,4 @@
-/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling thread. */
+/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { ReadPage, Sight } from '../work.ts'
 import { PICTURES } from './image-pages.ts'
@@ -14,12 +14,9 @@ export interface OpenOptions {
   readonly sight: Sight
   /** Does without PDFium, which a page of the document has crashed. */
   readonly careful?: boolean
-  /** A document that says it has more is not opened; default {@link MAX_PAGES}. */
+  /** A document that says it has more is not opened. */
   readonly maxPages?: number
 }
-
-/** The default of the setting MAX_DOCUMENT_PAGES. */
-export const MAX_PAGES = 20_000
 
 /** A page's picture may be drawn on its own. */
 export interface LocalReader extends PageReader {
@@ -50,7 +47,13 @@ export async function openPages(
   options: OpenOptions,
 ): Promise<LocalReader> {
   try {
-    return await open(bytes, mediaType, options)
+    const reader = await open(bytes, mediaType, options)
+    const { maxPages = Number.POSITIVE_INFINITY } = options
+    if (reader.pageCount <= maxPages) return reader
+    await reader.close()
+    throw new Unreadable(
+      `The document has ${reader.pageCount} pages, more than the ${maxPages} that are read`,
+    )
   } catch (error) {
     const page = unread(error)
     return pageReader(1, async () => page)
@@ -137,7 +140,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
   const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
-  return pageReader(await countPages(size, layers, looks, options), readPage, close, draw, readAtOnce)
+  return pageReader(await countPages(size, layers, looks), readPage, close, draw, readAtOnce)
 }
 
 // A page is a dictionary and an entry of the table of objects. Compressed, pages that are all alike come to six bytes each.
@@ -145,21 +148,18 @@ const BYTES_PER_PAGE = 4
 
 /**
  * The number of pages, if it can be believed: it is what the file says of itself, and a damaged one says two thousand million.
- * Throws `Unreadable` when there are more than the bytes can hold, or than are read.
+ * Throws `Unreadable` when there are more than the bytes can hold.
  */
 async function countPages(
   size: number,
   layers: TextLayer | null,
   looks: () => Promise<Pdf>,
-  { maxPages = MAX_PAGES }: OpenOptions,
 ): Promise<number> {
   const last = layers?.pageCount ?? 0
   // pdfjs looks for pages that are there when the last one isn't.
   const count = last > 0 && layers!.has(last) ? last : (await looks()).pageCount
   if (count * BYTES_PER_PAGE > size)
     throw new Unreadable(`The document is damaged: it says that it has ${count} pages, in ${size} bytes`)
-  if (count > maxPages)
-    throw new Unreadable(`The document has ${count} pages, more than the ${maxPages} that are read`)
   return count
 }
 

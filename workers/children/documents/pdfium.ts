@@ -71,11 +71,6 @@ export async function openTextLayer(bytes: Uint8Array): Promise<TextLayer | null
   return null
 }
 
-/** Bytes that this thread's instance holds. */
-export async function textLayerBytes(): Promise<number> {
-  return (await instance)?.HEAPU8.length ?? 0
-}
-
 async function start(): Promise<Native> {
   const { init } = await import('@embedpdf/pdfium')
   const file = fileURLToPath(import.meta.resolve('@embedpdf/pdfium/pdfium.wasm'))

@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
+import { cpuMs } from '../serve.ts'
 import { type Grey, Unreadable } from './images.ts'
 
 /** The model's name as a page row shows it. */
@@ -16,12 +17,6 @@ export interface Seen {
 
 /** What reading one page may take of CPU time, in ms; a dense one takes ten seconds. Within what a child has for it. */
 export const PAGE_CPU_MS = 22_000
-
-/** CPU time of this process, in ms. */
-export function cpuMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
-}
 
 interface Engine {
   readonly tesseract: Tesseract
@@ -64,7 +59,7 @@ export async function decodeTiff(bytes: Uint8Array): Promise<Uint8Array> {
 
 const IMAGE_ONLY = { text: false, imageColor: true }
 
-/** Ends this thread's engine, if there is one. */
+/** Ends the engine, if there is one. */
 export async function closeVision(): Promise<void> {
   const ending = engine
   engine = null

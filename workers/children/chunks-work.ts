@@ -1,0 +1,24 @@
+/** Files for retrieval, inside a child: one cut at a time. */
+import type { NewChunk } from '../../sql/rag.ts'
+import { analyze } from '../../tasks/rag/analyze.ts'
+import { forgetTerms } from '../../tasks/rag/words.ts'
+import type { Work } from './work.ts'
+
+// One to three megabytes.
+const TOGETHER = 1000
+
+let chunks: readonly NewChunk[] = []
+
+export function open(bytes: Buffer, file: Work['chunks.open']['request']): Work['chunks.open']['answer'] {
+  const analyzed = analyze(bytes, file)
+  if ('reason' in analyzed) return analyzed
+  chunks = analyzed.chunks
+  return { count: chunks.length }
+}
+
+export const read = (from: number): Work['chunks.read']['answer'] => chunks.slice(from, from + TOGETHER)
+
+export function close(): void {
+  chunks = []
+  forgetTerms()
+}
