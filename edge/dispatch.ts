@@ -79,7 +79,11 @@ function admit(
 ): Caller | null | Promise<Caller | null> {
   const { request } = exchange
   const auth = route.auth ?? area.auth
-  if (browserMatters(route, auth, request) && isUnsafe(request, route) && isCrossSite(edge.settings, request))
+  if (
+    browserMatters(route, auth, request) &&
+    isUnsafe(request, route) &&
+    isCrossSite(edge.settings, request, route.spends === true)
+  )
     throw fail('request.cross_site')
   if (auth === 'public') return authenticateAnyway(edge, request, route)
   const permit = (caller: Caller | null): Caller => {

@@ -99,15 +99,16 @@ export function preflightHeaders(allow: string): readonly Header[] {
 
 /**
  * Whether a request was sent by a page of another site: `Origin` names one that is neither ours nor allowed, or the
- * browser says so itself (https://www.w3.org/TR/fetch-metadata/).
+ * browser says so itself (https://www.w3.org/TR/fetch-metadata/). `strict`: another origin of our site is another site, too.
  */
-export function isCrossSite(settings: Settings, request: EdgeRequest): boolean {
+export function isCrossSite(settings: Settings, request: EdgeRequest, strict: boolean): boolean {
   const origin = request.header('origin')
   if (origin !== '') {
     if (settings.corsOrigins.has(origin)) return false
     return origin !== new URL(settings.publicBaseUrl).origin && hostOf(origin) !== request.header('host')
   }
-  return request.header('sec-fetch-site') === 'cross-site'
+  const site = request.header('sec-fetch-site')
+  return site === 'cross-site' || (strict && site === 'same-site')
 }
 
 function hostOf(origin: string): string {

@@ -340,5 +340,7 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')
   }
+  if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
+    problems.push('METRICS_PORT: must be another than PORT')
   return [...problems, ...blobChecks(env)]
 }

@@ -78,8 +78,7 @@ async function readAll({ progress }: TaskContext, posts: PostReader): Promise<It
       if ('post' in item.read) characters += item.read.post.content.length
       if (characters > MOST_CHARACTERS)
         throw fail('import.refused', { reason: `it holds more than ${MOST_CHARACTERS} characters` })
-      if (items.length % PROGRESS_EVERY === 0)
-        progress(`Reading post ${items.length} of ${posts.count}`, items.length, 2 * posts.count)
+      if (items.length % PROGRESS_EVERY === 0) progress(`Reading post ${items.length} of ${posts.count}`)
     }
   } finally {
     posts.close()
@@ -95,10 +94,10 @@ async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise
     ctx.signal.throwIfAborted()
     if ('post' in read) await writer.add(read)
     else if (++failed <= MOST_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
-    if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${count}`, count + i + 1, 2 * count)
+    if ((i + 1) % PROGRESS_EVERY === 0) ctx.progress(`Post ${i + 1} of ${count}`, i + 1, count)
   }
   await writer.flush()
-  ctx.progress(`Post ${count} of ${count}`, 2 * count, 2 * count)
+  ctx.progress(`Post ${count} of ${count}`, count, count)
   return { ...writer.counts, failed, errors }
 }
 

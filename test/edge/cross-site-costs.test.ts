@@ -11,6 +11,8 @@ const foreign = [
   { origin: 'https://evil.example' },
   { origin: 'null' },
   { 'sec-fetch-site': 'cross-site' },
+  // Another origin of the same site is another page all the same.
+  { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': 'cross-site', cookie: `millrace_session=${token}` },
 ]
 const own = [

@@ -250,6 +250,7 @@ test('choices and forms are checked', () => {
     LOG_LEVEL: ['verbose'],
     ACCESS_LOG: ['some', 'off'],
     METRICS_TOKEN: ['short', 'sixteen or more, but with spaces'],
+    METRICS_PORT: ['8000', '0'],
   }
   for (const [name, values] of Object.entries(wrong)) {
     for (const value of values)

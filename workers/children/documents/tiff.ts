@@ -17,10 +17,10 @@ export interface TiffPage {
 const ENGINE_CODINGS = new Set([1, 2, 3, 4, 5, 32_773])
 const DEFLATE = new Set([8, 32_946])
 const JPEG = 7
-const MOST_PAGES = 10_000
+const MOST_PAGES = 100_000
 
 /**
- * The pages of a TIFF (classic or BigTIFF), found by walking its directories, at most 10,000.
+ * The pages of a TIFF (classic or BigTIFF), found by walking its directories, at most 100,000.
  * A page that is too large or in a foreign coding is an `Unreadable` in its place. Throws `Unreadable` if there
  * is none.
  */
