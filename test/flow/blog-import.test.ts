@@ -4,8 +4,8 @@ import { assertCounted, callerOf, importFile } from '../edge/blog-help.ts'
 import { type Account, type Answered, edgeAndDatabase, startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { startProcess } from '../service.ts'
-import { zipOf } from '../tasks/import-help.ts'
 import { until } from '../until.ts'
+import { zipOf } from '../zip.ts'
 
 /** From the request to the posts, by a real worker; and what is left when that is killed. */
 

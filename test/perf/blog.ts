@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { zipOf } from '../tasks/import-help.ts'
+import { zipOf } from '../zip.ts'
 import { type Child, startChild } from './children.ts'
 import { type LoadResult, ORDINARY, requestText, startGenerator } from './load/load.ts'
 import type { Finding, Measured } from './report.ts'

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
-import { zipOf } from '../tasks/import-help.ts'
+import { zipOf } from '../zip.ts'
 import { type Expected, expectedOf, type Found, mistakes } from './import-checker.ts'
 import type { Measured } from './report.ts'
 import { ask, type Stack, signUp } from './stack.ts'

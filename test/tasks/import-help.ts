@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
-import { ZipFile } from 'yazl'
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { appendToUpload, createUpload, exportedAfter } from '../../sql/blog/transfer.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -11,6 +10,7 @@ import { parse } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts, type PostOptions } from '../../workers/providers/posts.ts'
 import type { TestDatabase } from '../database.ts'
+import { zipOf } from '../zip.ts'
 
 /** Children as a worker has them. */
 export const children = createChildPool({ log: { warn: () => {} } as never })
@@ -113,16 +113,4 @@ export function imports({ db, query }: TestDatabase) {
 
   const clear = () => query('delete from blog_post; delete from blog_tag')
   return { upload, run, send, exported, one, assertPost, clear }
-}
-
-/** A zip archive of files. */
-export async function zipOf(
-  files: readonly (readonly [path: string, text: string | Uint8Array])[],
-): Promise<Buffer> {
-  const zip = new ZipFile()
-  for (const [path, text] of files) zip.addBuffer(Buffer.from(text), path)
-  zip.end()
-  const chunks: Buffer[] = []
-  for await (const chunk of zip.outputStream) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { PICTURE } from '../../tasks/blog/public.ts'
 import { testDatabase } from '../database.ts'
-import { imports, zipOf } from './import-help.ts'
+import { zipOf } from '../zip.ts'
+import { imports } from './import-help.ts'
 
 const database = await testDatabase()
 const { query } = database
