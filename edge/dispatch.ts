@@ -21,6 +21,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
 
   const serve = async (exchange: Exchange): Promise<void> => {
     const { request } = exchange
+    if (request.misframed) throw fail('request.malformed', { reason: 'its framing is ambiguous' })
     const match = matcher.find(request.path)
     if (match === undefined)
       throw fail('request.malformed', { reason: 'the path is not valid percent-encoding' })

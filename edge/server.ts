@@ -126,11 +126,9 @@ function serve(
   try {
     const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
     const request = new Request(method, res, req, exchange)
-    if (request.misframed) {
-      exchange.refuse()
-      return
-    }
-    if (method !== 'GET' && method !== 'HEAD') attachBody(request, exchange, res)
+    exchange.isLast = request.misframed
+    // Of one that is misframed nobody knows what its body is.
+    if (method !== 'GET' && method !== 'HEAD' && !request.misframed) attachBody(request, exchange, res)
     if (shared.held === undefined) handle(handler, request, exchange)
     else shared.held.push(() => handle(handler, request, exchange))
   } catch (error) {

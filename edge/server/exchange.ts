@@ -31,12 +31,6 @@ const INTERNAL: Reply = {
   body: '{"detail":"Internal error"}',
 }
 
-const MISFRAMED: Reply = {
-  status: 400,
-  headers: [['content-type', 'application/json']],
-  body: '{"detail":"The request could not be read: its framing is ambiguous"}',
-}
-
 /**
  * The answering side of one request. It alone touches `res` for answers, because `res` throws after the answer and after
  * an abort: `state` says whether it may be touched. Everything leaves in corked writes.
@@ -44,6 +38,8 @@ const MISFRAMED: Reply = {
 export class Exchange implements Responder {
   /** The body of the request, when it has one. */
   incoming: Body | undefined = undefined
+  /** Nobody can be sure where the request ends: what follows it on the connection is not read. */
+  isLast = false
   /** True while uWS's own handler runs, in which it has already corked the socket. */
   corked = true
   private readonly res: NativeResponse
@@ -81,7 +77,10 @@ export class Exchange implements Responder {
     this.state = 'answered'
     if (reply.head !== true && reply.body !== undefined) this.bodyBytes = Buffer.byteLength(reply.body)
     const { incoming } = this
-    if (incoming === undefined || incoming.complete) {
+    if (this.isLast) {
+      this.answerAndLinger(text, reply)
+      this.cut()
+    } else if (incoming === undefined || incoming.complete) {
       incoming?.forget()
       this.answer(text, reply)
     } else this.answerEarly(incoming, text, reply)
@@ -109,13 +108,6 @@ export class Exchange implements Responder {
     const stream = new EventStream(this.res, this.shared, text, first)
     this.begin(stream)
     return stream
-  }
-
-  /** Answers a request whose end nobody can be sure of: what follows it on the connection is not read. */
-  refuse(): void {
-    this.state = 'answered'
-    this.answerAndLinger(headText(MISFRAMED), MISFRAMED)
-    this.cut()
   }
 
   /** What the handler threw. The client is told that something is wrong, and nothing about what. */

@@ -16,6 +16,8 @@ export interface EdgeRequest {
    */
   readonly address: string
   readonly body: RequestBody
+  /** Its headers contradict each other about where it ends or whom it is for; it has no body, and is the last of its connection. */
+  readonly misframed?: boolean
 }
 
 /** What the client sent. Read at most once, by one of the two methods. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
 import { until } from '../until.ts'
+import { Client } from './fixtures/raw.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
 /** The line of each request. */
@@ -93,4 +94,15 @@ test('errors only, or none at all, where the setting says so', async () => {
     ],
   )
   assert.deepEqual(none.lines, [])
+})
+
+test('a request whose framing is refused has its line and its id, too', async (t) => {
+  all.lines.length = 0
+  const client = await Client.connect(t, api.port)
+  await client.send('GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\nx-request-id: framed-1\r\n\r\n').isClosed()
+  assert.match(client.text, /^HTTP\/1\.1 400 /)
+  assert.match(client.text, /x-request-id: framed-1/i)
+  assert.match(client.text, /\{"detail":"The request could not be read: its framing is ambiguous"\}/)
+  await until('its line', () => all.lines.length === 1)
+  assert.deepEqual([all.lines[0]!.status, all.lines[0]!.requestId], [400, 'framed-1'])
 })

@@ -39,6 +39,22 @@ describe('what must survive the 10 s timer of uWS', { concurrency: true }, () =>
     await client.has('worked', 20_000)
   })
 
+  test('a client that takes nothing of a large answer loses its connection within 15 s', async (t) => {
+    let closedMs: number | null = null
+    const { port } = await serve(t, (_, responder) => {
+      const startedAt = performance.now()
+      responder.onClose(() => {
+        closedMs = performance.now() - startedAt
+      })
+      responder.send({ status: 200, headers: [], body: Buffer.alloc(32 * 1024 * 1024) })
+    })
+    const client = await Client.connect(t, port)
+    client.socket.pause()
+    client.send(request('GET /'))
+    await until(() => closedMs !== null, 'it is closed', 25_000)
+    assert.ok(closedMs! < 15_000, `after ${closedMs} ms`)
+  })
+
   test('what the core takes for the beginning of a request is ended by it, and never handed over', async (t) => {
     const { port } = await serve(t, () => assert.fail('it was handed over'))
     const headers = ['x: a\0b', 'x: a\x01b', 'x\0: a', 'x: a\r\n b']
