@@ -1,10 +1,12 @@
+import { zipOf } from './zip.ts'
+
 /** Files that are made to be deep, long, many, quadratic, cyclic or to burst. Each is small to send. */
 
 export interface Bomb {
   readonly name: string
   readonly fileName: string
   /** Made when it is used: some take tens of megabytes. */
-  readonly make: () => Buffer
+  readonly make: () => Buffer | Promise<Buffer>
 }
 
 const text = (name: string, fileName: string, make: () => string): Bomb => ({
@@ -73,6 +75,33 @@ export const postBombs: readonly Bomb[] = [
   ),
   text('JSON before a text, without an end', 'bomb.md', () => `{"a":"${'\\"'.repeat(2_000_000)}`),
   text('lines that go on', 'bomb.md', () => `title: x\n${' a\n'.repeat(1_300_000)}`),
+]
+
+const zip = (name: string, files: () => readonly (readonly [path: string, text: string])[]): Bomb => ({
+  name,
+  fileName: 'bomb.zip',
+  make: () => zipOf(files()),
+})
+
+const quotes = `---\ntitle: ${'"'.repeat(9_000)}\n---\n`
+
+/** For the import of posts, in archives. */
+export const zipBombs: readonly Bomb[] = [
+  zip('a file of 60 MB that packs to nothing', () => [['a.md', 'a'.repeat(60_000_000)]]),
+  zip('files of 4 MB that pack to nothing', () =>
+    Array.from({ length: 140 }, (_, i) => [`${i}.md`, 'a'.repeat(4_000_000)] as const),
+  ),
+  zip('10,001 files', () => Array.from({ length: 10_001 }, (_, i) => [`${i}.md`, 'x'] as const)),
+  zip('files that take a second each', () =>
+    Array.from({ length: 200 }, (_, i) => [`${i}.md`, quotes] as const),
+  ),
+  zip('a language of 5 MB', () => [['a.md', `---${'a'.repeat(4_900_000)}\n---\n`]]),
+  zip('names that are those of every object', () => [
+    ['a.md', '---constructor\n---\n'],
+    ['b.md', '---\nstatus: constructor\n---\n'],
+    ['c.md', '---\nstatus: __proto__\n__proto__: {a: 1}\n---\n'],
+  ]),
+  zip('folders in folders', () => [[`${'a/'.repeat(30_000)}b.md`, 'x']]),
 ]
 
 /** For retrieval: so many bytes of the same, each as several kinds of text. */

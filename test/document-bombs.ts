@@ -1,4 +1,4 @@
-import { deflateSync } from 'node:zlib'
+import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
 import { rawPdf, stream } from './pdfs.ts'
 
@@ -71,6 +71,39 @@ function overlappingTiff(count: number): Buffer {
   return file
 }
 
+/** A grey PNG of so many bytes of zeros, whatever its size. */
+function png(name: string, width: number, height: number, bytes: number): Bomb {
+  return {
+    name,
+    fileName: 'bomb.png',
+    make: () => {
+      const chunk = (kind: string, data: Buffer): Buffer => {
+        const body = Buffer.concat([Buffer.from(kind), data])
+        const whole = Buffer.alloc(body.length + 8)
+        whole.writeUInt32BE(data.length, 0)
+        body.copy(whole, 4)
+        whole.writeUInt32BE(crc32(body), body.length + 4)
+        return whole
+      }
+      const header = Buffer.alloc(13)
+      header.writeUInt32BE(width, 0)
+      header.writeUInt32BE(height, 4)
+      header[8] = 8
+      const pixels = chunk('IDAT', deflateSync(Buffer.alloc(bytes)))
+      const signature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
+      return Buffer.concat([signature, chunk('IHDR', header), pixels, chunk('IEND', Buffer.alloc(0))])
+    },
+  }
+}
+
+/** An animation of one pixel. */
+function gif(name: string, frames: number): Bomb {
+  const head = Buffer.from('GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff', 'latin1')
+  const frame = Buffer.from('\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0', 'latin1')
+  const make = (): Buffer => Buffer.concat([head, ...Array<Buffer>(frames).fill(frame), Buffer.from(';')])
+  return { name, fileName: 'bomb.gif', make }
+}
+
 const long = (name: string, unit: string): Bomb => ({
   name: `90 MB of ${name}`,
   fileName: 'bomb.txt',
@@ -90,6 +123,9 @@ export const documentBombs: readonly Bomb[] = [
   page('zeros that are packed five times', '\0', 1000, 5),
   pdf('arrays in arrays', ...BEFORE_CONTENT, '['.repeat(200_000)),
   { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => overlappingTiff(10_000) },
+  png('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
+  png('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
+  gif('20,000 frames', 20_000),
   long('newlines', '\n'),
   long('one letter', 'a'),
 ]

@@ -35,7 +35,12 @@ export interface Work {
   }
   /** Answers which files the posts are in. */
   readonly 'posts.open': {
-    readonly request: { readonly fileName: string; readonly format: UploadFormat }
+    readonly request: {
+      readonly fileName: string
+      readonly format: UploadFormat
+      /** What all of its posts together may take of CPU time, in ms. */
+      readonly cpuMs: number
+    }
     readonly answer: readonly string[]
   }
   /** Posts from a number on, as many as are read in half a second or so. */

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import { createChildPool } from '../../workers/children/pool.ts'
+import { openPosts } from '../../workers/providers/posts.ts'
+import { type Bomb, postBombs, zipBombs } from '../bombs.ts'
+
+/**
+ * Every bomb of posts through their reader, in children as a worker has them, with limits that are shorter: each ends as something
+ * that its sender is told, and the children serve whoever comes next.
+ */
+
+const pool = createChildPool({ log: { warn: () => {} } as never })
+after(() => pool.close())
+const { signal } = new AbortController()
+const limits = { cpuMs: 2000 }
+
+/** What the file of a post became: its error, or that there was none. */
+async function importOf({ fileName, make }: Bomb): Promise<string> {
+  const format = fileName.endsWith('.json') ? 'json' : fileName.endsWith('.zip') ? 'zip' : 'markdown'
+  try {
+    const reader = await openPosts(
+      pool,
+      { name: fileName, format, bytes: await make() },
+      { signal, limits, wholeCpuMs: 3000 },
+    )
+    try {
+      const messages: string[] = []
+      for await (const { read } of reader.read()) messages.push('post' in read ? 'imported' : read.message)
+      return messages.join('; ')
+    } finally {
+      reader.close()
+    }
+  } catch (error) {
+    if (error instanceof Failure) return error.detail
+    throw error
+  }
+}
+
+const TOLD =
+  /^(imported|The file cannot be imported: |Item 1: |The file (takes|needs|crashed)|The front matter |A line of |\w+: (is too long|can't be))/
+
+describe('posts', () => {
+  for (const bomb of [...postBombs, ...zipBombs])
+    test(bomb.name, async () => {
+      const told = await importOf(bomb)
+      assert.match(told, TOLD)
+      assert.doesNotMatch(told, /call stack|allocation|internal/i)
+    })
+})
+
+test('the children are as good as new', async () => {
+  const reader = await openPosts(
+    pool,
+    { name: 'good.md', format: 'markdown', bytes: Buffer.from('# Good\n\nnews') },
+    { signal },
+  )
+  for await (const { read } of reader.read()) assert.ok('post' in read && read.post.title === 'Good')
+  reader.close()
+  assert.ok(pool.rssBytes < 2 ** 30)
+})
