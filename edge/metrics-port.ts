@@ -1,5 +1,6 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { fail } from '../sql/errors.ts'
+import { digestOf } from '../tasks/accounts/tokens.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Edge } from './context.ts'
 import { failureBody } from './reply.ts'
@@ -17,8 +18,7 @@ export function admitToMetrics({ metrics, production }: Settings, request: EdgeR
   }
   const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1] ?? ''
   // Digests have one length, whatever was given.
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-  if (!timingSafeEqual(digest(given), digest(metrics.token))) throw fail('auth.required')
+  if (!timingSafeEqual(digestOf(given), digestOf(metrics.token))) throw fail('auth.required')
 }
 
 /** Serves `/metrics`, and nothing else, on the port of the settings, if there is one. @throws when it can't be had. */

@@ -1,4 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import type { Log } from '../../tasks/log.ts'
 import type { ChildLease, Children, LeaseOptions, Limits } from './ports.ts'
 import { type Child, type ChildLimits, startChild } from './process.ts'
@@ -46,7 +47,7 @@ interface Waiting {
  * and those never the documents.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
-  const entry = options.entry ?? new URL('./main.ts', import.meta.url).pathname
+  const entry = options.entry ?? fileURLToPath(new URL('./main.ts', import.meta.url))
   const { log, places = availableParallelism(), limits = LIMITS, idleMs = 20_000, checkMs = 100 } = options
   const all = new Set<Child>()
   // With those that are being given back.

@@ -79,3 +79,13 @@ export class ChildLost extends Error {
     return reasons[this.why]
   }
 }
+
+/** Does work that may lose its child; once more when that may have been somebody else's doing. @throws ChildLost. */
+export async function onceMore<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof ChildLost && !error.isSpent) return work()
+    throw error
+  }
+}

@@ -5,7 +5,7 @@ import type { ReadItem } from '../../tasks/blog/items.ts'
 import { placeOf } from '../../tasks/blog/place.ts'
 import { slugify } from '../../tasks/blog/slugs.ts'
 import type { PostReader } from '../../tasks/context.ts'
-import { type ChildLease, ChildLost, type Children, type Limits } from '../children/ports.ts'
+import { type ChildLease, ChildLost, type Children, type Limits, onceMore } from '../children/ports.ts'
 import { sendBytes } from '../children/work.ts'
 
 export interface PostOptions {
@@ -50,14 +50,9 @@ export async function openPosts(
   }
   const tooComplex = (error: ChildLost): Error => fail('import.too_complex', { reason: error.reason(limits) })
   const open = (): ReturnType<typeof openOnce> =>
-    openOnce()
-      .catch((error) => {
-        if (error instanceof ChildLost && !error.isSpent) return openOnce()
-        throw error
-      })
-      .catch((error) => {
-        throw error instanceof ChildLost ? tooComplex(error) : error
-      })
+    onceMore(openOnce).catch((error) => {
+      throw error instanceof ChildLost ? tooComplex(error) : error
+    })
   let opened = await open()
   const reopen = async (): Promise<void> => {
     opened.lease.release()
