@@ -17,7 +17,7 @@ import { createLimits } from './limits.ts'
 import { createMetrics } from './metrics.ts'
 import { serveMetrics } from './metrics-port.ts'
 import { createOverview } from './overview.ts'
-import { createPasswords } from './passwords.ts'
+import { createPasswords, type Passwords } from './passwords.ts'
 import type { Area } from './route.ts'
 import { areas as allAreas } from './routes/index.ts'
 import { createServer } from './server.ts'
@@ -32,6 +32,8 @@ export interface EdgeOptions {
   readonly log: Log
   /** Another set of routes, for tests. */
   readonly areas?: readonly Area[]
+  /** Others than its own, which it does not close: tests share some that cost little. */
+  readonly passwords?: Passwords
 }
 
 /** An edge without its socket: what tests call, and what `serveEdge` puts behind a port. */
@@ -89,7 +91,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     enqueuer: createEnqueuer(db, publisher),
     publisher,
     accounts,
-    passwords: createPasswords(),
+    passwords: options.passwords ?? createPasswords(),
     retrieval: createRetrieval({
       url: databaseUrl,
       applicationName: `${applicationName}-search`,
@@ -110,7 +112,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
       hub.close()
       overview.close()
       await listener.close()
-      await edge.passwords.close()
+      if (options.passwords === undefined) await edge.passwords.close()
       await edge.retrieval.close()
       await publisher.close()
       await reader.close()

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { PasswordWork } from './passwords/thread.ts'
+import type { PasswordCost, PasswordWork } from './passwords/thread.ts'
 
 /**
  * Hashes and compares passwords, about 22 ms of a core each, on threads of their own that give way to everything else.
@@ -24,10 +24,18 @@ interface Task {
 
 const THREAD = new URL('./passwords/thread.ts', import.meta.url)
 
+export interface PasswordOptions {
+  /** Threads at most. Default one per two cores. */
+  readonly concurrency?: number
+  readonly cost?: PasswordCost
+}
+
+// 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
+const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
+
 /** The threads start with the first password that needs them. */
-export function createPasswords(
-  concurrency = Math.max(1, Math.floor(availableParallelism() / 2)),
-): Passwords {
+export function createPasswords(options: PasswordOptions = {}): Passwords {
+  const { concurrency = Math.max(1, Math.floor(availableParallelism() / 2)), cost = COST } = options
   const waiting: Task[] = []
   const idle: Worker[] = []
   const busy = new Map<Worker, Task>()
@@ -46,7 +54,7 @@ export function createPasswords(
   }
 
   const start = (): Worker => {
-    const worker = new Worker(THREAD)
+    const worker = new Worker(THREAD, { workerData: cost })
     worker.on('message', (answer: PasswordAnswer) => {
       const task = busy.get(worker)
       busy.delete(worker)

@@ -11,20 +11,19 @@ export interface TestDatabase {
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Clones the template; called at the top of a file (not in a hook); dropped after it, kept and named when a test failed and `KEEP_DATABASE` is set. */
+/** Clones the template; called at the top of a file (not in a hook); dropped after it. */
 export async function testDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
   const name = `test_${randomBytes(6).toString('hex')}`
-  await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE}`)
+  await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
   const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
   const pool = new pg.Pool({ connectionString: url, max: 2 })
   pool.on('error', () => {})
   after(async () => {
     await Promise.all([pool.end(), db.close()])
-    if (process.env.KEEP_DATABASE) process.stderr.write(`kept: ${url}\n`)
-    else await administrate(base, `drop database ${name} with (force)`)
+    await administrate(base, `drop database ${name} with (force)`)
   })
   return { url, db, query: async (text, values = []) => (await pool.query(text, [...values])).rows }
 }

@@ -1,24 +1,28 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
+import { chosenFiles, shardsOf } from './files.ts'
 
 /**
- * `npm test [-- FILE…]`: a PostgreSQL of its own with one migrated template, then node:test over the files. Each
- * test file clones the template, so files share nothing and run in parallel.
+ * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test over the files, which
+ * share a few processes. Each file clones the template, so that files share no rows.
  */
 
 const TEMPLATE = 'millrace_template'
-const files = process.argv.slice(2).filter((argument) => !argument.startsWith('-'))
+const MEMORY = '/dev/shm'
+const NEEDED_BYTES = 4 * 1024 ** 3
+const names = process.argv.slice(2).filter((argument) => !argument.startsWith('-'))
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'))
+const files = chosenFiles(names)
 
-const dataDir = mkdtempSync(join(tmpdir(), `millrace-test-${randomBytes(3).toString('hex')}-`))
+const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
 const database = await startEmbedded({
-  dataDir,
+  dataDir: join(folder, 'data'),
   ephemeral: true,
   settings: { max_connections: '400', ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}) },
 })
@@ -29,15 +33,25 @@ try {
   await admin.query(`create database ${TEMPLATE}`)
   await admin.end()
   await migrate(database.urlFor(TEMPLATE))
-  code = await run()
+  code = await run(writeEntries())
 } finally {
   await database.stop()
-  rmSync(dataDir, { recursive: true, force: true })
+  rmSync(folder, { recursive: true, force: true })
 }
 process.exit(code)
 
-function run(): Promise<number> {
-  const chosen = files.length > 0 ? files : globSync('test/{sql,tasks,edge,workers,flow}/**/*.test.ts').sort()
+/** A module for each shard, which node:test runs as a process. */
+function writeEntries(): string[] {
+  const shard = JSON.stringify(new URL('shard.ts', import.meta.url))
+  mkdirSync(join(folder, 'shards'))
+  return shardsOf(files).map((shardFiles, n) => {
+    const entry = join(folder, 'shards', `${String(n + 1).padStart(2, '0')}.mjs`)
+    writeFileSync(entry, `import { runShard } from ${shard}\nawait runShard(${JSON.stringify(shardFiles)})\n`)
+    return entry
+  })
+}
+
+function run(entries: readonly string[]): Promise<number> {
   const child = spawn(
     process.execPath,
     [
@@ -45,13 +59,12 @@ function run(): Promise<number> {
       '--import',
       'tsx',
       '--test',
-      '--test-timeout=120000',
       // Files wait more than they compute; by default two cores would run one at a time.
-      '--test-concurrency=2',
+      `--test-concurrency=${process.env.TEST_CONCURRENCY ?? 3}`,
       // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
       ...(flags.some((flag) => flag.startsWith('--test-reporter')) ? [] : ['--test-reporter=spec']),
       ...flags,
-      ...chosen,
+      ...entries,
     ],
     {
       stdio: 'inherit',
@@ -60,10 +73,26 @@ function run(): Promise<number> {
         NODE_ENV: 'test',
         TEST_DATABASE_URL: database.urlFor('postgres'),
         TEST_TEMPLATE: TEMPLATE,
+        TMPDIR: folder,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'node-compile-cache'),
       },
     },
   )
   const stop = (signal: NodeJS.Signals): void => void child.kill(signal)
   process.on('SIGINT', stop).on('SIGTERM', stop)
   return new Promise((resolve) => child.on('exit', (status) => resolve(status ?? 1)))
+}
+
+/**
+ * Memory where there is much of it: each test file makes and drops a database of 400 files, and ext4 without a journal
+ * looks long for an inode that was not just deleted.
+ */
+function fastFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY)
+    if (bavail * bsize > NEEDED_BYTES) return MEMORY
+  } catch {
+    // Linux alone has it.
+  }
+  return tmpdir()
 }

@@ -1,9 +1,15 @@
 import { getPriority, setPriority } from 'node:os'
-import { parentPort } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 import type { PasswordAnswer } from '../passwords.ts'
 
 /** The inside of a thread that computes hashes. */
+
+/** What a new hash costs whoever guesses passwords: KiB of memory, and passes over it. */
+export interface PasswordCost {
+  readonly memoryCost: number
+  readonly timeCost: number
+}
 
 export interface PasswordWork {
   readonly password: string
@@ -17,8 +23,7 @@ export interface PasswordWork {
 if (process.platform === 'linux') setPriority(0, Math.min(getPriority(0) + 5, 19))
 
 const ARGON2ID = 2
-// 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
-const PARAMETERS = { algorithm: ARGON2ID, memoryCost: 19_456, timeCost: 2, parallelism: 1 }
+const PARAMETERS = { algorithm: ARGON2ID, parallelism: 1, ...(workerData as PasswordCost) }
 
 parentPort!.on('message', (work: PasswordWork) => parentPort!.postMessage(answer(work)))
 

@@ -8,7 +8,7 @@ const REGISTER = '/api/v1/auth/register'
 const { url, query } = await testDatabase()
 const empty = await testDatabase()
 const [api, secure, closed, second] = await Promise.all([
-  startEdge(url),
+  startEdge(url, { realPasswords: true }),
   startEdge(url, {
     env: {
       PUBLIC_BASE_URL: 'https://mill.example.com',

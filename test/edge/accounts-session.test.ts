@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { type Account, type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
-const { api, url, query } = await edgeAndDatabase()
+const { api, url, query } = await edgeAndDatabase({ realPasswords: true })
 // A second edge process on the same database.
 const other = await startEdge(url)
 await api.register('admin@example.com')

@@ -1,24 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
 import net from 'node:net'
-import { after } from 'node:test'
 import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
+import { createPasswords } from '../../edge/passwords.ts'
 import type { Area } from '../../edge/route.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parse } from '../../tasks/settings.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
+import { stopAfterFile } from '../services.ts'
 
 /** An edge in this process and a client that shows exactly what came back. */
 
 export const SECRET = 'a secret for tests, long enough to be one'
 export const PASSWORD = 'correct horse'
 const agent = new http.Agent({ keepAlive: true })
-const stops: (() => Promise<void>)[] = []
-// Registered before any test database is, so that the edges are gone when theirs is dropped.
-after(async () => {
-  agent.destroy()
-  for (const stop of stops.reverse()) await stop()
-})
 
 export interface CallOptions {
   readonly headers?: http.OutgoingHttpHeaders
@@ -175,6 +170,9 @@ export function multipart(
   return { body, type: `multipart/form-data; boundary=${boundary}` }
 }
 
+// Shared by all edges of the process, and a hundredth of the real cost.
+const passwords = createPasswords({ cost: { memoryCost: 64, timeCost: 1 } })
+
 /** What a test may change about an edge. */
 export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
@@ -182,6 +180,8 @@ export interface EdgeOptions {
   readonly log?: Log
   /** Whether its stop gives clients the time to go elsewhere. Default false. */
   readonly lingers?: boolean
+  /** Whether passwords cost what they cost in production. Default false. */
+  readonly realPasswords?: boolean
 }
 
 const silent = await createLog('silent', 'edge')
@@ -205,10 +205,14 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       secretKey: SECRET,
       log: options.log ?? silent,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
+      ...(options.realPasswords ? {} : { passwords }),
     },
     { exclusive: true, lingers: options.lingers ?? false },
   )
-  stops.push(() => serving.stop())
+  stopAfterFile(async () => {
+    agent.destroy()
+    await serving.stop()
+  })
   return new Api(serving)
 }
 
@@ -260,6 +264,6 @@ export async function cuttableLine(url: string): Promise<Line> {
       for (const socket of open) socket.destroy()
     })
   await restore()
-  stops.push(cut)
+  stopAfterFile(cut)
   return { url: `postgresql://${user}@127.0.0.1:${port}/${name}`, cut, restore }
 }

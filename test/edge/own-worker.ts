@@ -1,15 +1,11 @@
-import { after } from 'node:test'
 import { createLog } from '../../tasks/log.ts'
 import { parse } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
+import { stopAfterFile } from '../services.ts'
 import { SECRET } from './harness.ts'
 
 /** A worker in the test's own process. */
 
-const stops: (() => Promise<void>)[] = []
-// Registered at import, before any test database is, so that workers are gone when theirs is dropped: one that can't end
-// its jobs waits for ever.
-after(() => Promise.all(stops.map((stop) => stop())))
 const silent = await createLog('silent', 'worker')
 
 /** Starts one for some queues; stopped after the file, or before. */
@@ -25,6 +21,6 @@ export async function startOwnWorker(
     stopping ??= worker.stop()
     return stopping
   }
-  stops.push(stop)
+  stopAfterFile(stop)
   return { stop }
 }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after } from 'node:test'
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { appendToUpload, createUpload, exportedAfter } from '../../sql/blog/transfer.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -10,11 +9,8 @@ import { parse } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts, type PostOptions } from '../../workers/providers/posts.ts'
 import type { TestDatabase } from '../database.ts'
+import { stopAfterFile } from '../services.ts'
 import { zipOf } from '../zip.ts'
-
-/** Children as a worker has them. */
-export const children = createChildPool({ log: { warn: () => {} } as never })
-after(() => children.close())
 
 /** Imports in the test's own process. */
 
@@ -36,6 +32,8 @@ export interface Imported {
 }
 
 export function imports({ db, query }: TestDatabase) {
+  const children = createChildPool({ log: { warn: () => {} } as never })
+  stopAfterFile(() => children.close())
   const upload = async (name: string, bytes: string | Uint8Array): Promise<number> => {
     const format: UploadFormat = name.endsWith('.zip') ? 'zip' : name.endsWith('.json') ? 'json' : 'markdown'
     const { id } = await db.one(createUpload(name, format))

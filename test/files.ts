@@ -1,0 +1,39 @@
+import { existsSync, globSync } from 'node:fs'
+import { basename, relative, resolve } from 'node:path'
+
+/** Which test files a run is about, and how they are spread over processes. */
+
+const RINGS = ['sql', 'tasks', 'edge', 'workers', 'flow']
+const ROOT = resolve(import.meta.dirname, '..')
+
+/**
+ * The files that `names` name: a ring (`edge`), an area (`documents`: every ring's files of it) or a file; all rings when
+ * there are none. @throws when a name finds nothing.
+ */
+export function chosenFiles(names: readonly string[]): string[] {
+  const all = globSync(`test/{${RINGS}}/**/*.test.ts`, { cwd: ROOT }).sort()
+  if (names.length === 0) return all
+  const chosen = names.flatMap((name) => {
+    if (existsSync(resolve(name)) && name.endsWith('.ts')) return [relative(ROOT, resolve(name))]
+    const found = all.filter((file) => file.startsWith(`test/${name}/`) || isOfArea(basename(file), name))
+    if (found.length === 0)
+      throw new Error(`No test is named ${name}: give a ring (${RINGS.join(', ')}), an area or a file`)
+    return found
+  })
+  return [...new Set(chosen)]
+}
+
+const isOfArea = (file: string, area: string): boolean =>
+  file.startsWith(`${area}.`) || file.startsWith(`${area}-`)
+
+// So few that processes end at about the same time, so many that what they import is loaded seldom.
+const FILES_EACH = 8
+
+/** The files of each process; those of a ring together, which import the same. */
+export function shardsOf(files: readonly string[]): string[][] {
+  const rings = Map.groupBy(files, (file) => file.split('/')[1])
+  return [...rings.values()].flatMap((some) => {
+    const count = Math.ceil(some.length / FILES_EACH)
+    return Array.from({ length: count }, (_, n) => some.filter((_, i) => i % count === n))
+  })
+}
