@@ -34,8 +34,10 @@ export interface TaskDefinition<P, R> {
   /** Lower runs first; default 0. */
   readonly priority?: number
   /** Does the work. Safe to run again: an attempt may be cut short at any point. */
-  run(ctx: TaskContext, payload: P): Promise<R>
+  readonly run: Run<P, R>
 }
+
+export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
 /** A task with its types erased, as the worker's registry holds it: the payload is parsed before it is run. */
 export type AnyTask = TaskDefinition<never, unknown>
@@ -43,6 +45,15 @@ export type AnyTask = TaskDefinition<never, unknown>
 /** Declares a task. */
 export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefinition<P, R> {
   return definition
+}
+
+/** Loads a task's work when it is first run: who only adds its jobs needs none of what that takes. */
+export function lazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): Run<P, R> {
+  let run: Run<P, R> | null = null
+  return async (ctx, payload) => {
+    run ??= (await load()).run
+    return run(ctx, payload)
+  }
 }
 
 /** A job that a route or task has added; it exists once the transaction commits. */

@@ -11,7 +11,7 @@ import {
 } from '../../sql/llm/reads.ts'
 import { chooseModel, chosenModel, modelsNamed, unchooseModel } from '../../sql/llm.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
-import { MODALITIES } from '../../tasks/llm/models-dev.ts'
+import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { sync } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'

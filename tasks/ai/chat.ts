@@ -1,15 +1,5 @@
 import { z } from 'zod'
-import { type Turn, turnToAnswer } from '../../sql/ai/turns.ts'
-import { Failure, fail } from '../../sql/errors.ts'
-import type { TaskContext } from '../context.ts'
-import { defineTask } from '../task.ts'
-import { contextFor, type Grounding } from './context.ts'
-import { createDeltas, type Deltas, storable } from './deltas.ts'
-import { fitting } from './history.ts'
-import { modelOf } from './model.ts'
-import type { Question, Said } from './outside.ts'
-import { keyName } from './providers.ts'
-import { NO_TOKENS, type Spent, spentOn } from './spent.ts'
+import { defineTask, lazily } from '../task.ts'
 
 const ChatPayload = z.strictObject({
   /** The answer's. */
@@ -25,6 +15,7 @@ const ChatPayload = z.strictObject({
   /** The collection that the answer is to draw on. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int() }).optional(),
 })
+export type ChatPayload = z.output<typeof ChatPayload>
 
 export const ChatResult = z.strictObject({
   message_id: z.uuid(),
@@ -52,82 +43,5 @@ export const chat = defineTask({
   payload: ChatPayload,
   result: ChatResult,
   actor: ({ conversation_id }) => `conversation:${conversation_id}`,
-  run: async (ctx, payload): Promise<ChatResult> => {
-    const { ai } = ctx.settings
-    const turn = await ctx.db.maybeOne(
-      turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
-    )
-    if (turn === null) throw fail('conversation.gone')
-    const grounding = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
-    const question = await questionOf(ctx, turn, grounding)
-    if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
-
-    const startedAt = performance.now()
-    const deltas = createDeltas((content) =>
-      ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
-    )
-    const said = await answered(ctx, question, deltas, payload.stream)
-    const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
-    const content = payload.stream ? deltas.text : storable(said.text)
-    ctx.emit('usage', await spentOn(ctx, question, said.tokens, content))
-    if (content === '') throw fail('ai.refused', { reason: emptyReason(said) })
-    const { message_id, conversation_id } = payload
-    return {
-      message_id,
-      content,
-      conversation_id,
-      response_time_ms,
-      provider: question.provider,
-      model: question.model,
-      timestamp: new Date().toISOString(),
-      ...(grounding === null ? {} : { rag_sources: [...grounding.sources] }),
-    }
-  },
+  run: lazily(() => import('./chat-run.ts')),
 })
-
-async function questionOf(ctx: TaskContext, turn: Turn, grounding: Grounding | null): Promise<Question> {
-  const { ai } = ctx.settings
-  const { chosen } = turn
-  const { provider, model } = modelOf(ai, chosen, turn.model_id)
-  if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keyName(provider) })
-  return {
-    provider,
-    model,
-    system: grounding === null ? turn.system_prompt : `${turn.system_prompt}\n\n${grounding.system}`,
-    messages: await fitting(turn.history, ai.historyTokens),
-    temperature: turn.temperature ?? chosen?.temperature ?? ai.temperature,
-    maxTokens: turn.max_tokens ?? chosen?.max_tokens ?? ai.maxTokens,
-  }
-}
-
-/** Asks, and says what an attempt that came to nothing has used. */
-async function answered(
-  ctx: TaskContext,
-  question: Question,
-  deltas: Deltas,
-  stream: boolean,
-): Promise<Said> {
-  const asking = ctx.providers.chat.ask(question, ctx.signal, stream ? deltas.push : undefined)
-  try {
-    const said = await asking
-    deltas.end()
-    return said
-  } catch (error) {
-    deltas.end()
-    ctx.emit('usage', await spentInVain(ctx, question, deltas.text, error))
-    throw error
-  }
-}
-
-/** A provider that refused, or failed before it said anything, wants no money for it. */
-function spentInVain(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Spent> {
-  const refused = error instanceof Failure && text === ''
-  return spentOn(ctx, question, refused ? NO_TOKENS : null, text)
-}
-
-function emptyReason({ finish }: Said): string {
-  if (finish === 'length') return 'it had said nothing when the limit of tokens was reached'
-  if (finish === 'content_filter') return 'its filter held the answer back'
-  return 'it said nothing'
-}

@@ -9,10 +9,7 @@ import {
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import type { ReadPost } from './interpret.ts'
-
-export const ON_CONFLICT = ['skip', 'overwrite', 'fail'] as const
-/** What becomes of a post whose slug exists. */
-export type OnConflict = (typeof ON_CONFLICT)[number]
+import type { OnConflict } from './shapes.ts'
 
 export interface Author {
   readonly id: number | null

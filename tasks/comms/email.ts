@@ -1,20 +1,5 @@
 import { z } from 'zod'
-import type { Send } from '../../sql/comms.ts'
-import type { EmailMessage } from '../context.ts'
-import { defineTask } from '../task.ts'
-import { sendOnce, unknownText } from './send.ts'
-
-/** What a send of the channel keeps in the ledger. */
-export const Email = z.strictObject({
-  to: z.array(z.string()).min(1),
-  cc: z.array(z.string()).default([]),
-  bcc: z.array(z.string()).default([]),
-  reply_to: z.string().optional(),
-  from_email: z.string().optional(),
-  subject: z.string(),
-  text: z.string().optional(),
-  html: z.string().optional(),
-})
+import { defineTask, lazily } from '../task.ts'
 
 export const EmailResult = z.strictObject({
   id: z.uuid(),
@@ -22,6 +7,7 @@ export const EmailResult = z.strictObject({
   status: z.enum(['sent', 'unknown']),
   message: z.string(),
 })
+export type EmailResult = z.output<typeof EmailResult>
 
 /** Hands an email to the mail server of the settings. */
 export const email = defineTask({
@@ -31,38 +17,5 @@ export const email = defineTask({
   timeoutSeconds: 120,
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,
-  run: async (ctx, { send_id }): Promise<z.output<typeof EmailResult>> => {
-    const { comms } = ctx.providers
-    const send = await sendOnce(ctx, send_id, (row) => ({
-      channel: 'email',
-      repeatable: comms.emailRepeatable,
-      failed: 'email.failed',
-      hand: async (request) => {
-        const message = messageOf(row)
-        await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
-        return comms.email(message, request)
-      },
-    }))
-    if (send.status === 'unknown')
-      return { id: send.id, to: send.recipients, status: 'unknown', message: unknownText(send) }
-    const message = send.detail ?? 'The mail server has taken the message'
-    return { id: send.id, to: send.recipients, status: 'sent', message }
-  },
+  run: lazily(() => import('./email-run.ts')),
 })
-
-/** The same at every attempt to the last byte: the id makes the Message-ID, the row's time is the date. */
-function messageOf(send: Send): EmailMessage {
-  const { to, cc, bcc, reply_to, from_email, subject, text, html } = Email.parse(send.message)
-  return {
-    id: send.id,
-    dateMs: send.created_ms,
-    to,
-    cc,
-    bcc,
-    subject,
-    ...(reply_to === undefined ? {} : { replyTo: reply_to }),
-    ...(from_email === undefined ? {} : { from: from_email }),
-    ...(text === undefined ? {} : { text }),
-    ...(html === undefined ? {} : { html }),
-  }
-}

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import type { ListedModel, ModelList, Price } from '../../sql/llm.ts'
+import { MODALITIES } from './modalities.ts'
 
 /**
  * Reads lists in the format of https://models.dev/api.json (its schema: packages/core/src/schema.ts in
@@ -118,8 +119,6 @@ function listed(vendor: string, model: Model): ListedModel {
     price: model.cost === undefined ? null : priceOf(model.cost),
   }
 }
-
-export const MODALITIES = ['text', 'image', 'audio', 'video'] as const
 
 /** Files such as `pdf` are no modality: they reach a model as text and images. */
 const known = (given: readonly string[]): string[] => MODALITIES.filter((one) => given.includes(one))

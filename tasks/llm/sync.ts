@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import { Failure } from '../../sql/errors.ts'
-import { Applied, applyList, knownModels, lastAttempt, noteRefusal } from '../../sql/llm.ts'
-import { AI_PROVIDERS } from '../ai/providers.ts'
-import type { TaskContext } from '../context.ts'
-import { defineTask } from '../task.ts'
-import { readModelsDev } from './models-dev.ts'
-import { checkPlausible } from './plausible.ts'
+import { Applied } from '../../sql/llm.ts'
+import { defineTask, lazily } from '../task.ts'
 
-// Prices change by the day. What could not be reached is tried again an hour later.
-const FRESH_HOURS = 20
+const SyncPayload = z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() })
+export type SyncPayload = z.output<typeof SyncPayload>
+
+const SyncResult = z.strictObject({
+  status: z.enum(['applied', 'fresh', 'off']),
+  changes: Applied.nullable(),
+})
+export type SyncResult = z.output<typeof SyncResult>
 
 /**
  * Makes the catalog say what the list at `LLM_CATALOG_URL` says, all at once or not at all. Run by the hour, it reads the
@@ -20,43 +21,8 @@ export const sync = defineTask({
   queue: 'system',
   pool: 'io',
   actor: () => 'llm_sync',
-  payload: z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() }),
-  result: z.strictObject({
-    status: z.enum(['applied', 'fresh', 'off']),
-    changes: Applied.nullable(),
-  }),
+  payload: SyncPayload,
+  result: SyncResult,
   timeoutSeconds: 180,
-  run: async (ctx, { asked = false, force = false }) => {
-    const url = ctx.settings.llmCatalogUrl
-    if (url === null) return { status: 'off' as const, changes: null }
-    if (!asked && (await isFresh(ctx, url))) return { status: 'fresh' as const, changes: null }
-    ctx.progress('Reading the list')
-    const changes = await read(ctx, url, force).catch(async (error) => {
-      if (error instanceof Failure && error.code === 'llm.list_refused') await note(ctx, url, error.detail)
-      throw error
-    })
-    return { status: 'applied' as const, changes }
-  },
+  run: lazily(() => import('./sync-run.ts')),
 })
-
-async function isFresh({ db }: TaskContext, url: string): Promise<boolean> {
-  const last = await db.maybeOne(lastAttempt())
-  return last !== null && last.url === url && last.hours < FRESH_HOURS
-}
-
-async function read(
-  { providers, signal, fenced }: TaskContext,
-  url: string,
-  force: boolean,
-): Promise<Applied> {
-  const list = readModelsDev(await providers.readModelList(url, signal))
-  return fenced(async (tx) => {
-    checkPlausible(list, force ? [] : await tx.any(knownModels(AI_PROVIDERS)))
-    return (await tx.one(applyList(list, url))).applied
-  })
-}
-
-async function note({ fenced, log }: TaskContext, url: string, detail: string): Promise<void> {
-  await fenced((tx) => tx.run(noteRefusal(url, detail)))
-  log.warn({ detail }, 'A list of models was refused')
-}

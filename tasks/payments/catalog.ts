@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { defineTask } from '../task.ts'
-import { idOf, objectOf, type ProviderObject, textOf, wholeOf } from './reading.ts'
-import { Catalog, type Price } from './shapes.ts'
+import { defineTask, lazily } from '../task.ts'
+import { Catalog } from './shapes.ts'
 
 /** What can be bought: the provider's active prices. Callers who ask at once are answered by one job. */
 export const catalog = defineTask({
@@ -13,28 +12,5 @@ export const catalog = defineTask({
   payload: z.strictObject({}),
   result: Catalog,
   timeoutSeconds: 90,
-  run: async ({ providers, signal }) => ({
-    prices: (await providers.payments.prices(signal)).flatMap((price) => priceOf(price) ?? []),
-  }),
+  run: lazily(() => import('./catalog-run.ts')),
 })
-
-function priceOf(price: ProviderObject): z.output<typeof Price> | null {
-  const id = idOf(price.id)
-  const currency = textOf(price.currency)
-  const product = objectOf(price.product)
-  // A price outlives its product.
-  if (id === null || currency === null || product.deleted === true || product.active === false) return null
-  const recurring = price.recurring === null ? null : objectOf(price.recurring)
-  const interval = textOf(recurring?.interval)
-  return {
-    price_id: id,
-    product_id: idOf(price.product) ?? '',
-    name: textOf(product.name) ?? textOf(price.nickname) ?? id,
-    description: textOf(product.description),
-    amount: wholeOf(price.unit_amount),
-    currency: currency.toLowerCase(),
-    mode: interval === null ? 'payment' : 'subscription',
-    interval,
-    interval_count: interval === null ? null : (wholeOf(recurring?.interval_count) ?? 1),
-  }
-}

@@ -1,23 +1,14 @@
 import { disputeChange, warningChange } from './disputes.ts'
 import type { Change } from './facts.ts'
-import { idOf, itemsOf, objectOf, type ProviderObject } from './reading.ts'
+import { type EventType, isEventType, type ProviderEvent } from './provider-events.ts'
+import { idOf, itemsOf, objectOf } from './reading.ts'
 import { subscriptionChange } from './subscriptions.ts'
 import { chargeChanges, intentChange, invoiceChange, sessionChange } from './transactions.ts'
 
-/** An event of the provider: what happened to one of its objects, and how that object is since. */
-export interface ProviderEvent {
-  readonly type: string
-  /** When it happened, in seconds since the epoch. */
-  readonly at: number
-  readonly object: ProviderObject
-  /** The values that an update has replaced. */
-  readonly before: ProviderObject
-}
-
 type Reader = (event: ProviderEvent) => readonly (Change | null)[]
 
-/** What each type of event says (https://docs.stripe.com/api/events/types). Any other type says nothing to us. */
-const READERS: Readonly<Record<string, Reader>> = {
+/** What each type of event says; any other says nothing to us. */
+const READERS: Readonly<Record<EventType, Reader>> = {
   'checkout.session.completed': ({ object, at }) => [sessionChange(object, at)],
   'payment_intent.succeeded': ({ object, at }) => [intentChange(object, 'succeeded', at)],
   'payment_intent.payment_failed': ({ object, at }) => [intentChange(object, 'failed', at)],
@@ -37,17 +28,9 @@ const READERS: Readonly<Record<string, Reader>> = {
   'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
 }
 
-/** The types of events that say something to us. */
-export const EVENT_TYPES: ReadonlySet<string> = new Set(Object.keys(READERS))
-
-/** Those of them that the provider's own list of events knows. */
-export const LISTED_TYPES: readonly string[] = [...EVENT_TYPES].filter(
-  (type) => !type.startsWith('fraudscreen.'),
-)
-
 /** What an event says; nothing of what names no object. */
 export function changesOf(event: ProviderEvent): Change[] {
-  const said = Object.hasOwn(READERS, event.type) ? READERS[event.type]!(event) : []
+  const said = isEventType(event.type) ? READERS[event.type](event) : []
   const customer = idOf(event.object.customer)
   const first: Change[] = customer === null ? [] : [{ kind: 'customer', id: customer }]
   return [
@@ -57,15 +40,6 @@ export function changesOf(event: ProviderEvent): Change[] {
         change !== null && (change.kind !== 'transaction' || change.ids.length > 0),
     ),
   ]
-}
-
-/** The object that an event is about, by the id that most of its events share: they are applied one after the other. */
-export function subjectOf({ object }: ProviderEvent): string {
-  for (const key of ['payment_intent', 'charge', 'invoice', 'subscription']) {
-    const id = idOf(object[key])
-    if (id !== null) return id
-  }
-  return idOf(object.id) ?? 'unknown'
 }
 
 /** What an event leaves to be asked of the provider: see the task `payments.look-up`. */

@@ -24,14 +24,17 @@ export const Transaction = z
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Transaction' })
+export type Transaction = z.output<typeof Transaction>
 
 export const CheckoutSession = z
   .strictObject({ session_id: z.string(), checkout_url: z.string(), provider_key: z.literal('stripe') })
   .meta({ id: 'CheckoutSession' })
+export type CheckoutSession = z.output<typeof CheckoutSession>
 
 export const Cancellation = z
   .strictObject({ status: z.string(), cancel_at_period_end: z.enum(['true', 'false']) })
   .meta({ id: 'Cancellation' })
+export type Cancellation = z.output<typeof Cancellation>
 
 export const Price = z.strictObject({
   price_id: z.string(),
@@ -47,3 +50,4 @@ export const Price = z.strictObject({
 })
 
 export const Catalog = z.strictObject({ prices: z.array(Price) }).meta({ id: 'PaymentCatalog' })
+export type Catalog = z.output<typeof Catalog>

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { changesOf, lookUpOf, subjectOf } from '../../tasks/payments/changes.ts'
-import { readEvent } from '../../tasks/payments/event.ts'
+import { changesOf, lookUpOf } from '../../tasks/payments/changes.ts'
 import { type Change, earliest, stamp } from '../../tasks/payments/facts.ts'
+import { readEvent, subjectOf } from '../../tasks/payments/provider-events.ts'
 import {
   chargeObject,
   event,

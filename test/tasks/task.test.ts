@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { isUuid } from '../../sql/ids.ts'
+import type { TaskContext } from '../../tasks/context.ts'
 import { finderOf, loadTasks, queuesOf, tasks } from '../../tasks/index.ts'
-import { defineTask, type EnqueueOptions, enqueue, enqueueMany } from '../../tasks/task.ts'
+import { defineTask, type EnqueueOptions, enqueue, enqueueMany, lazily } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf } from '../sql/ledger-help.ts'
 
@@ -128,6 +129,30 @@ describe('enqueue', () => {
       }),
     )
     assert.deepEqual(await query('select 1 from job where id = any($1)', [lost]), [])
+  })
+})
+
+describe('work that is loaded lazily', () => {
+  const run = (_ctx: TaskContext, n: number) => Promise.resolve(n + 1)
+  const ctx = {} as TaskContext
+
+  test('is loaded once, by the first run', async () => {
+    let loads = 0
+    const lazy = lazily(async () => {
+      loads++
+      return { run }
+    })
+    assert.equal(loads, 0)
+    assert.equal(await lazy(ctx, 1), 2)
+    assert.equal(await lazy(ctx, 2), 3)
+    assert.equal(loads, 1)
+  })
+
+  test('that could not be loaded fails its run, and is loaded by the next', async () => {
+    let loads = 0
+    const lazy = lazily(() => (loads++ === 0 ? Promise.reject(new Error('gone')) : Promise.resolve({ run })))
+    await assert.rejects(lazy(ctx, 1), /gone/)
+    assert.equal(await lazy(ctx, 1), 2)
   })
 })
 

@@ -8,8 +8,8 @@ import {
   type UploadFormat,
 } from '../../../sql/blog/transfer.ts'
 import { fail } from '../../../sql/errors.ts'
-import { ImportResult, importPosts } from '../../../tasks/blog/import.ts'
-import { ON_CONFLICT } from '../../../tasks/blog/write.ts'
+import { importPosts } from '../../../tasks/blog/import.ts'
+import { ImportResult, ON_CONFLICT } from '../../../tasks/blog/shapes.ts'
 import { inParts } from '../../../tasks/documents/blobs/parts.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../context.ts'

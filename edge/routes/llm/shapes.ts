@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AI_PROVIDERS } from '../../../tasks/ai/providers.ts'
-import { MODALITIES } from '../../../tasks/llm/models-dev.ts'
+import { MODALITIES } from '../../../tasks/llm/modalities.ts'
 import { sync } from '../../../tasks/llm/sync.ts'
 import { Timestamp } from '../../schemas.ts'
 

@@ -1,6 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, previewChunk } from '../../../sql/voice.ts'
-import { CHUNK_EVENT } from '../../../tasks/voice/preview.ts'
+import { CHUNK_EVENT } from '../../../tasks/voice/preview-event.ts'
 import type { Edge } from '../../context.ts'
 import { jobFailure } from '../../endings.ts'
 import { type Hub, isTerminal, type JobEvent } from '../../hub.ts'

@@ -1,0 +1,20 @@
+import { insertMailedToken, recipientByEmail } from '../../sql/accounts.ts'
+import type { TaskContext } from '../context.ts'
+import { resetLetter } from './letters.ts'
+import { digestOf, mailedTokenOf } from './tokens.ts'
+
+/** The work of `accounts.password-reset`. */
+export async function run(
+  { db, job, settings, secretKey, providers, signal }: TaskContext,
+  { email }: { readonly email: string },
+): Promise<Record<string, never>> {
+  const to = await db.maybeOne(recipientByEmail(email))
+  if (to === null || !to.is_active) return {}
+  const token = mailedTokenOf(secretKey, 'reset', job.id)
+  const stored = insertMailedToken(job.id, to.id, 'reset', digestOf(token), settings.resetTokenSeconds)
+  if ((await db.maybeOne(stored)) === null) return {}
+  const minutes = settings.resetTokenSeconds / 60
+  const letter = resetLetter(to, settings.publicBaseUrl, token, minutes)
+  await providers.sendEmail({ id: job.id, to: [to.email], ...letter }, signal)
+  return {}
+}

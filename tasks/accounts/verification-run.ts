@@ -1,0 +1,21 @@
+import { insertMailedToken, recipientById } from '../../sql/accounts.ts'
+import type { TaskContext } from '../context.ts'
+import { verificationLetter } from './letters.ts'
+import { digestOf, mailedTokenOf } from './tokens.ts'
+
+/** The work of `accounts.verification`. */
+export async function run(
+  { db, job, settings, secretKey, providers, signal }: TaskContext,
+  { account_id }: { readonly account_id: number },
+): Promise<Record<string, never>> {
+  const to = await db.maybeOne(recipientById(account_id))
+  if (to === null || to.is_verified) return {}
+  // The job's own id: a repeated attempt mails the same token, in the same message.
+  const token = mailedTokenOf(secretKey, 'verify', job.id)
+  const stored = insertMailedToken(job.id, to.id, 'verify', digestOf(token), settings.verifyTokenSeconds)
+  if ((await db.maybeOne(stored)) === null) return {}
+  const hours = settings.verifyTokenSeconds / 3600
+  const letter = verificationLetter(to, settings.publicBaseUrl, token, hours)
+  await providers.sendEmail({ id: job.id, to: [to.email], ...letter }, signal)
+  return {}
+}

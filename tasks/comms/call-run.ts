@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import type { Send } from '../../sql/comms.ts'
+import type { TaskContext } from '../context.ts'
+import type { CallPayload, CallResult } from './call.ts'
+import type { Comms } from './outside.ts'
+import { type Medium, sendOnce, unknownText } from './send.ts'
+
+/** What a send of the channel keeps in the ledger. */
+const Call = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
+
+/** How a call of the ledger is sent and looked up. */
+export const callMedium =
+  (comms: Comms) =>
+  (row: Send): Medium => {
+    const { to, script_url: scriptUrl, timeout } = Call.parse(row.message)
+    const message = { to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
+    return {
+      channel: 'call',
+      repeatable: false,
+      failed: 'telephony.failed',
+      hand: (request) => comms.call(message, request),
+      find: (sinceMs, signal) => comms.findCall(message, sinceMs, signal),
+      looksMs: comms.looksMs,
+    }
+  }
+
+/** The work of `comms.call`. */
+export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promise<CallResult> {
+  const send = await sendOnce(ctx, send_id, callMedium(ctx.providers.comms))
+  if (send.status === 'unknown') return { sid: null, to, status: 'unknown', message: unknownText(send) }
+  return {
+    sid: send.provider_id,
+    to,
+    status: send.provider_status!,
+    message: 'The provider has taken the call',
+  }
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import type { Send } from '../../sql/comms.ts'
+import type { TaskContext } from '../context.ts'
+import type { Comms } from './outside.ts'
+import { type Medium, sendOnce, unknownText } from './send.ts'
+import type { SmsPayload, SmsResult } from './sms.ts'
+
+/** What a send of the channel keeps in the ledger. */
+const Sms = z.strictObject({ to: z.string(), body: z.string() })
+
+/** How a text message of the ledger is sent and looked up. */
+export const smsMedium =
+  (comms: Comms) =>
+  (row: Send): Medium => {
+    const message = Sms.parse(row.message)
+    return {
+      channel: 'sms',
+      repeatable: false,
+      failed: 'telephony.failed',
+      hand: (request) => comms.sms(message, request),
+      find: (sinceMs, signal) => comms.findSms(message, sinceMs, signal),
+      looksMs: comms.looksMs,
+    }
+  }
+
+/** The work of `comms.sms`. */
+export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
+  const send = await sendOnce(ctx, send_id, smsMedium(ctx.providers.comms))
+  if (send.status === 'unknown')
+    return { sid: null, to, status: 'unknown', segments, message: unknownText(send) }
+  const message = `The provider has taken the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`
+  return { sid: send.provider_id, to, status: send.provider_status!, segments, message }
+}

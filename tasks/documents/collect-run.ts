@@ -1,0 +1,75 @@
+import {
+  abandonedBlobs,
+  blobDigest,
+  deletePagesOfDeleted,
+  doomUnneeded,
+  lockDigest,
+  unneededBlobs,
+} from '../../sql/blobs.ts'
+import type { TaskContext } from '../context.ts'
+
+/**
+ * A day: longer than the slowest upload and the longest extraction, so that nothing is taken away under them, and time
+ * to bring back a document that was deleted by mistake.
+ */
+export const GRACE_SECONDS = 86_400
+// Documents may have thousands of pages with pictures, and the statement holds its locks until all are gone.
+const DOCUMENT_BATCH = 20
+const BLOB_BATCH = 1000
+const REMOVAL_BATCH = 100
+
+/** The work of `documents.collect`. */
+export async function run(ctx: TaskContext): Promise<{ documents: number; blobs: number; failed: number }> {
+  const documents = await collectPages(ctx)
+  await giveUpUnneeded(ctx)
+  return { documents, ...(await removeAbandoned(ctx)) }
+}
+
+async function collectPages({ db, signal }: TaskContext): Promise<number> {
+  let total = 0
+  for (let count = DOCUMENT_BATCH; count === DOCUMENT_BATCH && !signal.aborted; total += count)
+    ({ count } = await db.one(deletePagesOfDeleted(GRACE_SECONDS, DOCUMENT_BATCH)))
+  return total
+}
+
+/** Goes through all sealed blobs in order of their ids; each is looked up by index, so a million takes seconds. */
+async function giveUpUnneeded({ db, signal }: TaskContext): Promise<void> {
+  for (let after = 0; !signal.aborted; ) {
+    const { last, unneeded } = await db.one(unneededBlobs(after, GRACE_SECONDS, BLOB_BATCH))
+    for (const id of unneeded) {
+      const blob = await db.maybeOne(blobDigest(id))
+      if (blob === null) continue
+      await db.transaction(async (tx) => {
+        // Looked at once more behind the lock: an upload of the same bytes may have come to count on them.
+        await tx.run(lockDigest(Buffer.from(blob.sha256)))
+        await tx.run(doomUnneeded(id, GRACE_SECONDS))
+      })
+    }
+    if (last === null) return
+    after = last
+  }
+}
+
+async function removeAbandoned({
+  db,
+  blobs,
+  signal,
+  log,
+}: TaskContext): Promise<{ blobs: number; failed: number }> {
+  const counts = { blobs: 0, failed: 0 }
+  for (let after = 0; !signal.aborted; ) {
+    const found = await db.any(abandonedBlobs(after, GRACE_SECONDS, REMOVAL_BATCH))
+    if (found.length === 0) break
+    for (const at of found) {
+      after = at.blob_id
+      try {
+        await blobs.remove(at)
+        counts.blobs++
+      } catch (error) {
+        counts.failed++
+        log.warn({ blob: at.blob_id, store: at.store, error: String(error) }, 'Bytes could not be removed')
+      }
+    }
+  }
+  return counts
+}

@@ -1,0 +1,19 @@
+import { fail } from '../../sql/errors.ts'
+import { extractionSource, storeImage, undrawnPage } from '../../sql/pages.ts'
+import type { TaskContext } from '../context.ts'
+
+/** The work of `documents.draw`. */
+export async function run(
+  ctx: TaskContext,
+  { documentId, page }: { readonly documentId: number; readonly page: number },
+): Promise<{ drawn: boolean }> {
+  const undrawn = await ctx.db.maybeOne(undrawnPage(documentId, page))
+  if (undrawn === null) return { drawn: false }
+  const source = await ctx.db.maybeOne(extractionSource(documentId))
+  if (source === null) throw fail('document.missing')
+  if (source.blob_id === null) throw fail('document.bytes_missing')
+  const bytes = await ctx.blobs.readWhole(source.blob_id, source.byte_size)
+  const image = await ctx.providers.drawPage(bytes, source.media_type, page, ctx.signal)
+  await ctx.fenced((tx) => tx.run(storeImage(documentId, page, undrawn.job_id, image)))
+  return { drawn: image !== null }
+}

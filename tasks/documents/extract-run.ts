@@ -1,0 +1,79 @@
+import { fail } from '../../sql/errors.ts'
+import {
+  countPages,
+  extractedPages,
+  extractionSource,
+  type NumberedPage,
+  setPageCount,
+  storePages,
+} from '../../sql/pages.ts'
+import type { PageReader, TaskContext } from '../context.ts'
+import type { ExtractCounts, ExtractPayload } from './extract.ts'
+import { inOrder } from './in-order.ts'
+import { DOCUMENT_MS } from './limits.ts'
+
+/** The work of `documents.extract`. */
+export async function run(ctx: TaskContext, { documentId, force }: ExtractPayload): Promise<ExtractCounts> {
+  ctx.progress('Opening the document')
+  const pages = await open(ctx, documentId)
+  try {
+    await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
+    const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
+    const done = new Set(
+      known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
+    )
+    const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
+    const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
+    await readAll(ctx, documentId, pages, left)
+    return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
+  } finally {
+    await pages.close()
+  }
+}
+
+async function readAll(
+  ctx: TaskContext,
+  documentId: number,
+  pages: PageReader,
+  left: readonly number[],
+): Promise<void> {
+  const end = performance.now() + DOCUMENT_MS
+  const read = async (number: number): Promise<NumberedPage> => ({
+    number,
+    ...(performance.now() > end ? OUT_OF_TIME : await pages.read(number)),
+  })
+  const store = async (rows: readonly NumberedPage[]): Promise<void> => {
+    const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
+    for (const row of rows.slice(0, stored))
+      ctx.progress(label(row, pages.pageCount), row.number, pages.pageCount)
+    if (stored < rows.length) throw fail('job.superseded')
+  }
+  await inOrder(left, ctx.settings.workerThreads, ctx.signal, read, store)
+}
+
+function label(page: NumberedPage, count: number): string {
+  const how =
+    page.status === 'unread'
+      ? `unread: ${page.detail}`
+      : page.method === 'vision'
+        ? 'read by vision'
+        : 'text layer'
+  return `Page ${page.number} of ${count}: ${how}`
+}
+
+async function open(ctx: TaskContext, documentId: number): Promise<PageReader> {
+  const source = await ctx.db.maybeOne(extractionSource(documentId))
+  if (source === null) throw fail('document.missing')
+  const { blob_id, byte_size, media_type } = source
+  if (blob_id === null) throw fail('document.bytes_missing')
+  return ctx.providers.openPages(() => ctx.blobs.readWhole(blob_id, byte_size), media_type, ctx.signal)
+}
+
+const OUT_OF_TIME = {
+  status: 'unread',
+  method: 'none',
+  model: null,
+  detail: 'The time for one document was used up before this page',
+  text: '',
+  image: null,
+} as const

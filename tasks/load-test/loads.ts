@@ -1,0 +1,21 @@
+import type { TaskDefinition } from '../task.ts'
+import { cpuIntensive } from './cpu-intensive.ts'
+import { failureTesting } from './failure-testing.ts'
+import { ioSimulation } from './io-simulation.ts'
+import { memoryOperations } from './memory-operations.ts'
+import { publicName } from './on-queues.ts'
+
+const LOADS = [
+  ioSimulation,
+  cpuIntensive,
+  memoryOperations,
+  failureTesting,
+] as unknown as readonly (readonly TaskDefinition<unknown, unknown>[])[]
+
+/** What a load can be made of. */
+export const LOAD_NAMES = LOADS.map(([task]) => publicName(task!))
+
+/** The task of a load on a queue. */
+export function loadOf(name: string, queue: string): TaskDefinition<unknown, unknown> {
+  return LOADS.flat().find((task) => task.queue === queue && publicName(task) === name)!
+}

@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { childId } from '../../sql/ids.ts'
+import { loadState, loadTimes } from '../../sql/tasks.ts'
+import type { TaskContext } from '../context.ts'
+import { enqueueMany } from '../task.ts'
+import { loadOf } from './loads.ts'
+import type { LoadPayload, LoadResult } from './orchestrator.ts'
+
+// A poll reads a row of every task of the load.
+const POLL_MS = 100
+const POLL_MS_PER_TASK = 0.05
+
+/** The work of `load_test_orchestrator`. */
+export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadResult> {
+  const { task_name, queue_type, count } = payload
+  const ids = Array.from({ length: count }, (_, n) => childId(ctx.job.id, n))
+  await addOnce(ctx, payload, ids)
+  const { completed, failed, cancelled } = await ended(ctx, ids)
+  const { seconds, latency, start } = await ctx.db.one(loadTimes(ids))
+  return {
+    task_name,
+    queue_type,
+    count,
+    completed,
+    failed,
+    cancelled,
+    seconds,
+    per_second: seconds > 0 ? Math.round(((completed + failed) / seconds) * 10) / 10 : 0,
+    latency_ms: latency,
+    start_ms: start,
+  }
+}
+
+/** The ids are the same in every attempt: what an earlier one has added is not added again. */
+async function addOnce(
+  ctx: TaskContext,
+  { task_name, queue_type, args }: LoadPayload,
+  ids: readonly string[],
+): Promise<void> {
+  ctx.progress('Adding the tasks', 0, ids.length)
+  await ctx.fenced(async (tx) => {
+    if ((await tx.one(loadState(ids))).known > 0) return
+    await enqueueMany(
+      tx,
+      loadOf(task_name, queue_type),
+      ids.map(() => args),
+      {
+        ownerId: ctx.job.ownerId,
+        requestId: ctx.job.requestId,
+        maxTries: ctx.settings.workerMaxTries,
+        idOf: (n) => ids[n]!,
+      },
+    )
+  })
+}
+
+async function ended(ctx: TaskContext, ids: readonly string[]) {
+  for (let before = -1; ; ) {
+    const state = await ctx.db.one(loadState(ids))
+    const done = state.completed + state.failed + state.cancelled
+    if (done !== before) ctx.progress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
+    // Some may have been removed with their results.
+    if (done === state.known) return state
+    before = done
+    await delay(Math.max(POLL_MS, ids.length * POLL_MS_PER_TASK), undefined, { signal: ctx.signal })
+  }
+}

@@ -1,0 +1,115 @@
+import type { Queries } from '../../sql/db.ts'
+import {
+  applyChanges,
+  deleteOldEvents,
+  deleteRefusedRefunds,
+  leftEvents,
+  type Refund,
+  readUntil,
+  refundById,
+  refuseRefund,
+  setReadUntil,
+  unknownEvents,
+  unsettledRefunds,
+} from '../../sql/payment-changes.ts'
+import type { TaskContext } from '../context.ts'
+import type { EnqueueOptions } from '../task.ts'
+import { takeIn } from './event.ts'
+import { resolvePayment } from './payment-id.ts'
+import { LISTED_TYPES, readEvent } from './provider-events.ts'
+import { objectOf, type ProviderObject, textOf } from './reading.ts'
+import { REQUEST_KEY, refundChange } from './transactions.ts'
+
+// How long the provider remembers its events.
+const REMEMBERED_SECONDS = 30 * 86_400
+// Events become visible a little out of order, and clocks differ.
+const OVERLAP_SECONDS = 600
+// A request to the provider that nobody waits for any more can still be under way for this long.
+const SETTLE_SECONDS = 300
+const BATCH = 500
+const KEEP_DAYS = 90
+
+/** The work of `payments.reconcile`. */
+export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
+  const left = await takeUpLeft(ctx)
+  await forget(ctx)
+  if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
+  const settled = await settleRefunds(ctx)
+  return { missed: await takeInMissed(ctx), left, settled }
+}
+
+const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
+  ownerId: null,
+  requestId: job.requestId,
+  maxTries: settings.workerMaxTries,
+})
+
+/** Events that were stored and whose job is gone or has failed. */
+async function takeUpLeft(ctx: TaskContext): Promise<number> {
+  return ctx.fenced(async (tx) => {
+    const rows = await tx.any(leftEvents(BATCH))
+    for (const row of rows) await takeIn(tx, row, optionsOf(ctx))
+    return rows.length
+  })
+}
+
+/** Events of the provider's list since it was last read to its end. */
+async function takeInMissed(ctx: TaskContext): Promise<number> {
+  const now = Math.floor(Date.now() / 1000)
+  const known = await ctx.db.maybeOne(readUntil())
+  const since = Math.floor(Math.max(known?.at ?? 0, now - REMEMBERED_SECONDS)) - OVERLAP_SECONDS
+  let missed = 0
+  for await (const page of ctx.providers.payments.eventsSince(since, LISTED_TYPES, ctx.signal)) {
+    missed += await ctx.fenced((tx) => takeInPage(tx, page, optionsOf(ctx)))
+    ctx.progress(`${missed} events were missed`)
+  }
+  // Only now: what was cut short is read again from where it began.
+  await ctx.fenced((tx) => tx.run(setReadUntil(now)))
+  return missed
+}
+
+async function takeInPage(
+  tx: Queries,
+  page: readonly ProviderObject[],
+  options: EnqueueOptions,
+): Promise<number> {
+  const events = page.map(readEvent).filter((event) => event !== null)
+  const unknown = new Set((await tx.any(unknownEvents(events.map(({ id }) => id)))).map(({ id }) => id))
+  let taken = 0
+  for (const event of events.filter(({ id }) => unknown.has(id)))
+    if ((await takeIn(tx, event, options)).fresh) taken++
+  return taken
+}
+
+/** Refunds that were asked for and never answered: the provider has them, or there will be none. */
+async function settleRefunds(ctx: TaskContext): Promise<number> {
+  const unsettled = await ctx.db.any(unsettledRefunds(SETTLE_SECONDS, BATCH))
+  for (const { id } of unsettled) {
+    const asked = await ctx.db.maybeOne(refundById(id))
+    if (asked !== null) await settle(ctx, asked)
+  }
+  return unsettled.length
+}
+
+async function settle(ctx: TaskContext, asked: Refund): Promise<void> {
+  const { payments } = ctx.providers
+  const resolved = await resolvePayment(payments, asked, ctx.signal)
+  const { objects, at } =
+    resolved === null ? { objects: [], at: 0 } : await payments.refundsOf(resolved.payment, ctx.signal)
+  const taken = objects.find(({ metadata }) => textOf(objectOf(metadata)[REQUEST_KEY]) === asked.job_id)
+  const change = taken === undefined ? null : refundChange(taken, at)
+  const refusal = { code: 'payment.failed', detail: 'The provider has no such refund' }
+  await ctx.fenced((tx) =>
+    tx.run(
+      change === null
+        ? refuseRefund(asked.id, refusal)
+        : applyChanges([...(resolved?.changes ?? []), change]),
+    ),
+  )
+}
+
+async function forget({ db, signal }: TaskContext): Promise<void> {
+  for (const query of [() => deleteOldEvents(KEEP_DAYS, BATCH), () => deleteRefusedRefunds(BATCH)]) {
+    for (let count = BATCH; count === BATCH && !signal.aborted; ) ({ count } = await db.one(query()))
+  }
+}

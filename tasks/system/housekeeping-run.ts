@@ -1,0 +1,38 @@
+import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql/accounts.ts'
+import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
+import type { Query } from '../../sql/db.ts'
+import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
+import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
+import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
+import { deleteOldPreviews } from '../../sql/voice.ts'
+import type { TaskContext } from '../context.ts'
+import type { HousekeepingResult } from './housekeeping.ts'
+
+// Small enough that no statement holds its locks for long.
+const BATCH = 1000
+// Previews of voices: most have some 50 kB, the longest some MB.
+const PREVIEW_DAYS = 30
+const MOST_PREVIEWS = 1000
+
+/** The work of `system.housekeeping`. */
+export async function run({ db, settings, signal }: TaskContext): Promise<HousekeepingResult> {
+  const all = async (query: () => Query<{ count: number }>): Promise<number> => {
+    let total = 0
+    for (let count = BATCH; count === BATCH && !signal.aborted; total += count)
+      ({ count } = await db.one(query()))
+    return total
+  }
+  await db.run(unlockOrphanedPools())
+  return {
+    jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
+    tokens:
+      (await all(() => deleteExpiredRefreshTokens(BATCH))) +
+      (await all(() => deleteExpiredMailedTokens(BATCH))),
+    limits:
+      (await all(() => deleteExpiredLimits(BATCH))) +
+      (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
+    keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
+    imports: await all(() => deleteAbandonedImports(BATCH)),
+    previews: await all(() => deleteOldPreviews(PREVIEW_DAYS, MOST_PREVIEWS, BATCH)),
+  }
+}
