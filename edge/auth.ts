@@ -1,4 +1,6 @@
-import { errors as joseErrors, jwtVerify, SignJWT } from 'jose'
+import { JOSEError } from 'jose/errors'
+import { SignJWT } from 'jose/jwt/sign'
+import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
 import { readStanding } from '../sql/accounts.ts'
 import { Failure, fail } from '../sql/errors.ts'
@@ -124,7 +126,7 @@ export function createAccounts(options: { settings: Settings; reader: Reader; se
       issuer: settings.projectName,
       audience: settings.projectName,
     }).catch((error) => {
-      if (error instanceof joseErrors.JOSEError) throw fail('auth.required', {}, { cause: error })
+      if (error instanceof JOSEError) throw fail('auth.required', {}, { cause: error })
       throw error
     })
     // The key may sign other things for other readers; what is not a session's is no credential here.

@@ -1,10 +1,14 @@
+import { createRequire } from 'node:module'
 import type { Readable } from 'node:stream'
-import { Dicer } from '@fastify/busboy'
+import type { Dicer } from '@fastify/busboy'
 import { Failure, fail } from '../sql/errors.ts'
 import type { EdgeRequest } from './server.ts'
 import { FileChunks } from './uploads/chunks.ts'
 import { cleanFileName, disposition, mediaTypeOf, type PartHeaders, parameters } from './uploads/headers.ts'
 
+const require = createRequire(import.meta.url)
+// Loaded with the first form.
+const busboy = () => require('@fastify/busboy') as typeof import('@fastify/busboy')
 const MAX_FIELDS = 100
 const MAX_FIELD_BYTES = 64 * 1024
 /** What boundaries, part headers and text fields may add to the bytes of the file. */
@@ -79,6 +83,7 @@ class Form {
 
   constructor(boundary: string, options: UploadOptions) {
     this.options = options
+    const { Dicer } = busboy()
     this.dicer = new Dicer({ boundary })
     this.dicer.on('part', (part: Readable) => this.begin(part))
     this.dicer.on('finish', () => this.finish())

@@ -1,5 +1,14 @@
-import { transliterate } from 'transliteration'
+import { createRequire } from 'node:module'
 import { LIMITS } from './limits.ts'
+
+const require = createRequire(import.meta.url)
+const ASCII = /^\p{ASCII}*$/u
+
+/** A text in ASCII. The tables for others are loaded with the first that needs them: they take 90 ms of CPU. */
+function inAscii(text: string): string {
+  if (ASCII.test(text)) return text
+  return (require('transliteration') as typeof import('transliteration')).transliterate(text)
+}
 
 /** Letters, digits and single hyphens of a text in any script; '' when nothing is left of it. */
 export function slugify(text: string): string {
@@ -9,7 +18,7 @@ export function slugify(text: string): string {
     .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
     .replace(/(?<=[\p{L}\p{N}])#/gu, ' sharp ')
     .replace(/&/g, ' and ')
-  return transliterate(spelled)
+  return inAscii(spelled)
     .toLowerCase()
     .replace(/['`’]/g, '')
     .replace(/[^a-z0-9]+/g, '-')

@@ -18,7 +18,7 @@ export function plainCode(text: string): string {
 const STATIC = /^\s*(?:import|export)\b(\s+type\b)?[^'"`;=()]*?\bfrom\s*(['"])([^'"]+)\2/gm
 const SIDE_EFFECT = /^\s*import\s*(['"])([^'"]+)\1/gm
 const CALLS =
-  /\b(?:import|import\.meta\.resolve|createRequire\([^()]*(?:\([^()]*\))?[^()]*\)\.resolve)\(\s*(?:(['"])([^'"]+)\1|[^)])/g
+  /\b(?:import|import\.meta\.resolve|createRequire\([^()]*(?:\([^()]*\))?[^()]*\)(?:\.resolve)?|require)\(\s*(?:(['"])([^'"]+)\1|[^)])/g
 
 /** Everything a file imports: static, re-exported, dynamic, or resolved to a path. */
 export function importsOf(text: string): Import[] {

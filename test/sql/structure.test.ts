@@ -123,6 +123,9 @@ describe('the structure', () => {
       "const e = await import('./e.ts')",
       'const f = import(name)',
       "const g = createRequire(import.meta.url).resolve('g')",
+      "const j = createRequire(import.meta.url)('j')",
+      'const require = createRequire(import.meta.url)',
+      "const k = require('k/lib')",
       "// import h from 'h'",
       "const sql = `select x from 'i'`",
     ]
@@ -130,7 +133,7 @@ describe('the structure', () => {
       importsOf(text.join('\n'))
         .map(({ target, erased }) => (erased ? `${target}?` : target))
         .sort(),
-      ['', './a.ts?', './c.ts', './d.ts', './e.ts', 'b', 'g'],
+      ['', './a.ts?', './c.ts', './d.ts', './e.ts', 'b', 'g', 'j', 'k/lib'],
     )
     assert.equal(plainCode("a('any') // any\nb(/any'/, c) /* any */").includes('any'), false)
   })

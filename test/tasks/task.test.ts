@@ -150,7 +150,10 @@ describe('work that is loaded lazily', () => {
 
   test('that could not be loaded fails its run, and is loaded by the next', async () => {
     let loads = 0
-    const lazy = lazily(() => (loads++ === 0 ? Promise.reject(new Error('gone')) : Promise.resolve({ run })))
+    const lazy = lazily(async () => {
+      if (loads++ === 0) throw new Error('gone')
+      return { run }
+    })
     await assert.rejects(lazy(ctx, 1), /gone/)
     assert.equal(await lazy(ctx, 1), 2)
   })

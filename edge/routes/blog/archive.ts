@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
+import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
 /** A file on its way into an archive. */
 export interface ArchiveFile {
@@ -7,6 +8,10 @@ export interface ArchiveFile {
   readonly text: string
   readonly changed: Date
 }
+
+/** Posts, each as JSON text, in an archive of files of Markdown. */
+export const archiveOfPosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
+  archive(filesOf(posts))
 
 /**
  * A zip archive of files as they come: the next one is asked for when the one before is packed, and that goes on at the
@@ -37,6 +42,17 @@ export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerato
     await packing
   }
 }
+
+async function* filesOf(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
+  for await (const text of posts) {
+    const post = JSON.parse(text) as PostMatter & { content: string; updated_at: string }
+    yield { name: `${post.slug}.md`, text: toMarkdown(post), changed: packable(post.updated_at) }
+  }
+}
+
+// Of the years that an archive can name.
+const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
+const packable = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))
 
 /** A stream of one text, which it lets go when it is read: the archive holds on to the streams of all its files. */
 function readableOf(text: string): Readable {

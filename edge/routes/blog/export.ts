@@ -1,11 +1,9 @@
 import { z } from 'zod'
 import { exportedAfter } from '../../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../../sql/blog.ts'
-import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 import type { Edge } from '../../context.ts'
 import type { Header } from '../../reply.ts'
 import { route } from '../../route.ts'
-import { type ArchiveFile, archive } from './archive.ts'
 import { Exported, Status } from './shapes.ts'
 
 /** All posts, as they are stored: what the import takes back. */
@@ -34,7 +32,7 @@ export const exportRoute = route({
       return undefined
     }
     const posts = allPosts(edge, query.status_filter ?? null)
-    const pieces = zip ? archive(filesOf(posts)) : arrayOf(posts)
+    const pieces = zip ? (await import('./archive.ts')).archiveOfPosts(posts) : arrayOf(posts)
     // Before the head: what fails at once can still be answered with its status.
     const first = await pieces.next()
     const writer = responder.chunks(head(200, headers))
@@ -60,17 +58,6 @@ async function* allPosts(edge: Edge, status: PostStatus | null): AsyncGenerator<
     after = posts.at(-1)!.id
   }
 }
-
-async function* filesOf(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFile> {
-  for await (const text of posts) {
-    const post = JSON.parse(text) as PostMatter & { content: string; updated_at: string }
-    yield { name: `${post.slug}.md`, text: toMarkdown(post), changed: packable(post.updated_at) }
-  }
-}
-
-// Of the years that an archive can name.
-const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
-const packable = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))
 
 async function* arrayOf(posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   let before = '['

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { transliterate } from 'transliteration'
+import { slugify } from '../../tasks/blog/slugs.ts'
+
+/** What a slug is by the tables alone, whatever the text. */
+function byTables(text: string): string {
+  const spelled = text
+    .normalize('NFKC')
+    .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
+    .replace(/(?<=[\p{L}\p{N}])#/gu, ' sharp ')
+    .replace(/&/g, ' and ')
+  return transliterate(spelled)
+    .toLowerCase()
+    .replace(/['`’]/g, '')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+}
+
+test('the tables say nothing of a text in ASCII, which goes without them', () => {
+  const ascii = fc.string({ unit: 'binary-ascii', maxLength: 100 })
+  fc.assert(
+    fc.property(ascii, (text) => assert.equal(transliterate(text), text)),
+    { numRuns: 2000 },
+  )
+})
+
+test('a slug is what the tables make of its text', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary-ascii', maxLength: 100 }),
+    fc.string({ unit: 'grapheme', maxLength: 100 }),
+  )
+  fc.assert(
+    fc.property(text, (given) => assert.equal(slugify(given), byTables(given))),
+    { numRuns: 2000 },
+  )
+})
