@@ -1,5 +1,5 @@
-import { enableCompileCache } from 'node:module'
+import { keepCode } from '../tasks/code-cache.ts'
 
-enableCompileCache()
+keepCode()
 const { runEdge } = await import('./run.ts')
 await runEdge()

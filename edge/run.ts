@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { createLog } from '../tasks/log.ts'
 import {
   ALL_IN_ONE,
@@ -33,4 +34,6 @@ export async function runEdge(): Promise<void> {
   onParentGone(() => stop('the parent process is gone'))
   log.info({ port: serving.port }, 'The edge listens')
   process.send?.({ ready: true, port: serving.port })
+  // A process that is killed writes nothing.
+  flushCompileCache()
 }

@@ -1,6 +1,6 @@
-import { enableCompileCache } from 'node:module'
+import { keepCode } from '../tasks/code-cache.ts'
 
-enableCompileCache()
+keepCode()
 // graphile-worker reads it when it is loaded: without it every job formats a line that nobody sees.
 process.env.NO_LOG_SUCCESS = '1'
 const { runWorker } = await import('./run.ts')

@@ -301,7 +301,7 @@ function makePool(
 ): Piscina {
   const threads = Math.min(settings.workerThreads, THREADS[name])
   return new Piscina({
-    filename: new URL('./thread.ts', import.meta.url).href,
+    filename: new URL('./thread-main.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,
     maxThreads: threads,
     concurrentTasksPerWorker: jobsPerThread(settings, name),

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { createLog } from '../tasks/log.ts'
 import { databaseOrExit, onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
 import { startWorker } from './worker.ts'
@@ -18,4 +19,6 @@ export async function runWorker(): Promise<void> {
   onParentGone(() => stop('the parent process is gone'))
   log.info({ lease: worker.lease.id }, 'The worker fetches jobs')
   process.send?.({ ready: true, lease: worker.lease.id })
+  // A process that is killed writes nothing.
+  flushCompileCache()
 }

@@ -1,5 +1,5 @@
-import { enableCompileCache } from 'node:module'
+import { keepCode } from '../tasks/code-cache.ts'
 
-enableCompileCache()
+keepCode()
 const { startAll } = await import('./start-all.ts')
 await startAll()

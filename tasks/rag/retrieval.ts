@@ -15,7 +15,7 @@ export interface Retrieval {
   close(): Promise<void>
 }
 
-const THREAD = new URL('./search-thread.ts', import.meta.url)
+const THREAD = new URL('./search-main.ts', import.meta.url)
 
 interface Asked {
   readonly resolve: (answer: SearchAnswer) => void

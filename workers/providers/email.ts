@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import nodemailer, { type SendMailOptions, type Transporter } from 'nodemailer'
+import type { SendMailOptions, Transporter } from 'nodemailer'
 import { fail } from '../../sql/errors.ts'
 import type { Handed, Request } from '../../tasks/comms/outside.ts'
 import type { EmailMessage } from '../../tasks/context.ts'
@@ -22,6 +23,10 @@ export interface Mailer {
   /** Whether a message that is handed over again is delivered once all the same. */
   readonly repeatable: boolean
 }
+
+const require = createRequire(import.meta.url)
+// Loaded with the first message: most threads send none.
+const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
 
 // Below the time limits of the tasks that send, so that a silent server is named as the reason.
 const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
@@ -92,7 +97,7 @@ interface Gate {
 
 /** Makes the pool of connections; it lets each message with a gate through that only. */
 function transportTo(url: string, limits: typeof LIMITS): Transporter {
-  const transport = nodemailer.createTransport({
+  const transport = nodemailer().createTransport({
     url,
     pool: true,
     maxConnections: 4,
@@ -113,7 +118,7 @@ function transportTo(url: string, limits: typeof LIMITS): Transporter {
 }
 
 function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
-  const transport = transportTo(url, limits)
+  let transport: Transporter | null = null
   const breaker = createBreaker((seconds) => {
     const reason = `it did not answer lately, the next attempt is made in ${seconds} s`
     return fail('email.failed', { reason }, { retryAfter: seconds })
@@ -123,6 +128,7 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
     await breaker.enter(request.signal)
     const gate: Gate = { request, passed: false, shut: false, refusal: undefined }
     const mail = { ...compose(message), gate } as SendMailOptions
+    transport ??= transportTo(url, limits)
     const waited = await waitFor(sendMail(transport, mail), limits.wholeMs, request.signal, () => gate.passed)
     if (waited.kind === 'answer') {
       breaker.succeeded()
@@ -191,8 +197,8 @@ function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
 
 /** One file per message, whole or not there; sending the same message again leaves one. */
 function outbox(folder: string, compose: Compose): Hand {
-  const transport = nodemailer.createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
   return async (message, { begin }) => {
+    const transport = nodemailer().createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
     const { message: bytes } = await transport.sendMail(compose(message))
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const file = join(folder, `${message.id.replace(/[^\w-]/g, '_')}.eml`)

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+
+/** Small programs beside a copy of the module, with a folder for temporary files of their own. */
+
+const base = mkdtempSync(join(tmpdir(), 'code-cache-'))
+after(() => rmSync(base, { recursive: true, force: true }))
+
+let count = 0
+function program() {
+  const root = join(base, String(++count))
+  const temporary = join(root, 'tmp')
+  mkdirSync(join(root, 'tasks'), { recursive: true })
+  mkdirSync(temporary)
+  copyFileSync(new URL('../../tasks/code-cache.ts', import.meta.url), join(root, 'tasks/code-cache.ts'))
+  writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
+  const main = "import { keepCode } from './tasks/code-cache.ts'\nkeepCode()\nawait import('./said.ts')\n"
+  writeFileSync(join(root, 'main.ts'), main)
+  const say = (code: string): void => writeFileSync(join(root, 'said.ts'), code)
+  say("const word: string = 'one'\nconsole.log(word)\n")
+  return {
+    temporary,
+    say,
+    own: join(temporary, `millrace-code-${process.getuid?.() ?? 'all'}`),
+    kept: () => globSync('**/stripped/*', { cwd: root }).map((file) => join(root, file)),
+    run: (options: { flags?: string[]; env?: NodeJS.ProcessEnv } = {}) =>
+      execFileSync(
+        process.execPath,
+        ['--disable-warning=ExperimentalWarning', ...(options.flags ?? []), join(root, 'main.ts')],
+        {
+          encoding: 'utf8',
+          env: { PATH: process.env.PATH, TMPDIR: temporary, TEMP: temporary, ...options.env },
+        },
+      ).trim(),
+  }
+}
+
+describe('stripped files', () => {
+  test('are kept by the first start, and good for the next', () => {
+    const { run, kept } = program()
+    assert.equal(run(), 'one')
+    const files = kept()
+    assert.equal(files.length, 1)
+    const text = readFileSync(files[0]!, 'utf8')
+    assert.match(text, /const word {9}= 'one'/)
+    assert.equal(run(), 'one')
+    assert.deepEqual(kept(), files)
+    assert.equal(readFileSync(files[0]!, 'utf8'), text)
+  })
+
+  test('of another text are made anew, in their place', () => {
+    const { run, say, kept } = program()
+    assert.equal(run(), 'one')
+    say("const word: string = 'two'\nconsole.log(word)\n")
+    assert.equal(run(), 'two')
+    assert.equal(kept().length, 1)
+  })
+
+  test('that are damaged are made anew', () => {
+    const { run, kept } = program()
+    run()
+    const [file] = kept()
+    const text = readFileSync(file!, 'utf8')
+    for (const damaged of [
+      '',
+      text.slice(0, -20),
+      text.replace("'one'", "'bad'"),
+      '\0'.repeat(text.length),
+    ]) {
+      writeFileSync(file!, damaged)
+      assert.equal(run(), 'one')
+      assert.equal(readFileSync(file!, 'utf8'), text)
+    }
+  })
+
+  test('have their places in stack traces', () => {
+    const { run, say } = program()
+    say(
+      "interface Word { text: string }\nconst at = (word: Word): string => new Error(word.text).stack!\nconsole.log(/said\\.ts:(\\d+:\\d+)/.exec(at({ text: 'here' }))![1])\n",
+    )
+    const place = run({ env: { NODE_DISABLE_COMPILE_CACHE: '1' } })
+    assert.match(place, /^2:\d+$/)
+    assert.equal(run(), place)
+    assert.equal(run(), place)
+  })
+})
+
+describe('nothing is kept, and everything runs', () => {
+  test('where others could write, or could have written', { skip: process.getuid === undefined }, () => {
+    for (const mode of [0o770, 0o707, 0o777]) {
+      const { run, own, kept } = program()
+      mkdirSync(own)
+      chmodSync(own, mode)
+      assert.equal(run(), 'one')
+      assert.deepEqual([kept(), globSync(`${own}/*`)], [[], []])
+    }
+    const { run, own, temporary, kept } = program()
+    const elsewhere = join(temporary, 'elsewhere')
+    mkdirSync(elsewhere, { mode: 0o700 })
+    symlinkSync(elsewhere, own)
+    assert.equal(run(), 'one')
+    assert.deepEqual([kept(), globSync(`${elsewhere}/*`)], [[], []])
+  })
+
+  test('where there is no room', () => {
+    const { run, kept } = program()
+    assert.equal(run({ env: { TMPDIR: '/nowhere/at/all', TEMP: '/nowhere/at/all' } }), 'one')
+    assert.deepEqual(kept(), [])
+  })
+
+  test('when Node is told to keep nothing', () => {
+    const { run, kept } = program()
+    assert.equal(run({ env: { NODE_DISABLE_COMPILE_CACHE: '1' } }), 'one')
+    assert.deepEqual(kept(), [])
+  })
+
+  test('when another loader was asked for', () => {
+    const { run, kept } = program()
+    const loader = 'data:text/javascript,'
+    assert.equal(run({ flags: ['--import', loader] }), 'one')
+    assert.equal(run({ env: { NODE_OPTIONS: `--import=${loader}` } }), 'one')
+    assert.deepEqual(kept(), [])
+  })
+})
+
+test('NODE_COMPILE_CACHE says where', () => {
+  const { run, temporary, kept } = program()
+  const folder = join(temporary, 'chosen')
+  assert.equal(run({ env: { NODE_COMPILE_CACHE: folder } }), 'one')
+  assert.equal(kept().length, 1)
+  assert.ok(kept()[0]!.startsWith(folder))
+})
