@@ -117,6 +117,12 @@ const Environment = z.object({
   WORKER_PROCESSES: count(1, 0, 256),
   WORKER_THREADS: count(8, 1, 256),
   WORKER_QUEUES: list().optional(),
+  LEASE_SECONDS: z
+    .string()
+    .regex(/^\d{1,3}(\.\d{1,3})?$/, 'must be a number')
+    .transform(Number)
+    .pipe(z.number().min(0.2).max(300))
+    .default(2),
   WORKER_MAX_TRIES: count(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
   REQUEST_WAIT_SECONDS: count(120, 0, 3600),
@@ -188,6 +194,8 @@ export interface Settings {
   readonly workerThreads: number
   /** Absent: all queues. */
   readonly workerQueues: readonly string[] | undefined
+  /** How long a worker's lease lasts without being renewed. */
+  readonly leaseMs: number
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
@@ -286,6 +294,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     workerProcesses: env.WORKER_PROCESSES,
     workerThreads: env.WORKER_THREADS,
     workerQueues: env.WORKER_QUEUES,
+    leaseMs: env.LEASE_SECONDS * 1000,
     workerMaxTries: env.WORKER_MAX_TRIES,
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,

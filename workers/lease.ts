@@ -38,20 +38,24 @@ export interface LeaseOptions {
   readonly onRecovered: (jobIds: readonly string[]) => void
   /** A connection has gone silent: nothing here can end a query on it, but a new process can do without. */
   readonly onSilence: (error: Error) => void
+  /** How long it is good for without being renewed. */
+  readonly ttlMs: number
 }
 
-// A job whose worker was killed runs again within 3 s: the lease runs out after at most 2, and is looked at
-// four times a second.
-const TTL_MS = 2000
-const RENEW_MS = 500
-const WATCH_MS = 250
-// Longer than any answer takes, shorter than the kernel takes to give up a silent connection (a quarter of an hour).
-const HUNG_MS = 10_000
+// Of a lease's time: it is renewed four times within it, and others' are looked at eight times. With 2 s, a job whose
+// worker was killed runs again within 3 s.
+const RENEWALS = 4
+const LOOKS = 8
+// Of a lease's time, too: longer than any answer takes, shorter than the kernel takes to give up a silent connection (a
+// quarter of an hour).
+const HUNG = 5
 // Any other statement may take 60 s on its server.
 const HUNG_OTHER_MS = 75_000
 
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
-  const { db, log } = options
+  const { db, log, ttlMs } = options
+  const renewMs = ttlMs / RENEWALS
+  const hungMs = ttlMs * HUNG
   // Both are quick as long as no snapshot is held open.
   const [asking, searching] = [createPace(0.01), createPace(0.01)]
   let id = randomUUID() as string
@@ -70,7 +74,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 
   const insert = async (fresh: string): Promise<void> => {
     const name = `${hostname()}/${process.pid}`
-    await db.run(insertLease({ id: fresh, name, queues: options.queues, use: use() }, TTL_MS))
+    await db.run(insertLease({ id: fresh, name, queues: options.queues, use: use() }, ttlMs))
     await tell()
   }
 
@@ -92,9 +96,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
     const { due } = asking
     const renewed = id
     const row = due
-      ? await asking.spend(() => db.maybeOne(renewLease(id, use(), TTL_MS)))
-      : await db.maybeOne(renewLease(id, use(), TTL_MS, options.running()))
-    if (Date.now() - renewedAt > TTL_MS - RENEW_MS) judgeFrom = Date.now() + TTL_MS
+      ? await asking.spend(() => db.maybeOne(renewLease(id, use(), ttlMs)))
+      : await db.maybeOne(renewLease(id, use(), ttlMs, options.running()))
+    if (Date.now() - renewedAt > ttlMs - renewMs) judgeFrom = Date.now() + ttlMs
     renewedAt = Date.now()
     if (row !== null) return options.onHeartbeat(row, due)
     // Two renewals at once find one lease lost.
@@ -106,10 +110,10 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   }
 
   const watch = async (): Promise<void> => {
-    if (Date.now() < judgeFrom || Date.now() - renewedAt > 2 * RENEW_MS) return
+    if (Date.now() < judgeFrom || Date.now() - renewedAt > 2 * renewMs) return
     const recovered = searching.due
-      ? await searching.spend(() => db.any(recoverJobs(TTL_MS * 2)))
-      : await db.any(recoverJobs(TTL_MS * 2, false))
+      ? await searching.spend(() => db.any(recoverJobs(ttlMs * 2)))
+      : await db.any(recoverJobs(ttlMs * 2, false))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
     options.onRecovered(recovered.map((row) => row.id))
@@ -127,14 +131,14 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   await insert(id)
   const silent = (ms: number): void =>
     options.onSilence(new Error(`The database has not answered for ${ms / 1000} s: this worker gives up`))
-  const loops = [every(RENEW_MS, renew), every(WATCH_MS, watch)]
+  const loops = [every(renewMs, renew), every(ttlMs / LOOKS, watch)]
   function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
     let busySince: number | null = null
     return setInterval(() => {
       if (stopped) return
       if (db.usage().oldestMs > HUNG_OTHER_MS) return silent(HUNG_OTHER_MS)
       if (busySince !== null) {
-        if (Date.now() - busySince > HUNG_MS) silent(HUNG_MS)
+        if (Date.now() - busySince > hungMs) silent(hungMs)
         return
       }
       busySince = Date.now()

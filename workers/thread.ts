@@ -38,8 +38,9 @@ const children = useChildren((port) => parentPort!.postMessage({ port } satisfie
 const providers = createProviders(settings, children, databaseUrl)
 const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
-// commit nor go away, gives it up within this time and not after the minute that other transactions have.
-const FENCE_LIMIT = sql.type(nothing)`set local idle_in_transaction_session_timeout = '2s'`
+// commit nor go away, gives it up when its lease has run out, and not after the minute that other transactions have.
+const FENCE_LIMIT = sql.type(nothing)`
+  select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
 const aborts = new Map<number, Abort>()
 let outbox: ThreadEntry[] = []
 let tickets: number[] = []

@@ -83,6 +83,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     onSilence: (error) => {
       throw error
     },
+    ttlMs: settings.leaseMs,
   })
   const queuePool = await openQueuePool({
     url: databaseUrl,

@@ -13,6 +13,8 @@ const base = await testDatabase()
 const { query } = base
 const help = ledgerOf(base)
 const open = new Set<Lease>()
+// A quarter of what it is in production.
+const TTL_MS = 500
 
 async function hold() {
   const db = faulty(base.db, () => fail('database.down'))
@@ -39,6 +41,7 @@ async function hold() {
     onLost: () => void lost++,
     onRecovered: (ids) => void recovered.push(...ids),
     onSilence: (error) => void silences.push(error.message),
+    ttlMs: TTL_MS,
   })
   open.add(lease)
   return { lease, db, heartbeats, recovered, pools, recoveries, silences, lost: () => lost }
@@ -72,7 +75,7 @@ describe('a lease', { concurrency: false }, () => {
     pools.push('pool-2')
     const looks: unknown[] = []
     for (let i = 0; i < 12; i++) {
-      await delay(250)
+      await delay(TTL_MS / 8)
       looks.push((await row(lease.id))?.live)
     }
     assert.deepEqual(
@@ -113,7 +116,7 @@ describe('a lease', { concurrency: false }, () => {
     await query('delete from worker_lease where id = $1', [before])
     await until('there is another', async () => lease.id !== before && (await row(lease.id)))
     assert.equal(lost(), 1)
-    await delay(800)
+    await delay(0.4 * TTL_MS)
     assert.equal(lost(), 1)
     assert.equal((await row(lease.id))?.live, true)
   })
@@ -157,13 +160,16 @@ describe('a lease', { concurrency: false }, () => {
     await help.running({}, await help.lease())
     // Nobody is judged in the first seconds of the server.
     await until('the server is up for long enough', async () => {
-      const [up] = await query(`select now() - pg_postmaster_start_time() > interval '4.5 s' as long`)
+      const [up] = await query(
+        `select now() - pg_postmaster_start_time() > $1::float * interval '1 ms' as long`,
+        [2.25 * TTL_MS],
+      )
       return up!.long
     })
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     const since = Date.now()
     await until('the job is taken over', () => recovered.length > 0)
-    assert.ok(Date.now() - since < 3000, `after ${Date.now() - since} ms`)
+    assert.ok(Date.now() - since < 1.5 * TTL_MS, `after ${Date.now() - since} ms`)
     assert.deepEqual(recovered, [job.id])
     assert.equal(await help.status(job.id), 'sent')
     assert.equal(await row(dead), undefined)
@@ -173,7 +179,7 @@ describe('a lease', { concurrency: false }, () => {
     const { lease, db, lost } = await hold()
     const job = await help.running({}, lease.id)
     db.fault = () => 'before'
-    await delay(2600)
+    await delay(1.3 * TTL_MS)
     assert.equal((await row(lease.id))?.live, false)
     db.fault = null
     await until('it is renewed', async () => (await row(lease.id))?.live)
@@ -187,14 +193,14 @@ describe('a lease', { concurrency: false }, () => {
     // Renewals do not get through; other statements do.
     db.fault = (name) => (name === 'lease_renew' ? 'before' : null)
     const cutOffAt = Date.now()
-    await delay(2700)
+    await delay(1.35 * TTL_MS)
     assert.notEqual(await row(lease.id), undefined, 'it did not take over its own jobs')
-    const late = recoveries.filter((at) => at > cutOffAt + 1800)
+    const late = recoveries.filter((at) => at > cutOffAt + 0.9 * TTL_MS)
     assert.deepEqual(late, [], 'nobody is judged while renewals fail')
     db.fault = null
     const backAt = Date.now()
     await until('it judges again', () => recoveries.some((at) => at > backAt), 5000)
-    assert.ok(recoveries.find((at) => at > backAt)! - backAt > 1500, 'not at once')
+    assert.ok(recoveries.find((at) => at > backAt)! - backAt > 0.75 * TTL_MS, 'not at once')
     assert.deepEqual(recovered, [])
   })
 
