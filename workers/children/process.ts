@@ -50,7 +50,7 @@ const OUT_OF_MEMORY =
 
 // Nothing of the service's own settings: no key, no address of the database.
 const env = (): NodeJS.ProcessEnv => {
-  const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV'] as const
+  const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV', 'NODE_COMPILE_CACHE'] as const
   const own = Object.fromEntries(
     kept.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
