@@ -40,13 +40,23 @@ try {
 }
 process.exit(code)
 
-/** A module for each shard, which node:test runs as a process. */
+/**
+ * A module for each shard, which node:test runs as a process. tsx is not loaded by a flag, which threads would inherit:
+ * theirs is the code as it is run in production.
+ */
 function writeEntries(): string[] {
+  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
   const shard = JSON.stringify(new URL('shard.ts', import.meta.url))
   mkdirSync(join(folder, 'shards'))
   return shardsOf(files).map((shardFiles, n) => {
     const entry = join(folder, 'shards', `${String(n + 1).padStart(2, '0')}.mjs`)
-    writeFileSync(entry, `import { runShard } from ${shard}\nawait runShard(${JSON.stringify(shardFiles)})\n`)
+    const lines = [
+      `import { register } from ${tsx}`,
+      'register()',
+      `const { runShard } = await import(${shard})`,
+      `await runShard(${JSON.stringify(shardFiles)})`,
+    ]
+    writeFileSync(entry, `${lines.join('\n')}\n`)
     return entry
   })
 }
@@ -56,8 +66,6 @@ function run(entries: readonly string[]): Promise<number> {
     process.execPath,
     [
       '--disable-warning=ExperimentalWarning',
-      '--import',
-      'tsx',
       '--test',
       // Files wait more than they compute; by default two cores would run one at a time.
       `--test-concurrency=${process.env.TEST_CONCURRENCY ?? 3}`,
@@ -74,7 +82,6 @@ function run(entries: readonly string[]): Promise<number> {
         TEST_DATABASE_URL: database.urlFor('postgres'),
         TEST_TEMPLATE: TEMPLATE,
         TMPDIR: folder,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'node-compile-cache'),
       },
     },
   )
