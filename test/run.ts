@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -21,6 +21,8 @@ const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'
 const files = chosenFiles(names)
 
 const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
+// For root's PostgreSQL, which runs as another user, to pass through.
+chmodSync(folder, 0o711)
 const database = await startEmbedded({
   dataDir: join(folder, 'data'),
   ephemeral: true,

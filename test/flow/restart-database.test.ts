@@ -80,6 +80,7 @@ for (const signals of [['SIGINT'], ['SIGKILL', 'SIGKILL', 'SIGINT']] as const) {
 /** Ends the server and waits for the next one. */
 async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
   const pid = postmaster()
+  assert.notEqual(pid, 0, 'a signal to nobody goes to all processes of the group')
   process.kill(pid, signal)
   await until('the server is another', () => ![0, pid].includes(postmaster()))
 }
