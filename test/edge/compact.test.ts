@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compact } from '../../edge/compact.ts'
+import { runs } from '../runs.ts'
 import { blogWorld } from './blog-help.ts'
 import { ledgerOf } from './ledger.ts'
 
@@ -26,7 +27,7 @@ describe('compact', () => {
         for (const indent of [0, 1, ' \n'])
           assert.equal(compact(JSON.stringify(both, null, indent)), JSON.stringify(both))
       }),
-      { numRuns: 1000 },
+      runs(),
     )
   })
 

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { networkOf } from '../../edge/limits.ts'
 import { parse, SettingsError } from '../../tasks/settings.ts'
+import { runs } from '../runs.ts'
 
 describe('whom an address stands for', () => {
   const SAME: readonly (readonly [what: string, ...addresses: string[]])[] = [
@@ -64,7 +65,7 @@ describe('whom an address stands for', () => {
         const network = networkOf(one)
         assert.match(network, /^[\x20-\x7e]{1,50}$/)
       }),
-      { numRuns: 3000 },
+      runs(),
     )
   })
 

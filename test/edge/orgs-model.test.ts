@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
 import { startEdge } from './harness.ts'
 import { createWorld, operation } from './orgs-model.ts'
 
@@ -27,7 +28,7 @@ test('whatever accounts do to organizations at once, each keeps an owner, and no
       total.successes += successes
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { numRuns: Number(process.env.MODEL_RUNS ?? 10), endOnFailure: true, includeErrorInReport: true },
+    { ...runs(10), endOnFailure: true, includeErrorInReport: true },
   )
   t.diagnostic(`${total.requests} requests, of which ${total.successes} changed something`)
   assert.ok(total.successes > total.requests / 20, 'enough of it is allowed')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Spill } from '../../edge/server/spill.ts'
+import { runs } from '../runs.ts'
 
 test('bytes leave in the order in which they came, however pushing and shifting alternate', async () => {
   const step = fc.oneof(fc.constant('shift' as const), fc.uint8Array({ maxLength: 50 }))
@@ -23,7 +24,7 @@ test('bytes leave in the order in which they came, however pushing and shifting 
       spill.close()
       assert.deepEqual(got, given)
     }),
-    { numRuns: 50 },
+    runs(50),
   )
 })
 

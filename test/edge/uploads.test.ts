@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EdgeRequest } from '../../edge/server.ts'
 import { readMultipart, type UploadedFile } from '../../edge/uploads.ts'
 import { Failure, fail } from '../../sql/errors.ts'
+import { runs } from '../runs.ts'
 import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
 
 const TYPE = 'multipart/form-data; boundary=b'
@@ -118,7 +119,7 @@ test('however the bytes are cut into chunks, the form is the same', async () => 
       const { fields, content: got } = await read(incoming(chunks))
       assert.deepEqual([fields, got], [{ a: value, z: value }, content])
     }),
-    { numRuns: 300 },
+    runs(),
   )
 })
 

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { fuzz } from '../fuzz/run.ts'
 import { startService } from '../fuzz/world.ts'
+import { LONG, SEED } from '../runs.ts'
 import { until } from '../until.ts'
 
 /**
@@ -10,8 +11,8 @@ import { until } from '../until.ts'
  * declares, and nothing ends or hangs. `npm run fuzz -- --requests 20000 --seed S` sends more, or the same again.
  */
 
-const requests = Number(process.env.FUZZ_REQUESTS ?? 3000)
-const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
+const requests = Number(process.env.FUZZ_REQUESTS ?? (LONG ? 100_000 : 1000))
+const seed = SEED
 const only = process.env.FUZZ_ONLY ?? ''
 const database = await testDatabase()
 const service = await startService(database, Math.min(100, Math.max(15, Math.round(requests / 150))))

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
+import { LONG } from '../runs.ts'
 import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
 
-const KILLS = 3
-const PAGES = 200
+const KILLS = LONG ? 20 : 3
+const PAGES = LONG ? 2000 : 200
 
 const { url, query } = await testDatabase()
 await crash.witness(query, 5)

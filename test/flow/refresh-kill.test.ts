@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
 import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -146,7 +147,7 @@ test('no honest client is signed out however often edges are killed; a replay en
       assert.equal((await refresh(1, copy.refresh, lateKey)).status, 401)
       await assertEnded([copy, one.session!, two.session!])
     }),
-    { numRuns: Number(process.env.MODEL_RUNS ?? 2), endOnFailure: true, includeErrorInReport: true },
+    { ...runs(2), endOnFailure: true, includeErrorInReport: true },
   )
   t.diagnostic(`${exchanges} exchanges, ${kills} kills`)
   assert.ok(kills > 0)

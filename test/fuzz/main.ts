@@ -14,6 +14,7 @@ const { values } = parseArgs({
 })
 process.env.FUZZ_REQUESTS = values.requests
 process.env.FUZZ_ONLY = values.only
-if (values.seed !== undefined) process.env.FUZZ_SEED = values.seed
-process.argv.splice(2, process.argv.length, 'test/flow/fuzz.test.ts', '--test-timeout=86400000')
+process.env.TEST_LONG = '1'
+if (values.seed !== undefined) process.env.TEST_SEED = values.seed
+process.argv.splice(2, process.argv.length, 'test/flow/fuzz.test.ts')
 await import('../run.ts')

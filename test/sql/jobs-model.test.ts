@@ -1,6 +1,7 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
 import { createWorld, operation } from './ledger-model.ts'
 
 const base = await testDatabase()
@@ -25,6 +26,6 @@ test('whatever clients, workers and crashes do at once, no job is lost, doubled 
       await world.check()
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { numRuns: Number(process.env.MODEL_RUNS ?? 12), endOnFailure: true, includeErrorInReport: true },
+    { ...runs(12), endOnFailure: true, includeErrorInReport: true },
   )
 })

@@ -7,6 +7,7 @@ import { objectOf } from '../../tasks/payments/reading.ts'
 import { testDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
 import { LIVES, type Life, lifeOf } from '../payment-lives.ts'
+import { runs } from '../runs.ts'
 import { paymentRows } from './payment-rows.ts'
 
 /** Whatever the order in which events are heard, how often, and how many at once: what is known in the end is the same. */
@@ -14,7 +15,6 @@ import { paymentRows } from './payment-rows.ts'
 const database = await testDatabase()
 const AT_ONCE = 8
 // Each run has one life of each kind, and so as many permutations.
-const RUNS = Number(process.env.MODEL_RUNS ?? 100)
 
 const expected = new Map<Life, unknown>()
 let names = 0
@@ -75,7 +75,7 @@ test('events in any order, up to five times each and eight at once, leave the sa
         assert.deepEqual(await paymentRows(database, name), expected.get(life), life)
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { numRuns: RUNS, endOnFailure: true, includeErrorInReport: true },
+    { ...runs(), endOnFailure: true, includeErrorInReport: true },
   )
 })
 

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { Failure } from '../../sql/errors.ts'
 import { createReader, type Reader, type ReadStatement } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
 
@@ -72,7 +73,7 @@ describe('a reader', () => {
           )
         },
       ),
-      { numRuns: 100, endOnFailure: true },
+      { ...runs(), endOnFailure: true },
     )
     assert.equal(await connections('reader-many'), 1)
   })

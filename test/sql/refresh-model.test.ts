@@ -1,6 +1,7 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
 import { clientStep, createWorld, thiefStep } from './refresh-model.ts'
 
 const base = await testDatabase()
@@ -31,6 +32,6 @@ test('whatever clients, thieves, lost answers and crashes do at once: replays en
       await world.check(clients)
     }),
     // What happens at once differs from run to run, so a smaller example would be another one.
-    { numRuns: Number(process.env.MODEL_RUNS ?? 20), endOnFailure: true, includeErrorInReport: true },
+    { ...runs(20), endOnFailure: true, includeErrorInReport: true },
   )
 })

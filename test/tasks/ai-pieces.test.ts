@@ -7,6 +7,7 @@ import { modelOf } from '../../tasks/ai/model.ts'
 import type { Message } from '../../tasks/ai/outside.ts'
 import { loadCounter } from '../../tasks/ai/tokens.ts'
 import { parse } from '../../tasks/settings.ts'
+import { runs } from '../runs.ts'
 
 /** The pieces that turns are made of. */
 
@@ -44,6 +45,7 @@ describe('pieces of answers', () => {
         assert.equal(sent.join(''), text.replaceAll('\0', ''))
         for (const piece of sent) assert.ok(piece.isWellFormed() && piece !== '')
       }),
+      runs(),
     )
   })
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readDate } from '../../tasks/blog/dates.ts'
+import { runs } from '../runs.ts'
 
 const AT = '2020-01-02T03:04:05.000Z'
 const DAY = '2020-01-02T00:00:00.000Z'
@@ -118,13 +119,13 @@ test('what a clock writes, it reads; and whatever it is given, it does not fail'
       const seconds = new Date(Math.floor(date.getTime() / 1000) * 1000).toISOString()
       if (date.getUTCFullYear() >= 1000) assert.equal(readDate(date.toUTCString()), seconds)
     }),
-    { numRuns: 500 },
+    runs(),
   )
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const date = readDate(text)
       assert.ok(date === null || /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(date))
     }),
-    { numRuns: 1000 },
+    runs(),
   )
 })

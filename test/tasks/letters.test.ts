@@ -11,6 +11,7 @@ import {
   verificationLetter,
 } from '../../tasks/accounts/letters.ts'
 import { plainName } from '../../tasks/accounts/plain-name.ts'
+import { runs } from '../runs.ts'
 
 const BASE = 'https://service.example/base'
 const TOKEN = 'tok-EN_123.abc'
@@ -169,7 +170,7 @@ describe('names that try to be more than names', () => {
         const text = parts.join('').slice(0, 200)
         await assertHarmless(page, LETTERS[page]!(text), text)
       }),
-      { numRuns: 150 },
+      runs(),
     )
   })
 })
@@ -221,7 +222,7 @@ describe('names in mails', () => {
         for (const line of wordsOf(letter(name))) assertPlain(line, `${page}: ${JSON.stringify(name)}`)
     }
     for (const one of ATTACKS) check(one)
-    fc.assert(fc.property(name, check), { numRuns: 300 })
+    fc.assert(fc.property(name, check), runs())
   })
 
   test('are one line of at most 120 characters, and the same when they are plain', () => {
@@ -231,7 +232,7 @@ describe('names in mails', () => {
         assertPlain(plain, JSON.stringify(text))
         assert.ok([...plain].length <= 120 && !/[\r\n]/.test(plain) && plain === plain.trim())
       }),
-      { numRuns: 1000 },
+      runs(),
     )
     const words = fc
       .stringMatching(/^[\p{L}\p{Nd}'&!?()-]{1,8}( [\p{L}\p{Nd}'&!?()-]{1,8}){0,4}$/u)

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Price } from '../../sql/llm.ts'
 import { costOf } from '../../tasks/llm/cost.ts'
+import { runs } from '../runs.ts'
 
 /** Costs, against fractions of whole numbers that are computed in another way. */
 
@@ -101,7 +102,7 @@ test('any prices and any counts', () => {
         assertCost(given, input, Math.floor(input * part), output, Math.floor(output * part))
       },
     ),
-    { numRuns: 1000 },
+    runs(),
   )
 })
 

@@ -5,6 +5,7 @@ import { Failure } from '../../sql/errors.ts'
 import type { KnownModel } from '../../sql/llm.ts'
 import { readModelsDev } from '../../tasks/llm/models-dev.ts'
 import { checkPlausible } from '../../tasks/llm/plausible.ts'
+import { runs } from '../runs.ts'
 import { type GivenVendor, listedModel, listedVendor, plausibleList } from '../standins/models-dev.ts'
 
 /** What is made of a list of models.dev, and which lists are none. */
@@ -108,6 +109,7 @@ describe('prices', () => {
         const list = `{"a": ${JSON.stringify(listedVendor('a', listedModel('m', { cost: { input: 0, output: 777.125 } }))).replace('777.125', text)}}`
         assert.equal(readModelsDev(list).models[0]!.price!.output, text)
       }),
+      runs(),
     )
     assert.equal(price({ input: 1e-7 })?.input, '0.0000001')
   })

@@ -8,6 +8,7 @@ import { topOf } from '../../tasks/rag/top.ts'
 import { Vectors } from '../../tasks/rag/vectors.ts'
 import { hashOf, termsOf } from '../../tasks/rag/words.ts'
 import { scoresOf } from '../perf/trec.ts'
+import { runs } from '../runs.ts'
 
 /** Ranking, each part against the plainest way to say the same. */
 
@@ -38,7 +39,7 @@ describe('postings', () => {
           assert.equal(postings.frequency(term), expected.length)
         }
       }),
-      { seed: 8, numRuns: 200 },
+      runs(),
     )
   })
 })
@@ -55,7 +56,7 @@ describe('the best of many', () => {
           .slice(0, most)
         assert.deepEqual(topOf(Float64Array.from(scores), most), expected)
       }),
-      { seed: 8, numRuns: 500 },
+      runs(),
     )
   })
 })

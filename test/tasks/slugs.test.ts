@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { transliterate } from 'transliteration'
 import { slugify } from '../../tasks/blog/slugs.ts'
+import { runs } from '../runs.ts'
 
 /** What a slug is by the tables alone, whatever the text. */
 function byTables(text: string): string {
@@ -22,7 +23,7 @@ test('the tables say nothing of a text in ASCII, which goes without them', () =>
   const ascii = fc.string({ unit: 'binary-ascii', maxLength: 100 })
   fc.assert(
     fc.property(ascii, (text) => assert.equal(transliterate(text), text)),
-    { numRuns: 2000 },
+    runs(),
   )
 })
 
@@ -33,6 +34,6 @@ test('a slug is what the tables make of its text', () => {
   )
   fc.assert(
     fc.property(text, (given) => assert.equal(slugify(given), byTables(given))),
-    { numRuns: 2000 },
+    runs(),
   )
 })
