@@ -1,4 +1,4 @@
-import { existsSync, globSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
 
 /** Which test files a run is about, and how they are spread over processes. */
@@ -8,9 +8,16 @@ const ROOT = resolve(import.meta.dirname, '..')
 
 /**
  * The files that `names` name: a ring (`edge`), an area (`documents`: every ring's files of it) or a file; all rings when
- * there are none. @throws when a name finds nothing.
+ * there are none. Of those in a long run only what goes on for longer there. @throws when a name finds nothing.
  */
-export function chosenFiles(names: readonly string[]): string[] {
+export function chosenFiles(names: readonly string[], isLong: boolean): string[] {
+  const chosen = filesNamed(names)
+  return isLong
+    ? chosen.filter((file) => readFileSync(resolve(ROOT, file), 'utf8').includes('/runs.ts'))
+    : chosen
+}
+
+function filesNamed(names: readonly string[]): string[] {
   const all = globSync(`test/{${RINGS}}/**/*.test.ts`, { cwd: ROOT }).sort()
   if (names.length === 0) return all
   const chosen = names.flatMap((name) => {

@@ -10,15 +10,26 @@ import { chosenFiles, shardsOf } from './files.ts'
 
 /**
  * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test over the files, which
- * share a few processes. Each file clones the template, so that files share no rows.
+ * share a few processes. Each file clones the template, so that files share no rows. With `--long` the tests of chance
+ * alone, for hours; with `--coverage` the lines of `edge/` and `workers/` that no test reaches.
  */
 
 const TEMPLATE = 'millrace_template'
 const MEMORY = '/dev/shm'
 const NEEDED_BYTES = 4 * 1024 ** 3
-const names = process.argv.slice(2).filter((argument) => !argument.startsWith('-'))
-const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'))
-const files = chosenFiles(names)
+const COVERAGE = [
+  '--experimental-test-coverage',
+  ...['edge', 'workers'].map((room) => `--test-coverage-include=${room}/**/*.ts`),
+]
+const given = process.argv.slice(2)
+const isLong = given.includes('--long') || process.env.TEST_LONG === '1'
+const isCoverage = given.includes('--coverage')
+const flags = given.filter((word) => word.startsWith('-') && !['--long', '--coverage'].includes(word))
+const files = chosenFiles(
+  given.filter((word) => !word.startsWith('-')),
+  isLong,
+)
+const seed = process.env.TEST_SEED ?? String(Date.now() % 2 ** 31)
 
 const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
 // For root's PostgreSQL, which runs as another user, to pass through.
@@ -36,6 +47,7 @@ try {
   await admin.end()
   await migrate(database.urlFor(TEMPLATE))
   code = await run(writeEntries())
+  console.log(`The seed of chance was ${seed}: TEST_SEED=${seed} gives the same again.`)
 } finally {
   await database.stop()
   rmSync(folder, { recursive: true, force: true })
@@ -44,7 +56,7 @@ process.exit(code)
 
 /**
  * A module for each shard, which node:test runs as a process. tsx is not loaded by a flag, which threads would inherit:
- * theirs is the code as it is run in production.
+ * theirs is the code as it is run in production. Coverage counts places in one form of a file: there all code is that.
  */
 function writeEntries(): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
@@ -53,8 +65,7 @@ function writeEntries(): string[] {
   return shardsOf(files).map((shardFiles, n) => {
     const entry = join(folder, 'shards', `${String(n + 1).padStart(2, '0')}.mjs`)
     const lines = [
-      `import { register } from ${tsx}`,
-      'register()',
+      ...(isCoverage ? [] : [`import { register } from ${tsx}`, 'register()']),
       `const { runShard } = await import(${shard})`,
       `await runShard(${JSON.stringify(shardFiles)})`,
     ]
@@ -73,6 +84,7 @@ function run(entries: readonly string[]): Promise<number> {
       `--test-concurrency=${process.env.TEST_CONCURRENCY ?? 3}`,
       // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
       ...(flags.some((flag) => flag.startsWith('--test-reporter')) ? [] : ['--test-reporter=spec']),
+      ...(isCoverage ? COVERAGE : []),
       ...flags,
       ...entries,
     ],
@@ -84,6 +96,8 @@ function run(entries: readonly string[]): Promise<number> {
         TEST_DATABASE_URL: database.urlFor('postgres'),
         TEST_TEMPLATE: TEMPLATE,
         TMPDIR: folder,
+        TEST_SEED: seed,
+        ...(isLong ? { TEST_LONG: '1' } : {}),
       },
     },
   )

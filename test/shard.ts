@@ -1,5 +1,6 @@
 import { after, mock, suite } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { LONG } from './runs.ts'
 import { endServices } from './services.ts'
 
 /**
@@ -8,7 +9,7 @@ import { endServices } from './services.ts'
  */
 export async function runShard(files: readonly string[]): Promise<void> {
   for (const file of files)
-    await suite(file, { timeout: FILE_MS }, async () => {
+    await suite(file, LONG ? {} : { timeout: FILE_MS }, async () => {
       // The first hook of the file: its services end before its database is dropped.
       after(endServices)
       after(() => mock.reset())
