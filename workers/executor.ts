@@ -56,8 +56,10 @@ export function createExecutor(options: {
   pools: Pools
   log: Log
   taskNamed: TaskFinder
+  /** What the first retry waits, in ms; each one waits twice as long as the one before. */
+  retryMs?: number
 }): Executor {
-  const { ledger, pools, log, taskNamed } = options
+  const { ledger, pools, log, taskNamed, retryMs = RETRY_BASE_MS } = options
   const running = new Map<string, Running>()
   const claiming = new Map<string, Set<number>>()
   let unknown = new Map<string, number>()
@@ -105,7 +107,7 @@ export function createExecutor(options: {
   /** Stores how an attempt ended; then nothing of it is left here. */
   const end = async (mine: Running, outcome: Outcome): Promise<void> => {
     const { job } = mine
-    const entry = finishEntry(mine, outcome)
+    const entry = finishEntry(mine, outcome, retryMs)
     if (entry !== null) await ledger.finish(entry)
     if (running.get(job.id) === mine) running.delete(job.id)
     if (entry?.outcome !== 'done')
@@ -195,32 +197,40 @@ export function createExecutor(options: {
 const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
 
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
-function finishEntry({ job, overdue }: Running, outcome: Outcome): FinishEntry | null {
+function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: number): FinishEntry | null {
   const { id, attempt, actor } = job
   switch (outcome.kind) {
     case 'done':
       return { id, attempt, outcome: 'done', result: outcome.result, actor }
     case 'failed':
-      return failed(job, outcome)
+      return failed(job, outcome, retryMs)
     case 'crashed':
       // Whichever it was, the others have done nothing wrong: it is no failure of theirs.
-      if (outcome.shared) return { id, attempt, outcome: 'lost', ...CRASHED, delay_ms: RETRY_BASE_MS }
-      return failed(job, { ...CRASHED, retryable: true })
+      if (outcome.shared) return { id, attempt, outcome: 'lost', ...CRASHED, delay_ms: retryMs }
+      return failed(job, { ...CRASHED, retryable: true }, retryMs)
     case 'aborted':
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
-      return failed(job, { code: 'job.timeout', detail: overdue ?? 'The job took too long', retryable: true })
+      return failed(
+        job,
+        { code: 'job.timeout', detail: overdue ?? 'The job took too long', retryable: true },
+        retryMs,
+      )
   }
 }
 
-function failed(job: Claimed, failure: Omit<Outcome & { kind: 'failed' }, 'kind'>): FinishEntry {
+function failed(
+  job: Claimed,
+  failure: Omit<Outcome & { kind: 'failed' }, 'kind'>,
+  retryMs: number,
+): FinishEntry {
   const { id, attempt, tries } = job
   const { code, detail, retryable, retryAfter = 0 } = failure
   // An outage is not the job's failure: a long job outlives any number of them.
-  if (code === 'database.down') return { id, attempt, outcome: 'lost', code, detail, delay_ms: RETRY_BASE_MS }
+  if (code === 'database.down') return { id, attempt, outcome: 'lost', code, detail, delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
-  const backoff = Math.min(RETRY_BASE_MS * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
+  const backoff = Math.min(retryMs * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
   // Whoever asked for a pause is given it, but doesn't hold a job for ever.
   const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, RETRY_MOST_MS)))
   return { id, attempt, outcome: 'retry', delay_ms }

@@ -32,6 +32,8 @@ export interface WorkerOptions {
   readonly log: Log
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
+  /** What the first retry of a job waits, in ms. Default 1000. */
+  readonly retryMs?: number
 }
 
 // Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal.
@@ -39,7 +41,7 @@ const DRAIN_MS = 4000
 
 /** Starts a worker; resolves when it holds its lease and fetches jobs. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
-  const { settings, databaseUrl, directUrl, log, taskModules = [] } = options
+  const { settings, databaseUrl, directUrl, log, taskModules = [], retryMs } = options
   const tasks = await loadTasks(taskModules)
   const all = queuesOf(tasks)
   const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
@@ -62,7 +64,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
   const children = createChildPool({ log })
   const pools = createPools({ settings, databaseUrl, children, log, onEvent, taskModules })
-  executor = createExecutor({ ledger, pools, log, taskNamed: finderOf(tasks) })
+  executor = createExecutor({
+    ledger,
+    pools,
+    log,
+    taskNamed: finderOf(tasks),
+    ...(retryMs === undefined ? {} : { retryMs }),
+  })
   const runners: QueueRunner[] = []
   lease = await holdLease({
     db,
