@@ -277,7 +277,8 @@ describe('stopping', () => {
   })
 
   test('a turn that waits is stopped without asking anybody', async () => {
-    models.script = () => slowly
+    // The first one lasts for as long as the second one waits.
+    models.script = () => ({ ...slowly, breaks: { after: 2, does: 'hang' } })
     const first = await postStream(api, { message: 'Hi' })
     await first.until('connect', (frames) => frames.length > 0)
     const { conversation_id } = first.frames[0]!.data
@@ -289,6 +290,7 @@ describe('stopping', () => {
       (await second.finished()).map(({ event }) => event),
       ['connect', 'error'],
     )
+    await stop(first.frames[0]!.data.job_id)
     await first.finished()
     assert.ok(models.asked.length - before <= 1)
     const [used] = await query('select count(*)::int as n from ai_usage where message_id = $1', [
