@@ -79,7 +79,7 @@ test('a running job is told to stop, its worker goes on, and what comes next wai
 
 test('a page that is being recognised is given up', async (t) => {
   await crash.startWorker(url, 'worker')
-  const bytes = await scanPdf(3, { sentences: 40 })
+  const bytes = await scanPdf(3, { sentences: 20 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
   await crash.pagesStored(query, jobId, 1)
@@ -93,7 +93,7 @@ test('a page that is being recognised is given up', async (t) => {
 
 // Longer than the grace of a thread that does not follow its signal.
 const SLOW_START = `import { isMainThread } from 'node:worker_threads'
-if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3500)`
+if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)`
 
 test('a job whose thread is still starting is cancelled', async () => {
   const preload = `data:text/javascript,${encodeURIComponent(SLOW_START)}`

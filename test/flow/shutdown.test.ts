@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
 const STOP_MS = 10_000
-const PAGES = 48
+const PAGES = 30
 
 const { url, query } = await testDatabase()
 // A document outlasts the time that a stopping worker gives it.

@@ -7,7 +7,8 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
 const PAGES = 20
-const FROZEN_MS = 10_000
+// Longer than any connection may be silent before its worker gives up.
+const FROZEN_MS = 6_000
 // So that a worker is frozen in the middle of its pages, however busy the machine is.
 const PAGE_MS = 100
 
