@@ -36,11 +36,18 @@ const isOfArea = (file: string, area: string): boolean =>
 // So few that processes end at about the same time, so many that what they import is loaded seldom.
 const FILES_EACH = 8
 
-/** The files of each process; those of a ring together, which import the same. */
+/**
+ * The files of each process, those of a ring together, which import the same. The rings take turns: what waits in one runs
+ * beside what computes in another.
+ */
 export function shardsOf(files: readonly string[]): string[][] {
   const rings = Map.groupBy(files, (file) => file.split('/')[1])
-  return [...rings.values()].flatMap((some) => {
+  const shards = [...rings.values()].flatMap((some) => {
     const count = Math.ceil(some.length / FILES_EACH)
-    return Array.from({ length: count }, (_, n) => some.filter((_, i) => i % count === n))
+    return Array.from({ length: count }, (_, n) => ({
+      turn: n / count,
+      files: some.filter((_, i) => i % count === n),
+    }))
   })
+  return shards.sort((a, b) => a.turn - b.turn).map((shard) => shard.files)
 }

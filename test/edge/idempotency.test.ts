@@ -137,7 +137,8 @@ test('while the first request runs, the second is 409, and the first answer once
   )
   gate.resolve()
   gate = null
-  assertReplay(await post('/k/count', key), await first)
+  const answer = await first
+  assertReplay(await post('/k/count', key), answer)
 })
 
 test('of twenty at once one has the effect; the others are 409 or its answer', async () => {
