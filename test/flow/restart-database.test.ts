@@ -100,10 +100,11 @@ async function assertWhole(id: number, jobId: string, stream: Stream, outages: n
 
 /** Nobody took the workers for dead: their leases are those they started with, and they run new jobs. */
 async function assertWorkersGoOn(): Promise<void> {
-  await until('both workers renew their leases', async () => {
+  const renewed = async (): Promise<boolean> => {
     const rows = await query('select id from worker_lease where expires_at > now()')
     return workers.every(({ ready }) => rows.some(({ id }) => id === ready.lease))
-  })
+  }
+  await until('both workers renew their leases', renewed, 30_000)
   assert.deepEqual(workers.filter(tookOver), [])
   for (const title of ['one more', 'and another']) {
     const jobId = await crash.extract(
