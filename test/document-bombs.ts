@@ -13,7 +13,8 @@ const made = (name: string, make: () => Uint8Array): Bomb => ({
 function page(name: string, unit: string, megabytes: number, times: number): Bomb {
   return made(name, () => {
     let bytes: Uint8Array = Buffer.alloc(megabytes * 2 ** 20, unit)
-    for (let i = 0; i < times; i++) bytes = deflateSync(bytes)
+    // What is still large is packed quickly.
+    for (let i = 0; i < times; i++) bytes = deflateSync(bytes, { level: bytes.length > 2 ** 24 ? 1 : 9 })
     return rawPdf([...BEFORE_CONTENT, stream(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
   })
 }

@@ -1,13 +1,117 @@
-import { ZipFile } from 'yazl'
+import { crc32, deflateRawSync } from 'node:zlib'
+
+const UTF8_NAMES = 0x800
 
 /** A zip archive of files. */
-export async function zipOf(
-  files: readonly (readonly [path: string, text: string | Uint8Array])[],
-): Promise<Buffer> {
-  const zip = new ZipFile()
-  for (const [path, text] of files) zip.addBuffer(Buffer.from(text), path)
-  zip.end()
-  const chunks: Buffer[] = []
-  for await (const chunk of zip.outputStream) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
+export function zipOf(files: readonly (readonly [path: string, text: string | Uint8Array])[]): Buffer {
+  const known = new Map<string | Uint8Array, Buffer>()
+  return rawZip(
+    files.map(([name, text]) => {
+      const data = known.get(text) ?? Buffer.from(text as string)
+      known.set(text, data)
+      return { name, data }
+    }),
+  )
+}
+
+/** A file in an archive, and what is said of it. */
+export interface RawEntry {
+  readonly name: string
+  readonly data: Buffer
+  readonly flags?: number
+  readonly method?: number
+  readonly attributes?: number
+  /** What the headers say, where that is not the truth. */
+  readonly central?: Partial<Sizes>
+  readonly local?: Partial<Sizes>
+  readonly localName?: string
+  /** Where its data are said to be: those of another entry. */
+  readonly at?: number
+}
+
+interface Sizes {
+  readonly packed: number
+  readonly unpacked: number
+  readonly crc: number
+}
+
+/** An archive byte by byte, truthful or not. The same bytes in many entries are packed once. */
+export function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
+  const parts: Buffer[] = []
+  const directory: Buffer[] = []
+  const known = new Map<Buffer, { readonly packed: Buffer; readonly crc: number }>()
+  let offset = 0
+  for (const entry of entries) {
+    const { name, data, flags = UTF8_NAMES, method = 8, attributes = 0 } = entry
+    const made = known.get(data) ?? { packed: deflateRawSync(data), crc: crc32(data) }
+    known.set(data, made)
+    const packed = method === 8 ? made.packed : data
+    const truth = { packed: packed.length, unpacked: data.length, crc: made.crc }
+    const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
+      const head = Buffer.alloc(26)
+      for (const [value, at, size] of [
+        [20, 0, 2],
+        [flags, 2, 2],
+        [method, 4, 2],
+        [0x21, 8, 2],
+        [crc, 10, 4],
+        [packed, 14, 4],
+        [unpacked, 18, 4],
+        [nameLength, 22, 2],
+      ] as const)
+        head.writeUIntLE(value, at, size)
+      return head
+    }
+    const localName = Buffer.from(entry.localName ?? name)
+    const local = Buffer.concat([
+      Buffer.from('PK\x03\x04'),
+      fields({ ...truth, ...entry.local }, localName.length),
+      localName,
+    ])
+    const at = entry.at ?? offset
+    if (entry.at === undefined) {
+      parts.push(local, packed)
+      offset += local.length + packed.length
+    }
+    const tail = Buffer.alloc(14)
+    tail.writeUInt32LE(attributes, 6)
+    tail.writeUInt32LE(at, 10)
+    directory.push(
+      Buffer.from('PK\x01\x02\x14\x03', 'latin1'),
+      fields({ ...truth, ...entry.central }, Buffer.byteLength(name)),
+      tail,
+      Buffer.from(name),
+    )
+  }
+  const size = directory.reduce((sum, { length }) => sum + length, 0)
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06', 'latin1')
+  const many = Math.min(count, 0xffff)
+  for (const [value, at, width] of [
+    [many, 8, 2],
+    [many, 10, 2],
+    [size, 12, 4],
+    [offset, 16, 4],
+  ] as const)
+    end.writeUIntLE(value, at, width)
+  const large = count > 0xffff ? zip64(count, size, offset) : Buffer.alloc(0)
+  return Buffer.concat([...parts, ...directory, large, end])
+}
+
+/** The two records that say how many entries there are when two bytes can't. */
+function zip64(count: number, size: number, offset: number): Buffer {
+  const record = Buffer.alloc(76)
+  record.write('PK\x06\x06', 'latin1')
+  record.writeUInt32LE(44, 4)
+  for (const [value, at] of [
+    [count, 24],
+    [count, 32],
+    [size, 40],
+    [offset, 48],
+  ] as const)
+    record.writeBigUInt64LE(BigInt(value), at)
+  record.write('PK\x06\x07', 56, 'latin1')
+  record.writeBigUInt64LE(BigInt(offset + size), 64)
+  record.writeUInt32LE(1, 72)
+  return record
 }

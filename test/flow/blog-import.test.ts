@@ -31,7 +31,7 @@ test('a file of Markdown is a post', async () => {
 test('what is wrong with single posts is told, and the answer is 200', async () => {
   const answer = await send(
     'x.zip',
-    await zipOf([
+    zipOf([
       ['good.md', 'x'],
       ['bad.md', '---\ntitle: [\n---\n'],
       ['hello.md', 'x'],
@@ -60,7 +60,7 @@ test('refusals of the job are those of the request', async () => {
   assertRefused(
     await send(
       'x.zip',
-      await zipOf([
+      zipOf([
         ['a.md', 'x'],
         ['inner.zip', 'x'],
       ]),

@@ -137,7 +137,7 @@ async function imported(stack: Stack): Promise<Finding> {
   const edge = await stack.edge(url)
   const { token } = await signUp(edge.port)
   await stack.worker(url, { WORKER_QUEUES: 'blog' })
-  const zip = await zipOf(Array.from({ length: POSTS }, (_, i) => [`posts/post-${i}.md`, postOf(i)] as const))
+  const zip = zipOf(Array.from({ length: POSTS }, (_, i) => [`posts/post-${i}.md`, postOf(i)] as const))
   const values: number[] = []
   for (let round = 0; round <= IMPORTS; round++) {
     await ask(url, 'truncate blog_post, blog_tag, blog_post_count cascade')

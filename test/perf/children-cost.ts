@@ -37,7 +37,7 @@ export async function children(stack: Stack): Promise<Measured> {
   const cases: readonly Case[] = [
     { name: 'a page of text', what: 'document', bytes: await textPdf(200, { sentences: 30 }) },
     { name: 'a scanned page', what: 'document', bytes: await scanPdf(4, { sentences: 30 }) },
-    { name: 'a post', what: 'posts', bytes: await zipOf(posts) },
+    { name: 'a post', what: 'posts', bytes: zipOf(posts) },
   ]
   const findings = [...(await costs(cases)), ...(await memory(stack))]
   return { rounds: ROUNDS, findings, notes: ['CPU time of this process, its threads and its children.'] }

@@ -90,7 +90,7 @@ function batchesOf(posts: readonly Post[]): Post[][] {
 }
 
 async function send(base: string, token: string, batch: readonly Post[]): Promise<readonly ImportError[]> {
-  const zip = await zipOf(batch.map(({ path, text }) => [path, text] as const))
+  const zip = zipOf(batch.map(({ path, text }) => [path, text] as const))
   const form = new FormData()
   form.set('file', new File([zip as Uint8Array<ArrayBuffer>], 'posts.zip'))
   const headers = { authorization: `Bearer ${token}` }

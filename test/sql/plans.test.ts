@@ -52,10 +52,11 @@ import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
 
-/** Whatever is asked often is found by an index, in tables of 50 000 rows and more. */
+/** Whatever is asked often is found by an index, in tables of 20 000 rows and more. */
 
 const { url, query } = await testDatabase()
-const ROWS = 50_000
+const JOBS = 50_000
+const DOCUMENTS = 20_000
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
 )
@@ -66,7 +67,7 @@ await query(
      case when status = 'running' then '00000000-0000-0000-0000-000000000001'::uuid end
    from (select n, case when n <= 100 then 'running' when n <= 300 then 'sent' when n <= 600 then 'queued'
      when n % 20 = 0 then 'failed' when n % 33 = 0 then 'cancelled' else 'done' end as status from generate_series(1, $1) n) x`,
-  [ROWS],
+  [JOBS],
 )
 await query(
   `insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{"status":"running"}' from job, generate_series(1, 3) s`,
@@ -75,7 +76,7 @@ await query(
   `insert into document (owner_id, title, media_type, byte_size, sha256, kind) select case when n % 200 > 0 then n % 200 end,
      'Title ' || n, 'text/plain', 1, sha256(n::text::bytea), case n % 5 when 0 then 'invoice' else 'other' end
    from generate_series(1, $1) n`,
-  [ROWS],
+  [DOCUMENTS],
 )
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
   select id, p, 'read', 'text_layer', 'text', gen_random_uuid() from document, generate_series(1, 2) p`)

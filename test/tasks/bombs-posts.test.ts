@@ -4,6 +4,7 @@ import { Failure } from '../../sql/errors.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts } from '../../workers/providers/posts.ts'
 import { type Bomb, postBombs, zipBombs } from '../bombs.ts'
+import { BOMB_CPU_MS } from '../runs.ts'
 
 /**
  * Every bomb of posts through their reader, in children as a worker has them, with limits that are shorter: each ends as something
@@ -13,7 +14,7 @@ import { type Bomb, postBombs, zipBombs } from '../bombs.ts'
 const pool = createChildPool({ log: { warn: () => {} } as never })
 after(() => pool.close())
 const { signal } = new AbortController()
-const limits = { cpuMs: 2000 }
+const limits = { cpuMs: BOMB_CPU_MS }
 
 /** What the file of a post became: its error, or that there was none. */
 async function importOf({ fileName, make }: Bomb): Promise<string> {
@@ -22,7 +23,7 @@ async function importOf({ fileName, make }: Bomb): Promise<string> {
     const reader = await openPosts(
       pool,
       { name: fileName, format, bytes: await make() },
-      { signal, limits, wholeCpuMs: 3000 },
+      { signal, limits, wholeCpuMs: 1.5 * BOMB_CPU_MS },
     )
     try {
       const messages: string[] = []

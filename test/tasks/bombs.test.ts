@@ -7,6 +7,7 @@ import { analyzeFile } from '../../workers/providers/analysis.ts'
 import { openDocument } from '../../workers/providers/documents.ts'
 import { indexBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
+import { BOMB_CPU_MS } from '../runs.ts'
 
 /**
  * Every bomb of documents and of files to index through its reader, in children as a worker has them, with limits that are shorter: each ends as
@@ -16,7 +17,7 @@ import { documentBombs } from '../document-bombs.ts'
 const pool = createChildPool({ log: { warn: () => {} } as never })
 after(() => pool.close())
 const { signal } = new AbortController()
-const limits = { cpuMs: 2000 }
+const limits = { cpuMs: BOMB_CPU_MS }
 
 describe('what is indexed', () => {
   for (const bomb of indexBombs(2 ** 18))

@@ -95,7 +95,7 @@ export function imports({ db, query }: TestDatabase) {
     await clear()
     const name = path.split('/').at(-1)!
     const { result, error } =
-      path === name ? await send(name, text) : await send('posts.zip', await zipOf([[path, text]]))
+      path === name ? await send(name, text) : await send('posts.zip', zipOf([[path, text]]))
     if (error !== null) throw error
     const [post] = await exported()
     return post ?? result!.errors[0]!.message

@@ -179,7 +179,7 @@ describe('tags', () => {
     await query(`insert into blog_tag (name, slug) values ('The Web', 'web'), ('Taken', 'other')`)
     await send(
       'x.zip',
-      await zipOf([
+      zipOf([
         ['a.md', '---\ntags: [Web, Machine Learning, machine-learning, Taken]\n---\n'],
         ['b.md', '---\ntags: [MACHINE LEARNING]\n---\n'],
       ]),
@@ -211,7 +211,7 @@ describe('tags', () => {
     await clear()
     await send(
       'x.zip',
-      await zipOf([
+      zipOf([
         ['a.md', '---\ntag_slugs: [one]\ntags: [two]\n---\n'],
         ['b.md', '---\ntag_slugs: [two]\ntags: ["one!"]\n---\n'],
       ]),

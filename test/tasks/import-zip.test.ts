@@ -1,111 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { crc32, deflateRawSync } from 'node:zlib'
 import { testDatabase } from '../database.ts'
-import { zipOf } from '../zip.ts'
+import { type RawEntry, rawZip, zipOf } from '../zip.ts'
 import { imports } from './import-help.ts'
 
 /** Archives, as strangers make them. */
 
 const database = await testDatabase()
 const { send, exported, clear } = imports(database)
-
-interface RawEntry {
-  readonly name: string
-  readonly data: Buffer
-  readonly flags?: number
-  readonly method?: number
-  readonly attributes?: number
-  /** What the headers say, where that is not the truth. */
-  readonly central?: Partial<Sizes>
-  readonly local?: Partial<Sizes>
-  readonly localName?: string
-  /** Where its data are said to be: those of another entry. */
-  readonly at?: number
-}
-interface Sizes {
-  readonly packed: number
-  readonly unpacked: number
-  readonly crc: number
-}
-
-/** An archive byte by byte, truthful or not. */
-function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
-  const parts: Buffer[] = []
-  const directory: Buffer[] = []
-  let offset = 0
-  for (const entry of entries) {
-    const { name, data, flags = 0, method = 8, attributes = 0 } = entry
-    const packed = method === 8 ? deflateRawSync(data) : data
-    const truth = { packed: packed.length, unpacked: data.length, crc: crc32(data) }
-    const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
-      const head = Buffer.alloc(26)
-      for (const [value, at, size] of [
-        [20, 0, 2],
-        [flags, 2, 2],
-        [method, 4, 2],
-        [0x21, 8, 2],
-        [crc, 10, 4],
-        [packed, 14, 4],
-        [unpacked, 18, 4],
-        [nameLength, 22, 2],
-      ] as const)
-        head.writeUIntLE(value, at, size)
-      return head
-    }
-    const localName = Buffer.from(entry.localName ?? name)
-    const local = Buffer.concat([
-      Buffer.from('PK\x03\x04'),
-      fields({ ...truth, ...entry.local }, localName.length),
-      localName,
-    ])
-    const at = entry.at ?? offset
-    if (entry.at === undefined) {
-      parts.push(local, packed)
-      offset += local.length + packed.length
-    }
-    const tail = Buffer.alloc(14)
-    tail.writeUInt32LE(attributes, 6)
-    tail.writeUInt32LE(at, 10)
-    directory.push(
-      Buffer.from('PK\x01\x02\x14\x03', 'latin1'),
-      fields({ ...truth, ...entry.central }, Buffer.byteLength(name)),
-      tail,
-      Buffer.from(name),
-    )
-  }
-  const size = directory.reduce((sum, { length }) => sum + length, 0)
-  const end = Buffer.alloc(22)
-  end.write('PK\x05\x06', 'latin1')
-  const many = Math.min(count, 0xffff)
-  for (const [value, at, width] of [
-    [many, 8, 2],
-    [many, 10, 2],
-    [size, 12, 4],
-    [offset, 16, 4],
-  ] as const)
-    end.writeUIntLE(value, at, width)
-  const large = count > 0xffff ? zip64(count, size, offset) : Buffer.alloc(0)
-  return Buffer.concat([...parts, ...directory, large, end])
-}
-
-/** The two records that say how many entries there are when two bytes can't. */
-function zip64(count: number, size: number, offset: number): Buffer {
-  const record = Buffer.alloc(76)
-  record.write('PK\x06\x06', 'latin1')
-  record.writeUInt32LE(44, 4)
-  for (const [value, at] of [
-    [count, 24],
-    [count, 32],
-    [size, 40],
-    [offset, 48],
-  ] as const)
-    record.writeBigUInt64LE(BigInt(value), at)
-  record.write('PK\x06\x07', 56, 'latin1')
-  record.writeBigUInt64LE(BigInt(offset + size), 64)
-  record.writeUInt32LE(1, 72)
-  return record
-}
 
 const post = (name: string, title = name): RawEntry => ({
   name,
@@ -144,7 +46,7 @@ test('posts lie anywhere; folders, pictures, hidden files and what macOS adds ar
     ['blog/.md', 'x'],
     ['日本.md', 'x'],
   ] as const
-  const { result } = await send('posts.zip', await zipOf(files))
+  const { result } = await send('posts.zip', zipOf(files))
   assert.deepEqual(result, { created: 4, updated: 0, skipped: 0, failed: 0, errors: [] })
   assert.deepEqual(
     (await exported()).map(({ slug, status }) => `${slug} ${status}`),
@@ -153,7 +55,7 @@ test('posts lie anywhere; folders, pictures, hidden files and what macOS adds ar
 })
 
 test('an archive without posts, or with nothing in it, imports nothing', async () => {
-  for (const zip of [rawZip([]), await zipOf([['a.txt', 'x']])])
+  for (const zip of [rawZip([]), zipOf([['a.txt', 'x']])])
     assert.deepEqual((await send('posts.zip', zip)).result, {
       created: 0,
       updated: 0,
@@ -167,7 +69,7 @@ test('posts that can’t be read don’t stop the others, and are named', async 
   await clear()
   const { result } = await send(
     'posts.zip',
-    await zipOf([
+    zipOf([
       ['good.md', 'x'],
       ['a/Bad One.md', '---\ntitle: [\n---\n'],
       ['latin1.md', Buffer.from([0x63, 0x61, 0x66, 0xe9])],

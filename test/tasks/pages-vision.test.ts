@@ -19,14 +19,14 @@ async function page(lines: readonly string[]) {
 }
 
 test('the model reads at least 95 % of the words of a scan', async () => {
-  const reader = await openPages(await scanPdf(2, { sentences: 20 }), 'application/pdf', {
+  const reader = await openPages(await scanPdf(2, { sentences: 8 }), 'application/pdf', {
     sight: 'local',
   })
   for (let n = 1; n <= 2; n++) {
     const { status, method, model, detail, text, image } = await reader.read(n)
     assert.deepEqual([status, method, model, detail], ['read', 'vision', 'tesseract/eng', null])
     const got = new Set(words(text))
-    const expected = words(pageLines(n, 2, { sentences: 20 }).join(' '))
+    const expected = words(pageLines(n, 2, { sentences: 8 }).join(' '))
     const found = expected.filter((word) => got.has(word)).length
     assert.ok(found / expected.length >= 0.95, `${found} of ${expected.length} words`)
     assert.deepEqual([image!.width, image!.height], [1240, 1754])

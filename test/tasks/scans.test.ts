@@ -7,7 +7,7 @@ import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from
 
 after(closeVision)
 
-const lines = pageLines(1, 1, { sentences: 12 })
+const lines = pageLines(1, 1, { sentences: 6 })
 const truth = lines.join(' ')
 
 /** The share of characters that are right: one less the edit distance for each character of the truth. */

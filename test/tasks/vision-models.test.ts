@@ -61,13 +61,14 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
   })
   asked.length = 0
   const options = { vision, maxPages: 10, signal: new AbortController().signal }
-  const reader = await openDocument(children, () => scanPdf(1), 'application/pdf', options)
+  const reader = await openDocument(children, async () => scan, 'application/pdf', options)
   const page = await reader.read(1)
   await reader.close()
   return page
 }
 
-const words = pageLines(1, 1).join('\n')
+const words = pageLines(1, 1, { sentences: 1 }).join('\n')
+const scan = await scanPdf(1, { sentences: 1 })
 
 for (const provider of AI_PROVIDERS) {
   test(`a page is read by a model of ${provider}`, async () => {
