@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
 
-/** Which test files a run is about, and how they are spread over processes. */
+/** Which test files a run is about, and in which order. */
 
 const RINGS = ['sql', 'tasks', 'edge', 'workers', 'flow']
 const ROOT = resolve(import.meta.dirname, '..')
@@ -33,21 +33,11 @@ function filesNamed(names: readonly string[]): string[] {
 const isOfArea = (file: string, area: string): boolean =>
   file.startsWith(`${area}.`) || file.startsWith(`${area}-`)
 
-// So few that processes end at about the same time, so many that what they import is loaded seldom.
-const FILES_EACH = 8
-
-/**
- * The files of each process, those of a ring together, which import the same. The rings take turns: what waits in one runs
- * beside what computes in another.
- */
-export function shardsOf(files: readonly string[]): string[][] {
+/** The files in the order in which processes take them. The rings take turns: what waits in one runs beside what computes in another. */
+export function inTurns(files: readonly string[]): string[] {
   const rings = Map.groupBy(files, (file) => file.split('/')[1])
-  const shards = [...rings.values()].flatMap((some) => {
-    const count = Math.ceil(some.length / FILES_EACH)
-    return Array.from({ length: count }, (_, n) => ({
-      turn: n / count,
-      files: some.filter((_, i) => i % count === n),
-    }))
-  })
-  return shards.sort((a, b) => a.turn - b.turn).map((shard) => shard.files)
+  const turns = [...rings.values()].flatMap((ring) =>
+    ring.map((file, n) => ({ file, turn: n / ring.length })),
+  )
+  return turns.sort((a, b) => a.turn - b.turn).map(({ file }) => file)
 }

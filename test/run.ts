@@ -1,22 +1,24 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
-import { chosenFiles, shardsOf } from './files.ts'
+import { chosenFiles, inTurns } from './files.ts'
 
 /**
- * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test over the files, which
- * share a few processes. Each file clones the template, so that files share no rows. With `--long` the tests of chance
+ * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few
+ * processes, each of which takes one file after the other. Each file clones the template, so that files share no rows. With `--long` the tests of chance
  * alone, for hours; with `--coverage` the lines of `edge/` and `workers/` that no test reaches.
  */
 
 const TEMPLATE = 'millrace_template'
 const MEMORY = '/dev/shm'
 const NEEDED_BYTES = 4 * 1024 ** 3
+// Files wait as much as they compute.
+const PROCESSES = Number(process.env.TEST_PROCESSES ?? 2 * availableParallelism())
 const COVERAGE = [
   '--experimental-test-coverage',
   ...['edge', 'workers'].map((room) => `--test-coverage-include=${room}/**/*.ts`),
@@ -55,20 +57,21 @@ try {
 process.exit(code)
 
 /**
- * A module for each shard, which node:test runs as a process. tsx is not loaded by a flag, which threads would inherit:
- * theirs is the code as it is run in production. Coverage counts places in one form of a file: there all code is that.
+ * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: theirs is the code as it
+ * is run in production. Coverage counts places in one form of a file: there all code is that.
  */
 function writeEntries(): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
-  const shard = JSON.stringify(new URL('shard.ts', import.meta.url))
-  mkdirSync(join(folder, 'shards'))
-  return shardsOf(files).map((shardFiles, n) => {
-    const entry = join(folder, 'shards', `${String(n + 1).padStart(2, '0')}.mjs`)
-    const lines = [
-      ...(isCoverage ? [] : [`import { register } from ${tsx}`, 'register()']),
-      `const { runShard } = await import(${shard})`,
-      `await runShard(${JSON.stringify(shardFiles)})`,
-    ]
+  const runner = JSON.stringify(new URL('runner.ts', import.meta.url))
+  const claims = join(folder, 'claims')
+  for (const made of [claims, join(folder, 'processes')]) mkdirSync(made)
+  const lines = [
+    ...(isCoverage ? [] : [`import { register } from ${tsx}`, 'register()']),
+    `const { runFiles } = await import(${runner})`,
+    `await runFiles(${JSON.stringify(inTurns(files))}, ${JSON.stringify(claims)})`,
+  ]
+  return Array.from({ length: Math.min(PROCESSES, files.length) }, (_, n) => {
+    const entry = join(folder, 'processes', `${n + 1}.mjs`)
     writeFileSync(entry, `${lines.join('\n')}\n`)
     return entry
   })
@@ -80,8 +83,7 @@ function run(entries: readonly string[]): Promise<number> {
     [
       '--disable-warning=ExperimentalWarning',
       '--test',
-      // Files wait more than they compute; by default two cores would run one at a time.
-      `--test-concurrency=${process.env.TEST_CONCURRENCY ?? 3}`,
+      `--test-concurrency=${PROCESSES}`,
       // Says at its end which tests failed, and how: a log of which only the end is kept shows it.
       ...(flags.some((flag) => flag.startsWith('--test-reporter')) ? [] : ['--test-reporter=spec']),
       ...(isCoverage ? COVERAGE : []),

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { chosenFiles, shardsOf } from '../files.ts'
+import { chosenFiles, inTurns } from '../files.ts'
 
 /** Which files `npm test` runs, by what it is given. */
 
 const all = chosenFiles([], false)
 
 describe('the tests that a run is about', () => {
-  test('are all that there are, each in one process', () => {
+  test('are all that there are, each once', () => {
     assert.ok(all.length > 250)
-    assert.deepEqual(shardsOf(all).flat().sort(), [...all].sort())
+    assert.deepEqual(inTurns(all).sort(), [...all].sort())
   })
 
   test('are those of a ring, of an area, of a file, or of several', () => {

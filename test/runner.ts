@@ -1,0 +1,35 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, mock, suite } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { LONG } from './runs.ts'
+import { endServices } from './services.ts'
+
+/**
+ * Runs test files one after the other in this process, each as a suite of its own, so that what they import is loaded once. It
+ * takes the next file that no other process has taken; `claims` is the folder in which they say so. `run.ts` starts a few.
+ */
+export async function runFiles(files: readonly string[], claims: string): Promise<void> {
+  for (const [n, file] of files.entries()) {
+    if (!claim(join(claims, String(n)))) continue
+    await suite(file, LONG ? {} : { timeout: FILE_MS }, async () => {
+      // The first hook of the file: its services end before its database is dropped.
+      after(endServices)
+      after(() => mock.reset())
+      await import(pathToFileURL(file).href)
+    })
+  }
+}
+
+const FILE_MS = 120_000
+
+/** Makes the file, of which there can be one; false when another process has. */
+function claim(file: string): boolean {
+  try {
+    writeFileSync(file, '', { flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
