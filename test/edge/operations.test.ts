@@ -70,7 +70,7 @@ test('/metrics shows jobs by queue and state, streams, watchers and connections'
   const text = await metricsWith('status="running"} 1')
   assert.match(text, /^jobs\{queue="documents",status="queued"\} 1$/m)
   assert.match(text, /^jobs\{queue="documents",status="running"\} 1$/m)
-  assert.match(text, /^job_queue_oldest_seconds\{queue="documents"\} 0\.?\d*$/m)
+  assert.match(text, /^job_queue_oldest_seconds\{queue="documents"\} \d+(\.\d+)?$/m)
   for (const name of ['sse_clients', 'job_watchers', 'db_pool_active', 'db_pool_idle', 'db_pool_waiting']) {
     assert.match(text, new RegExp(`^# TYPE ${name} gauge\n${name} \\d+$`, 'm'), name)
   }

@@ -3,9 +3,10 @@ import { describe, test } from 'node:test'
 import { chargeObject, event, subscriptionObject } from '../payment-events.ts'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
-import { admin, ann, bob, DAY, eve, everything, get, NOW, paid, tell, world } from './payments-rows.ts'
+import { DAY, NOW, paid, paymentRows } from './payments-rows.ts'
 
-const { api, call, link, people, query, url, env } = world
+const { admin, ann, api, bob, call, env, eve, everything, get, link, people, query, tell, url } =
+  await paymentRows()
 const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
 
 describe('transactions', () => {

@@ -16,39 +16,41 @@ import { paymentsWorld } from '../payments-world.ts'
 import { startEdge } from './harness.ts'
 import type { Person } from './orgs-help.ts'
 
-/** Payments of two people and a guest, and calls that read them. Imported, it makes a database and edges of the test file's own. */
-
-export const world = await paymentsWorld({ worker: false })
-const { call, db, link, people, url, env } = world
-const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-export const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
-export const admin = (await people(1, 'admin'))[0]!
 export const DAY = 86_400
 export const NOW = Math.floor(Date.now() / 1000)
 
-/** Has the database hear of events, without their way there. */
-export async function tell(...events: TestEvent[]): Promise<void> {
-  for (const { type, created: at, data } of events)
-    await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
+/** The event of a payment that succeeded. */
+export const paid = (name: string, customer: string, more: object = {}): TestEvent =>
+  event('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
+
+/** Payments of two people and a guest, and calls that read them, in a database of the test file's own. */
+export async function paymentRows() {
+  const world = await paymentsWorld({ worker: false })
+  const { call, db, link, people, url, env } = world
+  const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+  const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
+  const admin = (await people(1, 'admin'))[0]!
+  /** Has the database hear of events, without their way there. */
+  const tell = async (...events: TestEvent[]): Promise<void> => {
+    for (const { type, created: at, data } of events)
+      await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
+  }
+  /** What somebody reads. */
+  const get = async (who: Person | null, path: string) => {
+    const answer = await call(who, 'GET', path)
+    assert.equal(answer.status, 200, answer.text)
+    return answer.json
+  }
+  /** What everybody reads where there is no authentication. */
+  const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
+  await link(ann, 'ann')
+  await link(bob, 'bob')
+  await tell(...HISTORY)
+  return { ...world, ann, bob, eve, admin, tell, get, everything }
 }
-/** What somebody reads. */
-export const get = async (who: Person | null, path: string) => {
-  const answer = await call(who, 'GET', path)
-  assert.equal(answer.status, 200, answer.text)
-  return answer.json
-}
-/** What everybody reads where there is no authentication. */
-export const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
 
 // Ann has a payment in each state, a subscription, and disputes; Bob has one of each; a guest is nobody's.
-for (const [who, customer] of [
-  [ann, 'ann'],
-  [bob, 'bob'],
-] as const)
-  await link(who, customer)
-export const paid = (name: string, customer: string, more: object = {}) =>
-  event('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
-await tell(
+const HISTORY: readonly TestEvent[] = [
   paid('a1', 'ann', { at: NOW - 3 * DAY, amount: 1000 }),
   paid('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),
   event(
@@ -101,4 +103,4 @@ await tell(
   event('charge.dispute.created', disputeObject({ name: 'b1', amount: 9000 }, 'lost')),
   paid('guest', 'guest', { at: NOW - 30, amount: 50 }),
   event('charge.dispute.created', disputeObject({ name: 'unknown' }, 'needs_response')),
-)
+]

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
-import { ann, DAY, eve, everything, get, NOW, world } from './payments-rows.ts'
+import { DAY, NOW, paymentRows } from './payments-rows.ts'
 
-const { call, url } = world
+const { ann, call, eve, everything, get, url } = await paymentRows()
 const bare = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
 
 describe('the summary', () => {
