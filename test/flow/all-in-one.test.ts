@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -23,7 +23,12 @@ interface Started {
   stop(signal: NodeJS.Signals): Promise<number | null>
 }
 
-async function start(): Promise<Started> {
+/** Starts it on a folder; what it says collects in `output`. */
+function spawnStart(dataDir: string): {
+  child: ChildProcess
+  output: string[]
+  ended: Promise<number | null>
+} {
   const output: string[] = []
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', START], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -31,7 +36,7 @@ async function start(): Promise<Started> {
       ...process.env,
       NODE_ENV: 'development',
       DATABASE_URL: '',
-      DATA_DIR: folder,
+      DATA_DIR: dataDir,
       PORT: '0',
       LOG_LEVEL: 'info',
     },
@@ -39,8 +44,13 @@ async function start(): Promise<Started> {
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (data: Buffer) => output.push(...data.toString().split('\n').filter(Boolean)))
   }
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   after(() => child.kill('SIGKILL'))
+  return { child, output, ended }
+}
+
+async function start(): Promise<Started> {
+  const { child, output, ended } = spawnStart(folder)
   const line = await until(
     'it says where it listens',
     () => output.find((text) => text.startsWith('Millrace listens')),
@@ -70,6 +80,19 @@ async function command(script: string, dataDir: string, ...args: string[]): Prom
   const words = ['--disable-warning=ExperimentalWarning', file, ...args]
   return (await promisify(execFile)(process.execPath, words, { env })).stdout
 }
+
+test('a start that fails says why, and ends', async () => {
+  const taken = mkdtempSync(join(tmpdir(), 'millrace-taken-'))
+  after(() => rmSync(taken, { recursive: true, force: true }))
+  mkdirSync(join(taken, 'postgres'))
+  writeFileSync(join(taken, 'postgres', 'diary.txt'), 'mine')
+  const { output, ended } = spawnStart(taken)
+  assert.equal(await ended, 1)
+  assert.match(
+    output.join('\n'),
+    /is not empty and holds no PostgreSQL database; it is left as it is.*The start failed/s,
+  )
+})
 
 test('the whole service starts from nothing, heals, stops in order, and starts again on its data', async () => {
   const first = await start()

@@ -168,6 +168,23 @@ test('npm run reconcile does the same, beside any worker', async () => {
   assert.equal((await transaction(who!, await paid('byhand2'))).status, 'succeeded')
 })
 
+test('npm run reconcile without a database says what it needs', async () => {
+  const child = spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      fileURLToPath(new URL('../../workers/reconcile.ts', import.meta.url)),
+    ],
+    { env: { ...process.env, ...env, DATABASE_URL: '' }, stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  let said = ''
+  child.stderr.on('data', (data) => {
+    said += data
+  })
+  const [code] = await once(child, 'close')
+  assert.deepEqual([code, said], [2, 'DATABASE_URL: required\n'])
+})
+
 test('the schedule runs it every five minutes', () => {
   assert.ok(schedule.some(({ match, task }) => match === '*/5 * * * *' && task.name === 'payments.reconcile'))
 })

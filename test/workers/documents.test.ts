@@ -12,7 +12,7 @@ import {
   type LossReason,
 } from '../../workers/children/ports.ts'
 import { type DocumentOptions, drawPage, openDocument } from '../../workers/providers/documents.ts'
-import { deepPdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+import { deepPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -217,10 +217,11 @@ test('closing a document gives its children back, and what is under way ends', a
   await next.close()
 })
 
-test('one page is drawn; there is nothing to draw in a text', async () => {
+test('one page is drawn; there is nothing to draw in a text, nor of a page of 35 metres', async () => {
   const image = await drawPage(pool, await textPdf(2), PDF, 2, { maxPages: 100, signal })
   assert.deepEqual([image!.width, image!.height], [1240, 1754])
   assert.equal(await drawPage(pool, Buffer.from('hello'), 'text/plain', 1, { maxPages: 100, signal }), null)
+  assert.equal(await drawPage(pool, await hugePagePdf(), PDF, 1, { maxPages: 100, signal }), null)
 })
 
 test('a document of more pages than are read is one unread page', async () => {
