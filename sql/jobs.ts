@@ -17,7 +17,6 @@ export interface JobSpec {
   readonly joins?: object
   readonly payload: unknown
   readonly max_tries: number
-  readonly priority: number
   readonly run_at: string | null
   readonly request_id: string | null
   /** How many jobs added by one call may share a delivery. */

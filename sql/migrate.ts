@@ -1,48 +1,83 @@
-import { readFile } from 'node:fs/promises'
 import { Logger, runMigrations } from 'graphile-worker'
 import { type Client, connect, createQueuePool } from './driver.ts'
-import { MIGRATIONS, migrationNames } from './migrations.ts'
+import { BASELINE, BEFORE_BASELINE, functionAreas, migrationNames, migrationText } from './migrations.ts'
 
 // Two starts at once: the second waits here, then finds nothing to do.
 const LOCK = 7_236_501_144
 
 /**
- * Brings a database to the current schema: graphile-worker's own migrations, then `migrations/` in the order of
- * their numbers, each in a transaction that records its number first. Forward only; doing it again changes nothing.
+ * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it, each in
+ * a transaction that records its name first, and then the functions that have changed. Forward only; doing it again
+ * changes nothing.
  *
  * @param until applies no migration after this one.
- * @returns the names of the migrations that this call applied.
+ * @returns the names of what this call applied.
+ * @throws when the database was made before there was a baseline.
  */
 export async function migrate(url: string, until?: string): Promise<readonly string[]> {
   const client = await connect({ url, applicationName: 'millrace-migrate' })
   try {
     await client.query('select pg_advisory_lock($1)', [LOCK])
     await client.query("set lock_timeout = '10s'")
-    await client.query(
-      'create table if not exists migration (name text constraint migration_pkey primary key, applied_at timestamptz not null default now())',
-    )
+    await client.query(NOTES)
     const { rows } = await client.query<{ name: string }>('select name from migration')
     const applied = new Set(rows.map((row) => row.name))
+    if (applied.has(BEFORE_BASELINE)) throw new Error(TOO_OLD)
     const names = (await migrationNames()).filter((name) => until === undefined || name <= until)
     const pending = names.filter((name) => !applied.has(name))
     if (pending.length > 0) await migrateQueue(url)
-    for (const name of pending) await apply(client, name)
-    return pending
+    for (const name of pending) {
+      await applyMigration(client, name)
+      if (name === BASELINE) await applyFunctions(client)
+    }
+    return [...pending, ...(await applyFunctions(client))]
   } finally {
     await client.end()
   }
 }
 
-async function apply(client: Client, name: string): Promise<void> {
-  const text = await readFile(new URL(name, MIGRATIONS), 'utf8')
-  await client.query('begin')
-  try {
+const TOO_OLD =
+  "The database was made by a version before 1.0.0, and can't be brought forward: start with an empty one (move DATA_DIR away, or name another in DATABASE_URL)"
+
+const NOTES = `
+  create table if not exists migration (name text constraint migration_pkey primary key, applied_at timestamptz not null default now());
+  create table if not exists migration_functions (area text constraint migration_functions_pkey primary key, digest text not null)`
+
+async function applyMigration(client: Client, name: string): Promise<void> {
+  const text = await migrationText(name)
+  await inTransaction(client, `Migration ${name} failed`, async () => {
     await client.query('insert into migration (name) values ($1)', [name])
     await client.query(text)
+  })
+}
+
+/** Answers the areas whose functions are others now, as `functions/AREA`. */
+async function applyFunctions(client: Client): Promise<string[]> {
+  const { rows } = await client.query<{ area: string; digest: string }>(
+    'select area, digest from migration_functions',
+  )
+  const known = new Map(rows.map(({ area, digest }) => [area, digest]))
+  const changed = (await functionAreas()).filter(({ name, digest }) => known.get(name) !== digest)
+  for (const { name, text, digest } of changed)
+    await inTransaction(client, `The functions of ${name} could not be applied`, async () => {
+      await client.query(text)
+      await client.query(
+        'insert into migration_functions (area, digest) values ($1, $2) on conflict (area) do update set digest = excluded.digest',
+        [name, digest],
+      )
+    })
+  return changed.map(({ name }) => `functions/${name}`)
+}
+
+async function inTransaction(client: Client, failure: string, work: () => Promise<void>): Promise<void> {
+  // Bodies of functions may refer to what comes after them.
+  await client.query('begin; set local check_function_bodies = off')
+  try {
+    await work()
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
-    throw new Error(`Migration ${name} failed`, { cause: error })
+    throw new Error(failure, { cause: error })
   }
 }
 

@@ -1,9 +1,66 @@
-import { readdir } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
 
-/** Where the migrations are. */
-export const MIGRATIONS = new URL('./migrations/', import.meta.url)
+/**
+ * The text of the schema. `schema/` is the baseline, an area a file, in the order of their numbers; `seeds/` is what its
+ * tables hold from the start. `functions/AREA/` has each function in a file of its own, with its triggers; all of an area are
+ * applied whenever one of them changes. What changes tables after 1.0.0 will be in `migrations/`, `NNNNNN-name.sql` each.
+ */
 
-/** Their file names, in the order in which they are applied. */
+/** The name under which a database notes that it was made from `schema/`. */
+export const BASELINE = '000000-baseline'
+
+// What its tables hold from the start: written with its functions.
+const SEEDS = '000000-seeds'
+
+/** The migration that made databases before there was a baseline; those can't be brought forward. */
+export const BEFORE_BASELINE = '000001-accounts.sql'
+
+/** All functions of an area. */
+export interface FunctionArea {
+  readonly name: string
+  readonly text: string
+  /** Of the text, in hexadecimal: differs when a function has changed. */
+  readonly digest: string
+}
+
+const at = (path: string): URL => new URL(path, import.meta.url)
+
+/** The names of the baseline, of its seeds and of all migrations, in the order in which they are applied. */
 export async function migrationNames(): Promise<string[]> {
-  return (await readdir(MIGRATIONS)).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name)).sort()
+  const later = (await filesOf('./migrations/')).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name))
+  return [BASELINE, SEEDS, ...later]
+}
+
+/** The SQL of one of them. */
+export async function migrationText(name: string): Promise<string> {
+  if (name === BASELINE) return textOf('./schema/')
+  return name === SEEDS ? textOf('./seeds/') : readFile(at(`./migrations/${name}`), 'utf8')
+}
+
+/** The functions of all areas. Bodies refer to what may come later, so they are to be applied without being checked. */
+export async function functionAreas(): Promise<readonly FunctionArea[]> {
+  const areas = (await readdir(at('./functions/'))).sort()
+  return Promise.all(
+    areas.map(async (name) => {
+      const text = await textOf(`./functions/${name}/`)
+      return { name, text, digest: createHash('sha256').update(text).digest('hex') }
+    }),
+  )
+}
+
+// `settings.sql` is about the functions of its area, and comes after them.
+async function textOf(folder: string): Promise<string> {
+  const names = await filesOf(folder)
+  const last = (name: string): number => Number(name === 'settings.sql')
+  names.sort((a, b) => last(a) - last(b))
+  return (await Promise.all(names.map((name) => readFile(at(folder + name), 'utf8')))).join('\n')
+}
+
+async function filesOf(folder: string): Promise<string[]> {
+  const names = await readdir(at(folder)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  return names.filter((name) => name.endsWith('.sql')).sort()
 }

@@ -173,11 +173,11 @@ create table blob (
   id bigint not null generated always as identity,
   sha256 bytea,
   byte_size bigint not null default 0,
-  created_at timestamp with time zone not null default now(),
   store text not null default 'postgres'::text,
   key uuid not null default gen_random_uuid(),
   upload_id text,
   doomed boolean not null default false,
+  created_at timestamp with time zone not null default now(),
   constraint blob_pkey PRIMARY KEY (id),
   constraint blob_sha256_key UNIQUE (sha256),
   constraint blob_doomed_check CHECK (((NOT doomed) OR (sha256 IS NULL))),
@@ -318,9 +318,9 @@ create table document (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
+  collected_at timestamp with time zone,
   fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)),
   search tsvector not null generated always as (document_vector(title, note, tags)),
-  collected_at timestamp with time zone,
   constraint document_pkey PRIMARY KEY (id),
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id),
@@ -339,13 +339,13 @@ create table document_page (
   model text,
   detail text,
   text text not null default ''::text,
+  search tsvector not null,
   image bytea storage external,
   width integer,
   height integer,
+  given_up boolean not null default false,
   job_id uuid not null,
   updated_at timestamp with time zone not null default now(),
-  search tsvector not null,
-  given_up boolean not null default false,
   constraint document_page_pkey PRIMARY KEY (document_id, page_number),
   constraint document_page_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE,
   constraint document_page_given_up_check CHECK (((status = 'unread'::text) OR (NOT given_up))),
@@ -377,6 +377,7 @@ create table job (
   ordinal bigint not null generated always as identity,
   name text not null,
   queue text not null,
+  lane text not null default 'io'::text,
   owner_id integer,
   actor text,
   payload jsonb not null,
@@ -392,18 +393,16 @@ create table job (
   max_tries integer not null,
   delivery integer not null default 0,
   lease_id uuid,
-  priority smallint not null default 0,
   run_at timestamp with time zone not null default now(),
   cancel_requested_at timestamp with time zone,
   result jsonb,
   error_code text,
   error_detail text,
+  retry_of uuid,
   request_id text,
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
-  lane text not null default 'io'::text,
-  retry_of uuid,
   constraint job_pkey PRIMARY KEY (id),
   constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
@@ -527,6 +526,12 @@ create table migration (
   name text not null,
   applied_at timestamp with time zone not null default now(),
   constraint migration_pkey PRIMARY KEY (name)
+);
+
+create table migration_functions (
+  area text not null,
+  digest text not null,
+  constraint migration_functions_pkey PRIMARY KEY (area)
 );
 
 create table organization (
@@ -838,9 +843,9 @@ create table worker_lease (
   queues text[] not null,
   pool_ids text[] not null default '{}'::text[],
   threads integer not null default 0,
+  memory_bytes bigint not null default 0,
   started_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
-  memory_bytes bigint not null default 0,
   constraint worker_lease_pkey PRIMARY KEY (id)
 );
 
@@ -1492,18 +1497,6 @@ AS $function$
   select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
 $function$;
 
-CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb)
- RETURNS SETOF uuid
- LANGUAGE sql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select job_done(ids, attempts, results, array_fill(0, array[cardinality(ids)]), '{}',
-    array(select job.actor from job where job.id = any(ids) and job.actor is not null))
-$function$;
-
 CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, held integer[], since timestamp with time zone[], actors text[])
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -1571,8 +1564,8 @@ begin
 
   with given as (
     select * from rows from (jsonb_to_recordset(specs) as (id uuid, name text, queue text, owner_id integer, actor text,
-      payload jsonb, max_tries integer, priority smallint, run_at timestamptz, request_id text, lane text, front integer))
-      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, priority, run_at, request_id, lane, front, n)
+      payload jsonb, max_tries integer, run_at timestamptz, request_id text, lane text, front integer))
+      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, run_at, request_id, lane, front, n)
     where s.actor is null
   ), numbered as (
     select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null order by n) as nth
@@ -1590,9 +1583,9 @@ begin
       > front as behind
     from counted
   )
-  insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
+  insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, run_at, request_id, lane)
   select p.id, p.name, p.queue, p.owner_id, p.payload, case when behind then 'queued' else 'sent' end, p.max_tries,
-    case when behind then 0 else 1 end, p.priority, coalesce(p.run_at, now()), p.request_id, coalesce(p.lane, 'io')
+    case when behind then 0 else 1 end, coalesce(p.run_at, now()), p.request_id, coalesce(p.lane, 'io')
   from placed p order by p.n;
 
   for spec in
@@ -1614,10 +1607,10 @@ begin
         continue;
       end if;
     end if;
-    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, priority, run_at, request_id, lane)
+    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, run_at, request_id, lane)
     values ((spec.s ->> 'id')::uuid, spec.s ->> 'name', spec.s ->> 'queue', (spec.s ->> 'owner_id')::integer,
       spec.s ->> 'actor', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
-      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end, (spec.s ->> 'priority')::smallint,
+      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end, 
       coalesce((spec.s ->> 'run_at')::timestamptz, now()), spec.s ->> 'request_id', coalesce(spec.s ->> 'lane', 'io'));
     spec_ordinal := spec.n; job_id := (spec.s ->> 'id')::uuid; joined := false;
     return next;
@@ -1721,8 +1714,8 @@ CREATE OR REPLACE FUNCTION public.job_pick(of_queue text, of_lane text, most int
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1809,8 +1802,8 @@ CREATE OR REPLACE FUNCTION public.job_pull(lease uuid, of_queue text, of_lane te
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1935,18 +1928,18 @@ CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 
 AS $function$
 begin
   if cardinality(ids) = 0 then return; end if;
-  perform graphile_worker.add_jobs(array_agg((name, payload, null, run_at, 32000, null, priority, null)::graphile_worker.job_spec
+  perform graphile_worker.add_jobs(array_agg((name, payload, null, run_at, 32000, null, null, null)::graphile_worker.job_spec
     order by first))
   from (
-    select name, run_at, priority, min(ordinal) as first, case when count(*) = 1
+    select name, run_at, min(ordinal) as first, case when count(*) = 1
       then json_build_object('id', (array_agg(id))[1], 'delivery', min(delivery))
       else json_build_object('jobs', json_agg(json_build_array(id, delivery) order by ordinal)) end as payload
     from (
-      select job.id, job.name, job.run_at, job.priority, job.ordinal, job.delivery, case when job.actor is null
-        then (row_number() over (partition by job.name, job.run_at, job.priority, job.actor order by job.ordinal) - 1) / together
+      select job.id, job.name, job.run_at, job.ordinal, job.delivery, case when job.actor is null
+        then (row_number() over (partition by job.name, job.run_at, job.actor order by job.ordinal) - 1) / together
         else -job.ordinal end as part
       from job where job.id = any(ids) and job.status || '' = 'sent') sent
-    group by name, run_at, priority, part) deliveries;
+    group by name, run_at, part) deliveries;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.job_send_heads(actors text[])
@@ -1968,54 +1961,14 @@ AS $function$
   select coalesce(array_agg(id), '{}') from sent
 $function$;
 
-CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer)
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
- LANGUAGE sql
-AS $function$
-  select * from job_take(lease, of_queue, of_lane, most, after_owner, '{}', '{}')
-$function$;
-
-CREATE OR REPLACE FUNCTION public.job_take(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
- LANGUAGE sql
-AS $function$
-  select taken.* from job_unknown_owners(of_queue, of_lane, after_owner, job_take.owners) others
-  cross join lateral job_take_known(lease, of_queue, of_lane, most, after_owner, job_take.owners || others.unknown,
-    job_take.floors || others.beyond) taken
-$function$;
-
-CREATE OR REPLACE FUNCTION public.job_take_known(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, ordinal bigint)
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-#variable_conflict use_column
-declare
-  picked job[] := job_pick(of_queue, of_lane, most, after_owner, owners, floors);
-begin
-  return query
-  with taken as (
-    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
-      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
-    from unnest(picked) p where job.id = p.id and job.status || '' = 'queued'
-    returning job.*
-  )
-  select t.id, t.delivery, t.name, t.payload, t.attempt, t.tries, t.max_tries, t.owner_id, t.actor, t.request_id, t.ordinal
-  from taken t order by t.ordinal;
-end $function$;
-
 CREATE OR REPLACE FUNCTION public.job_unknown_owners(of_queue text, of_lane text, after_owner integer, owners integer[], OUT unknown integer[], OUT beyond bigint[])
  RETURNS record
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
   with recursive gap as (
     select known.owner as low, lead(known.owner) over (order by known.owner) as high

@@ -31,8 +31,6 @@ export interface TaskDefinition<P, R> {
   readonly timeoutSeconds?: number
   /** Longest silence of one attempt in seconds: one that reports nothing for this long is cut short. */
   readonly stallSeconds?: number
-  /** Lower runs first; default 0. */
-  readonly priority?: number
   /** Does the work. Safe to run again: an attempt may be cut short at any point. */
   readonly run: Run<P, R>
 }
@@ -142,7 +140,6 @@ function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOpti
     ...(task.joins === undefined ? {} : { joins: task.joins(payload) }),
     payload: task.payload.parse(payload),
     max_tries: task.tries ?? options.maxTries,
-    priority: task.priority ?? 0,
     run_at: options.delayMs === undefined ? null : new Date(Date.now() + options.delayMs).toISOString(),
     request_id: options.requestId ?? null,
     together: task.pool === 'io' ? IO_TOGETHER : 1,

@@ -10,7 +10,7 @@ export interface Table {
 }
 
 // Workers that live elsewhere, and what the migrations themselves write.
-const LEFT_OUT = ['worker_lease', 'migration']
+const LEFT_OUT = ['worker_lease', 'migration', 'migration_functions']
 
 export async function tablesOf(client: Client): Promise<Table[]> {
   const { rows } = await client.query<Table>(

@@ -178,7 +178,7 @@ test('what is damaged, cut off, no backup or newer is refused before anything is
   const place = frames.indexOf('ann@example.com')
   const changed = Buffer.from(frames)
   changed[place] = 'b'.charCodeAt(0)
-  const newer = Buffer.from(frames.toString('latin1').replace('000001-accounts', '999999-accounts'), 'latin1')
+  const newer = Buffer.from(frames.toString('latin1').replace('000000-baseline', '999999-accounts'), 'latin1')
   const packed = (bytes: Buffer) => Buffer.concat([Buffer.from(MAGIC), gzipSync(bytes)])
   const url = await emptyDatabase()
   for (const [name, bytes, reason] of [

@@ -41,7 +41,6 @@ async function begin(): Promise<Begun> {
     when_busy: 'wait' as const,
     payload,
     max_tries: 3,
-    priority: 0,
     run_at: null,
     request_id: null,
     together: 1,

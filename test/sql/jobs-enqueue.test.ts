@@ -10,7 +10,7 @@ const ledger = ledgerOf(base)
 
 describe('job_enqueue', () => {
   test('a job without an actor is sent, with one delivery', async () => {
-    const job = spec({ payload: { a: 1 }, priority: -3, request_id: 'r1', name: 'test.other', queue: 'else' })
+    const job = spec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
     assert.deepEqual(await ledger.enqueue(job), [{ spec_ordinal: 1, job_id: job.id, joined: false }])
     const row = await ledger.row(job.id)
     assert.deepEqual(
@@ -19,11 +19,9 @@ describe('job_enqueue', () => {
     )
     const [delivery, ...more] = await ledger.deliveries(job.id)
     assert.deepEqual(more, [])
-    assert.deepEqual([delivery!.delivery, delivery!.task, delivery!.priority], [1, 'test.other', -3])
-    const [stored] = await query('select payload, queue, request_id, priority from job where id = $1', [
-      job.id,
-    ])
-    assert.deepEqual(stored, { payload: { a: 1 }, queue: 'else', request_id: 'r1', priority: -3 })
+    assert.deepEqual([delivery!.delivery, delivery!.task], [1, 'test.other'])
+    const [stored] = await query('select payload, queue, request_id from job where id = $1', [job.id])
+    assert.deepEqual(stored, { payload: { a: 1 }, queue: 'else', request_id: 'r1' })
   })
 
   test('an idle actor is sent its message, a busy one keeps it waiting without a delivery', async () => {
@@ -136,14 +134,15 @@ describe('job_enqueue', () => {
     )
   })
 
-  test('short jobs without actors share deliveries of so many, of one task, time and priority each', async () => {
+  test('short jobs without actors share deliveries of so many, of one task and time each', async () => {
     const together = (fields: Parameters<typeof spec>[0]) =>
       spec({ name: 'test.together', together: 10, ...fields })
     const plain = Array.from({ length: 25 }, () => together({}))
-    const urgent = Array.from({ length: 3 }, () => together({ priority: -1 }))
+    const at = new Date(Date.now() + 60_000).toISOString()
+    const later = Array.from({ length: 3 }, () => together({ run_at: at }))
     const other = Array.from({ length: 2 }, () => together({ name: 'test.elsewhere' }))
     const actors = [together({ actor: 't1' }), together({ actor: 't2' })]
-    await ledger.enqueue(...plain, ...urgent, ...other, ...actors)
+    await ledger.enqueue(...plain, ...later, ...other, ...actors)
     const rowsOf = async (some: readonly { id: string }[]) => {
       const found = await ledger.deliveries(...some.map((job) => job.id))
       assert.deepEqual(
@@ -154,7 +153,7 @@ describe('job_enqueue', () => {
       return [...new Set(found.map((d) => d.row))].map((row) => found.filter((d) => d.row === row).length)
     }
     assert.deepEqual(await rowsOf(plain), [10, 10, 5])
-    assert.deepEqual([await rowsOf(urgent), await rowsOf(other), await rowsOf(actors)], [[3], [2], [1, 1]])
+    assert.deepEqual([await rowsOf(later), await rowsOf(other), await rowsOf(actors)], [[3], [2], [1, 1]])
   })
 
   test('what is sent again, or sent from a mailbox, has a delivery of its own', async () => {

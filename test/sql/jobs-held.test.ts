@@ -297,25 +297,6 @@ describe('holds', { concurrency: false }, () => {
     assert.deepEqual([all.length, new Set(all).size], [900, 900])
   })
 
-  test('a worker of the version before takes nothing that is held, and ends what it has', async () => {
-    const { jobs } = await held(5)
-    await ledger.enqueue(...staged(3, A))
-    const lease = await ledger.lease()
-    const old = [
-      ...(await query(`select * from job_take_known($1, 'q', 'io', 1, -1, array[$2::int], '{0}')`, [
-        lease,
-        A,
-      ])),
-      ...(await query(`select * from job_take($1, 'q', 'io', 1, -1)`, [lease])),
-      ...(await query(`select * from job_take($1, 'q', 'io', 9, -1, '{}', '{}')`, [lease])),
-    ]
-    assert.equal(old.length, 3)
-    assert.equal(old.filter(({ id }) => idsOf(jobs).includes(id as string)).length, 0)
-    const refused = await query(`select job_done($1, '{1,1,1}', '[1,2,3]')`, [old.map(({ id }) => id)])
-    assert.deepEqual(refused, [])
-    for (const { id } of old) assert.equal(await ledger.status(id as string), 'done')
-  })
-
   test('the end of an actor whose name was not said is an error, not a race', async () => {
     const { id } = await ledger.running({ actor: 'x' })
     await assert.rejects(

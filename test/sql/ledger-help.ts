@@ -49,7 +49,6 @@ export interface Delivery {
   readonly delivery: number
   readonly task: string
   readonly run_at: Date
-  readonly priority: number
   readonly locked_by: string | null
   /** Its row in the queue: jobs without actors can share one. */
   readonly row: number
@@ -70,7 +69,6 @@ export function spec(fields: Partial<JobSpec> = {}): JobSpec {
     when_busy: 'wait',
     payload: {},
     max_tries: 3,
-    priority: 0,
     run_at: null,
     request_id: null,
     together: 1,
@@ -117,7 +115,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
       `select one ->> 0 as id, (one ->> 1)::int as delivery, t.identifier as task, j.run_at,
-         j.priority::int as priority, j.locked_by, j.id::int as row
+         j.locked_by, j.id::int as row
        from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
        cross join lateral json_array_elements(coalesce(j.payload -> 'jobs',
          json_build_array(json_build_array(j.payload -> 'id', j.payload -> 'delivery')))) with ordinality jobs (one, place)

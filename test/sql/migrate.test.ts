@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { dumpSchema } from '../../sql/dump.ts'
@@ -65,84 +64,71 @@ describe('migrate', () => {
     )
   })
 
-  test('one that fails says which, leaves nothing of itself, and keeps what came before', async () => {
+  test('one that fails says which, and leaves nothing of itself', async () => {
     const url = await empty()
     await rowsOf(url, 'create table job_event (nothing integer)')
     await assert.rejects(migrate(url), (error: Error & { cause?: { code?: string } }) => {
-      assert.match(error.message, /000002-jobs\.sql/)
+      assert.match(error.message, /Migration 000000-baseline failed/)
       assert.equal(error.cause?.code, '42P07')
       return true
     })
-    assert.deepEqual(await rowsOf(url, 'select name from migration'), [{ name: names[0] }])
+    assert.deepEqual(await rowsOf(url, 'select name from migration'), [])
     const [left] = await rowsOf(
       url,
       `select to_regclass('job') as job, to_regclass('worker_lease') as lease, to_regclass('account') as account`,
     )
-    assert.deepEqual(left, { job: null, lease: null, account: 'account' })
+    assert.deepEqual(left, { job: null, lease: null, account: null })
     await rowsOf(url, 'drop table job_event')
-    assert.deepEqual(await migrate(url), names.slice(1))
+    assert.deepEqual(await migrate(url), names)
   })
 
   test('one that is applied in part goes on where it stopped', async () => {
     const url = await empty()
     await migrate(url)
     // One that can't be applied twice.
-    const first = names[0]!
-    await rowsOf(url, `delete from migration where name = '${first}'`)
-    await assert.rejects(migrate(url), new RegExp(first.replace('.', '\\.')))
+    const seeds = names[1]!
+    await rowsOf(url, `delete from migration where name = '${seeds}'`)
+    await assert.rejects(migrate(url), new RegExp(seeds))
     assert.equal((await rowsOf(url, 'select name from migration')).length, names.length - 1)
   })
 
-  test('the events of jobs are the same after it as before (000022)', async () => {
+  test('functions that have changed are applied anew, an area as a whole', async () => {
     const url = await empty()
-    await migrate(url, '000021-held-snapshots.sql')
-    const lease = randomUUID()
+    await migrate(url)
+    const before = await dumpSchema(url)
     await rowsOf(
       url,
-      `insert into worker_lease (id, name, queues, expires_at) values ('${lease}', 'w', '{q}', 'infinity')`,
+      `create or replace function job_fence(job_id uuid, of_attempt integer) returns boolean language sql as 'select false';
+       alter function job_send reset all; drop trigger job_gone on job;
+       update migration_functions set digest = 'of before' where area = 'jobs'`,
     )
-    const id: Record<string, string> = {}
-    const call = (name: string, more: Record<string, unknown>) =>
-      rowsOf(url, `select * from ${name}('${JSON.stringify([more])}'${name === 'job_finish' ? ', 5' : ''})`)
-    for (const name of ['waits', 'cancelled', 'runs', 'done', 'failed', 'retried']) {
-      id[name] = randomUUID()
-      await call('job_enqueue', {
-        id: id[name],
-        name: 'n',
-        queue: 'q',
-        payload: {},
-        max_tries: 3,
-        priority: 0,
-      })
-    }
-    const claim = (name: string, delivery: number) =>
-      rowsOf(url, `select * from job_claim('${lease}', '{${id[name]}}', '{${delivery}}')`)
-    const said = (name: string, attempt: number, label: string) =>
-      call('job_progress', {
-        id: id[name],
-        attempt,
-        n: 1,
-        kind: 'status',
-        data: { label, current: 1, total: 2 },
-      })
-    const end = (name: string, attempt: number, outcome: string) =>
-      call('job_finish', { id: id[name], attempt, outcome, result: { name } })
-    await rowsOf(url, `select job_cancel('${id.cancelled}')`)
-    for (const name of ['runs', 'done', 'failed', 'retried']) {
-      assert.equal((await claim(name, 1)).length, 1)
-      await said(name, 1, `of ${name}`)
-    }
-    await end('done', 1, 'done')
-    await end('failed', 1, 'failed')
-    await end('retried', 1, 'retry')
-    await claim('retried', 2)
-    await end('retried', 2, 'done')
-    const events = () => rowsOf(url, 'select job_id, seq, kind, data from job_event order by job_id, seq')
-    const before = await events()
-    assert.equal(before.length, 1 + 2 + 3 + 3 + 5)
+    assert.deepEqual(await migrate(url), ['functions/jobs'])
+    assert.equal(await dumpSchema(url), before)
+    assert.deepEqual(await migrate(url), [])
+  })
+
+  test('functions that cannot be applied say of which area they are', async () => {
+    const url = await empty()
     await migrate(url)
-    assert.deepEqual(await events(), before)
-    assert.deepEqual(await rowsOf(url, 'select count(*)::int as stored from job_event_row'), [{ stored: 6 }])
+    await rowsOf(
+      url,
+      `drop function idempotency_claim; update migration_functions set digest = 'of before' where area = 'idempotency';
+       create function idempotency_claim(scope text, key text, fingerprint bytea, lock interval) returns text language sql as 'select 1'`,
+    )
+    await assert.rejects(migrate(url), /The functions of idempotency could not be applied/)
+  })
+
+  test('a database that is older than the baseline is refused, and left as it is', async () => {
+    const url = await empty()
+    await rowsOf(
+      url,
+      `create table migration (name text primary key); insert into migration values ('000001-accounts.sql')`,
+    )
+    await assert.rejects(
+      migrate(url),
+      /before 1\.0\.0, and can't be brought forward: start with an empty one/,
+    )
+    assert.deepEqual(await rowsOf(url, 'select name from migration'), [{ name: '000001-accounts.sql' }])
   })
 
   test('no connection is left behind, whatever came of it', async () => {

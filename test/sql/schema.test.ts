@@ -7,19 +7,19 @@ import { testDatabase } from '../database.ts'
 const root = new URL('../../', import.meta.url)
 const { url, query } = await testDatabase()
 
-test('sql/schema.sql is what the migrations make', async () => {
+test('sql/schema.sql is what `schema` and `functions` make', async () => {
   const committed = readFileSync(new URL('sql/schema.sql', root), 'utf8').split('\n')
   const made = (await dumpSchema(url)).split('\n')
   const differences = [
     ...made.filter((line) => !committed.includes(line)).map((line) => `+ ${line}`),
     ...committed.filter((line) => !made.includes(line)).map((line) => `- ${line}`),
   ].join('\n')
-  const hint = `the migrations make another schema; run \`npm run schema\` if that is meant\n${differences}`
+  const hint = `they make another schema; run \`npm run schema\` if that is meant\n${differences}`
   assert.equal(made.join('\n'), committed.join('\n'), hint)
 })
 
 test('every constraint and index has a name that says what it is', async () => {
-  const sources = [...globSync('sql/migrations/*.sql', { cwd: root }), 'sql/migrate.ts']
+  const sources = [...globSync('sql/schema/*.sql', { cwd: root }), 'sql/migrate.ts']
   const texts = sources.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n')
   const constraints = await query(`
     select relname as table, conname as name, contype as type from pg_constraint join pg_class on pg_class.oid = conrelid

@@ -27,7 +27,6 @@ const acting = defineTask({
   actor: ({ id }) => `thing:${id}`,
   whenBusy: 'join',
   tries: 7,
-  priority: -2,
 })
 const waiting = defineTask({ ...plain, name: 'test.waiting', actor: ({ id }) => `other:${id}` })
 
@@ -51,25 +50,15 @@ describe('enqueue', () => {
     assert.equal(ref.result, plain.result)
     const row = await rowOf(ref.jobId)
     assert.deepEqual(
-      [
-        row.name,
-        row.queue,
-        row.owner_id,
-        row.actor,
-        row.payload,
-        row.max_tries,
-        row.priority,
-        row.request_id,
-        row.status,
-      ],
-      ['test.plain', 'test', account!.id, null, { id: 1, note: 'x' }, 5, 0, 'r1', 'sent'],
+      [row.name, row.queue, row.owner_id, row.actor, row.payload, row.max_tries, row.request_id, row.status],
+      ['test.plain', 'test', account!.id, null, { id: 1, note: 'x' }, 5, 'r1', 'sent'],
     )
   })
 
-  test('what the task says of tries and priority counts', async () => {
+  test('what the task says of tries counts', async () => {
     const ref = await db.transaction((tx) => enqueue(tx, acting, { id: 1, note: '' }, options))
     const row = await rowOf(ref.jobId)
-    assert.deepEqual([row.actor, row.max_tries, row.priority], ['thing:1', 7, -2])
+    assert.deepEqual([row.actor, row.max_tries], ['thing:1', 7])
   })
 
   test('the payload is checked, and its defaults are filled in, before anything is written', async () => {

@@ -1,0 +1,18 @@
+-- There is always somebody who can administrate: the last active admin stays one, whatever runs at once.
+create or replace function account_last_admin() returns trigger language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(7236501146);
+  -- A statement of its own: it sees what the transaction has left that the lock waited for.
+  if not exists (select from account where role = 'admin' and is_active) then
+    raise exception 'The last active admin has to stay' using errcode = 'check_violation', constraint = 'account_last_admin';
+  end if;
+  return null;
+end $$;
+
+create or replace trigger account_last_admin_update after update of role, is_active on account
+  for each row when (old.role = 'admin' and old.is_active and (new.role <> 'admin' or not new.is_active))
+  execute function account_last_admin();
+
+create or replace trigger account_last_admin_delete after delete on account
+  for each row when (old.role = 'admin' and old.is_active)
+  execute function account_last_admin();

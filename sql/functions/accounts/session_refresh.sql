@@ -1,0 +1,29 @@
+create or replace function session_refresh(presented bytea, successor bytea, lifetime interval)
+returns table (account_id integer, session_id uuid, role text, replayed boolean) language plpgsql as $$
+#variable_conflict use_column
+declare
+  family session;
+  token refresh_token;
+begin
+  select s.* into family from session s join refresh_token t on t.session_id = s.id
+  where t.digest = presented for update of s;
+  if not found or family.ended_at is not null then return; end if;
+  -- Read under the family's lock, so that of two exchanges at once the second sees the first.
+  select * into token from refresh_token where digest = presented;
+  if token.rotated_at is null then
+    if token.expires_at <= now() then return; end if;
+  elsif not exists (select from refresh_token t where t.digest = successor and t.session_id = family.id
+      and t.rotated_at is null and t.expires_at > now()) then
+    -- After a sign-out, too: its access tokens are still good, and somebody else has had the refresh token.
+    update session set revoked_at = coalesce(revoked_at, now()), ended_at = now() where id = family.id;
+    return query select family.account_id, family.id, '', true;
+    return;
+  end if;
+  if family.revoked_at is not null then return; end if;
+  if not exists (select from account where id = family.account_id and is_active) then return; end if;
+  if token.rotated_at is null then
+    update refresh_token set rotated_at = now() where digest = presented;
+    insert into refresh_token (digest, session_id, expires_at) values (successor, family.id, now() + lifetime);
+  end if;
+  return query select a.id, family.id, a.role, false from account a where a.id = family.account_id;
+end $$;

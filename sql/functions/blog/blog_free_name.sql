@@ -1,0 +1,12 @@
+-- A name for a tag that an import has to make, when its own is taken: its slug, with a number if need be.
+create or replace function blog_free_name(slug text) returns text language plpgsql stable as $$
+declare
+  free text := left(slug, 80);
+  n integer := 1;
+begin
+  while exists (select from blog_tag where name = free) loop
+    n := n + 1;
+    free := left(slug, 70) || ' ' || n;
+  end loop;
+  return free;
+end $$;

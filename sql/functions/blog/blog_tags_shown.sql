@@ -1,0 +1,13 @@
+-- Writes the lists of tags of posts anew. Their rows are locked first and looked at after that, by another statement:
+-- what a concurrent transaction has changed of their tags is seen then.
+create or replace function blog_tags_shown(posts integer[]) returns void language plpgsql as $$
+begin
+  perform from blog_post where id = any(posts) order by id for update;
+  update blog_post p set tags = now.tags
+  from (
+    select given.id, coalesce(json_agg(blog_tag_json(t) order by lower(t.name), t.name) filter (where t.id is not null), '[]')::text as tags
+    from unnest(posts) as given(id)
+    left join blog_post_tag pt on pt.post_id = given.id left join blog_tag t on t.id = pt.tag_id group by given.id
+  ) now
+  where p.id = now.id and p.tags <> now.tags;
+end $$;

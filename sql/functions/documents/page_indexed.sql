@@ -1,0 +1,13 @@
+-- Whoever writes a page's text without its vector gets it, and its words, from here.
+create or replace function page_indexed() returns trigger language plpgsql as $$
+begin
+  new.search := page_vector(new.text);
+  perform search_words_of(array[new.search]);
+  return new;
+end $$;
+
+create or replace trigger page_indexed_insert before insert on document_page
+  for each row when (new.search is null) execute function page_indexed();
+
+create or replace trigger page_indexed_update before update of text on document_page
+  for each row when (new.search is not distinct from old.search and new.text <> old.text) execute function page_indexed();

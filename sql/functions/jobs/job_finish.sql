@@ -1,0 +1,66 @@
+-- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes: done, failed,
+-- cancelled; retry (again after delay_ms, as a failed try); release (again at once, the try not counted);
+-- lost (again at once unless `loss_limit` attempts in a row were cut short without any progress).
+-- Sends the next message of every actor that became idle. An event is stored only of what goes back to the queue. Answers the
+-- ids that were ended by this call.
+create or replace function job_finish(entries jsonb, loss_limit integer)
+returns setof uuid
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  ended uuid[];
+  resend uuid[];
+  idle text[];
+begin
+  perform pg_advisory_xact_lock(key) from (
+    select distinct actor_lock_key(job.actor) as key
+    from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id
+    where job.actor is not null order by 1) locks;
+
+  with entry as (
+    select * from jsonb_to_recordset(entries)
+      as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
+  ), moved as (
+    -- Each expression sees the row as it is under its lock: a cancel request that commits while this waits counts.
+    update job set
+      status = case
+        when e.outcome not in ('retry', 'release', 'lost') then e.outcome
+        when job.cancel_requested_at is not null then 'cancelled'
+        when e.outcome = 'lost' and job.losses + 1 >= loss_limit then 'failed'
+        else 'sent' end,
+      lease_id = null, seq = job.seq + 1, delivery = job.delivery + 1,
+      result = case when e.outcome = 'done' then e.result end,
+      error_code = case
+        when e.outcome = 'failed' then coalesce(e.code, 'internal')
+        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit then 'job.lost' end,
+      error_detail = case
+        when e.outcome = 'failed' then e.detail
+        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit
+          then 'The job was given up after ' || (job.losses + 1) || ' attempts were cut short' end,
+      finished_at = case
+        when e.outcome in ('retry', 'release', 'lost') and job.cancel_requested_at is null
+          and not (e.outcome = 'lost' and job.losses + 1 >= loss_limit) then null
+        else now() end,
+      tries = case when e.outcome in ('release', 'lost') then job.tries - 1 else job.tries end,
+      losses = case when e.outcome = 'lost' then job.losses + 1 else job.losses end,
+      run_at = case when e.outcome in ('retry', 'release', 'lost')
+        then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
+    from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
+    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total
+  ), event as (
+    insert into job_event_row (job_id, seq, kind, data)
+    select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
+      'current', moved.progress_current, 'total', moved.progress_total) from moved where moved.status = 'sent'
+  )
+  select coalesce(array_agg(id), '{}'),
+    coalesce(array_agg(id) filter (where status = 'sent'), '{}'),
+    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}')
+  into ended, resend, idle from moved;
+
+  if cardinality(idle) > 0 then
+    resend := resend || job_send_heads(idle);
+  end if;
+  perform job_send(resend);
+  return query select unnest(ended);
+end $$;

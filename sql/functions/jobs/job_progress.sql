@@ -1,0 +1,34 @@
+-- Stores progress and other events of running attempts, in the order given. Each entry: id, attempt, n (counting from
+-- 1 within the attempt, so that a repeated call stores nothing twice), kind, data; an event of kind `status` moves
+-- the row's label and progress. Answers the ids whose attempt is still the running one; for any other id nothing was written:
+-- that attempt has been taken over.
+create or replace function job_progress(entries jsonb)
+returns setof uuid
+language sql
+as $$
+  with said as (
+    select job.id, max(e.attempt) as attempt, max(e.n) as n, count(*)::integer as events,
+      array_agg(e.kind order by e.n) as kinds, array_agg(e.data order by e.n) as list,
+      (array_agg(e.data order by e.n desc) filter (where e.kind = 'status'))[1] as data
+    from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer, kind text, data jsonb)
+    join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n > job.reported
+    group by job.id
+  ), moved as (
+    update job set seq = job.seq + said.events, losses = 0, reported = said.n,
+      label = case when said.data is null then job.label else coalesce(said.data ->> 'label', '') end,
+      progress_current = case when said.data is null then job.progress_current else (said.data ->> 'current')::integer end,
+      progress_total = case when said.data is null then job.progress_total else (said.data ->> 'total')::integer end
+    from said
+    where job.id = said.id and job.attempt = said.attempt and job.lease_id is not null and said.n > job.reported
+    returning job.id, job.seq - said.events as base, said.kinds, said.list
+  ), event as (
+    insert into job_event_row (job_id, seq, kind, data)
+    select moved.id, moved.base + e.ordinal, e.kind, e.data
+    from moved cross join lateral unnest(moved.kinds, moved.list) with ordinality as e(kind, data, ordinal)
+  )
+  select id from moved
+  union
+  -- Said before, and the answer lost with its connection: the attempt is no less the running one.
+  select job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
+  join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported
+$$;

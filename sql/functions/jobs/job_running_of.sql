@@ -1,0 +1,7 @@
+-- What of these runs under a lease, as `job_running` has it.
+create or replace function job_running_of(lease uuid, ids uuid[]) returns json language sql stable
+as $$
+  select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,
+    'cancel', job.cancel_requested_at is not null)), '[]') from job
+  where job.id = any(ids) and job.lease_id = lease and job.status || '' = 'running'
+$$;

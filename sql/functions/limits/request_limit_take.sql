@@ -1,0 +1,26 @@
+-- Counts a request, of which `most` are let through in any `span`; answers 0, or the ms until the next one may come.
+create or replace function request_limit_take(name text, subject text, most integer, span interval)
+returns integer language plpgsql as $$
+#variable_conflict use_column
+declare
+  at timestamptz;
+  recent timestamptz[];
+begin
+  loop
+    insert into request_limit (name, subject, hits, expires_at)
+    values (request_limit_take.name, request_limit_take.subject, '{}', clock_timestamp() + span)
+    on conflict on constraint request_limit_pkey do nothing;
+    select hits into recent from request_limit r
+    where r.name = request_limit_take.name and r.subject = request_limit_take.subject for update;
+    -- Housekeeping may have removed the row in between; what is not there can't be counted on.
+    exit when found;
+  end loop;
+  at := clock_timestamp();
+  select coalesce(array_agg(hit order by hit), '{}') into recent from unnest(recent) hit where hit > at - span;
+  if cardinality(recent) >= most then
+    return greatest(1, ceil(extract(epoch from recent[cardinality(recent) - most + 1] + span - at) * 1000));
+  end if;
+  update request_limit r set hits = recent || at, expires_at = at + span
+  where r.name = request_limit_take.name and r.subject = request_limit_take.subject;
+  return 0;
+end $$;

@@ -1,0 +1,20 @@
+-- Makes a new account a member wherever its address is invited; answers the invites that this has used up.
+create or replace function invites_accept(account_id integer, address text)
+returns table (invite_id integer, organization_id integer, role text) language plpgsql as $$
+#variable_conflict use_column
+begin
+  perform invite_address_lock(address);
+  perform from organization o where o.id in (
+    select i.organization_id from organization_invite i where i.email = address and i.status = 'pending')
+  order by o.id for update;
+  return query
+  with accepted as (
+    update organization_invite i set status = 'accepted', accepted_at = now()
+    where i.email = address and i.status = 'pending' and i.expires_at > now()
+    returning i.id, i.organization_id, i.role
+  ), joined as (
+    insert into organization_member (organization_id, user_id, role)
+    select a.organization_id, invites_accept.account_id, a.role from accepted a
+  )
+  select a.id, a.organization_id, a.role from accepted a order by a.id;
+end $$;

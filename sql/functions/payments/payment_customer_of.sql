@@ -1,0 +1,12 @@
+create or replace function payment_customer_of(provider_customer text) returns integer language plpgsql as $$
+declare
+  customer integer;
+begin
+  if provider_customer is null then return null; end if;
+  select id into customer from payment_customer where provider_customer_id = provider_customer;
+  if customer is not null then return customer; end if;
+  insert into payment_customer (provider_customer_id) values (provider_customer) on conflict do nothing;
+  -- A statement of its own: it sees what the insert waited for.
+  select id into customer from payment_customer where provider_customer_id = provider_customer;
+  return customer;
+end $$;

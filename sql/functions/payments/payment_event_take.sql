@@ -1,0 +1,19 @@
+-- Stores an event, once. `fresh` says that it needs a job: it is new, or it was never applied and nobody is at it;
+-- else `job_id` is the job that is at it, null of an event that was applied.
+create or replace function payment_event_take(id text, type text, created_at timestamptz, data jsonb)
+returns table (fresh boolean, job_id uuid) language plpgsql as $$
+#variable_conflict use_column
+begin
+  insert into payment_event (id, type, created_at, data)
+  values (payment_event_take.id, payment_event_take.type, payment_event_take.created_at, payment_event_take.data)
+  on conflict on constraint payment_event_pkey do nothing;
+  if found then
+    return query select true, null::uuid;
+    return;
+  end if;
+  -- Locked: of two that come again at once one takes it up.
+  return query select e.applied_at is null and not exists (
+      select from job j where j.id = e.job_id and j.status in ('queued', 'sent', 'running')),
+      case when e.applied_at is null then e.job_id end
+    from payment_event e where e.id = payment_event_take.id for update;
+end $$;

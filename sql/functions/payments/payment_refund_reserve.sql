@@ -1,0 +1,28 @@
+-- Reserves an amount of a payment for a refund; null stands for all that is left. Answers the refund, or why there is
+-- none: `problem` is `status` or `amount`. No row when the owner has no such payment; `everybody` asks for nobody's leave.
+create or replace function payment_refund_reserve(id integer, owner integer, everybody boolean, amount bigint, reason text)
+returns table (refund_id integer, problem text, status text, available bigint) language plpgsql as $$
+#variable_conflict use_column
+declare
+  charge payment_transaction;
+begin
+  select t.* into charge from payment_transaction t
+  where t.id = payment_refund_reserve.id and t.shown and (everybody or t.customer_id = (
+    select c.id from payment_customer c where c.user_id = owner)) for update;
+  if not found then return; end if;
+  status := case when charge.charge_id is null then charge.status else 'a refund' end;
+  available := charge.amount - coalesce(charge.refunded, 0) - charge.reserved;
+  if status not in ('succeeded', 'partially_refunded') then
+    problem := 'status';
+  elsif coalesce(payment_refund_reserve.amount, available) > available or available <= 0 then
+    problem := 'amount';
+  else
+    insert into payment_transaction as t (customer_id, charge_id, reason, facts)
+    values (charge.customer_id, charge.id, payment_refund_reserve.reason, jsonb_build_object(
+      'money', jsonb_build_array('0', jsonb_build_object('amount', coalesce(payment_refund_reserve.amount, available),
+        'currency', charge.currency)),
+      'outcome', jsonb_build_array('', 'pending')))
+    returning t.id into refund_id;
+  end if;
+  return next;
+end $$;

@@ -1,0 +1,18 @@
+-- The chunks of a collection nearest to a vector, best first. Of some chunks alone all are looked at.
+create or replace function rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer,
+  files bigint[] default null, ordinals integer[] default null)
+returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$
+begin
+  -- Without these the index would stop at its first candidates, whatever is left of them.
+  perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, most * 2)::text, true);
+  return query execute case when files is null then
+    format('select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from %I n join rag_file f on f.id = n.file_id
+      where n.collection_id = $1 and n.model = $2 and f.build_id is null
+      order by n.embedding <#> $3::vector limit $4', rag_neighbour_table(size))
+  else
+    format('with chosen as materialized (select n.* from unnest($5, $6) as w(file_id, ordinal)
+        join %I n on n.file_id = w.file_id and n.model = $2 and n.ordinal = w.ordinal)
+      select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from chosen n
+      order by n.embedding <#> $3::vector, 1, 2 limit $4', rag_neighbour_table(size))
+  end using collection, of_model, wanted, most, files, ordinals;
+end $$;

@@ -1,0 +1,31 @@
+-- Makes a build part of its collection: what it replaces and what is gone leave, and the version grows. With a new model, only
+-- its vectors stay; without one the collection keeps the model that it has, as long as vectors of it are left: a run that lost
+-- its model halfway leaves files with the vectors of two, and those of another stay for the run that makes the rest of them.
+-- Answers the new counts, and no row when the collection was deleted meanwhile.
+create or replace function rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
+returns table (document_count integer, chunk_count integer) language plpgsql as $$
+begin
+  perform from rag_collection c where c.id = collection and c.deleted_at is null for update;
+  if not found then return; end if;
+  delete from rag_file f where f.collection_id = collection and f.build_id is null and (f.id = any(gone)
+    or exists (select from rag_file n where n.collection_id = collection and n.build_id = build and n.source = f.source));
+  update rag_file f set build_id = null where f.collection_id = collection and f.build_id = build;
+  if new_model is not null then
+    delete from rag_vector v using rag_file f where f.collection_id = collection and f.build_id is null
+      and v.file_id = f.id and v.model <> new_model;
+  end if;
+  return query
+    update rag_collection c set version = c.version + 1, updated_at = now(), metadata = request,
+      document_count = s.files, chunk_count = s.chunks, term_count = s.terms, embedding_model = m.model, dimensions = m.size,
+      has_neighbours = rag_has_neighbours(collection, m.model, m.size)
+    from (select count(*)::int as files, coalesce(sum(f.chunk_count), 0)::int as chunks,
+        coalesce(sum(f.term_count), 0)::bigint as terms
+      from rag_file f where f.collection_id = collection and f.build_id is null) s
+    left join (select v.model, max(v.dimensions) as size
+      from rag_collection o join rag_file f on f.collection_id = o.id and f.build_id is null join rag_vector v on v.file_id = f.id
+      where o.id = collection
+      group by v.model, o.embedding_model
+      order by v.model = coalesce(o.embedding_model, '') desc, count(*) desc, v.model limit 1) m on true
+    where c.id = collection
+    returning c.document_count, c.chunk_count;
+end $$;

@@ -1,0 +1,14 @@
+-- What every area builds on.
+
+-- A time as clients see it.
+create function iso(at timestamptz) returns text
+  language sql immutable parallel safe
+  return to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+
+create extension if not exists unaccent;
+create extension if not exists pg_trgm;
+
+-- Words as they are, without accents: a document may be in any language, so nothing is stemmed.
+create text search configuration folded (copy = simple);
+alter text search configuration folded
+  alter mapping for hword, hword_part, word, hword_asciipart, asciihword, asciiword with unaccent, simple;

@@ -1,0 +1,83 @@
+-- Accounts and their sessions. A session is a family of refresh tokens: each token is used once and names
+-- its successor's family, so a replay can revoke them all by revoking the one session row.
+
+create table account (
+  id integer generated always as identity,
+  email text not null,
+  password_hash text not null,
+  full_name text,
+  role text not null default 'user',
+  is_active boolean not null default true,
+  is_verified boolean not null default false,
+  last_login timestamptz,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz,
+  constraint account_pkey primary key (id),
+  constraint account_email_key unique (email),
+  constraint account_email_check check (email = lower(email) and length(email) between 3 and 320),
+  constraint account_full_name_check check (length(full_name) <= 200),
+  constraint account_role_check check (role in ('user', 'moderator', 'admin'))
+);
+
+-- Revoked, a session can no longer be refreshed; ended, its access tokens are refused too. `address` and `user_agent`
+-- are what its sign-in came from.
+create table session (
+  id uuid not null,
+  account_id integer not null,
+  created_at timestamptz not null default now(),
+  revoked_at timestamptz,
+  ended_at timestamptz,
+  address text,
+  user_agent text,
+  constraint session_pkey primary key (id),
+  constraint session_ended_check check (ended_at is null or revoked_at is not null),
+  constraint session_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);
+create index session_account_id_idx on session (account_id);
+
+create table refresh_token (
+  digest bytea not null,
+  session_id uuid not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  rotated_at timestamptz,
+  constraint refresh_token_pkey primary key (digest),
+  constraint refresh_token_digest_check check (length(digest) = 32),
+  constraint refresh_token_session_id_fkey foreign key (session_id) references session (id) on delete cascade
+);
+create index refresh_token_session_id_idx on refresh_token (session_id);
+create index refresh_token_expires_at_idx on refresh_token (expires_at);
+-- One token of a family is current; every other one has been rotated.
+create unique index refresh_token_session_id_current_key on refresh_token (session_id) where rotated_at is null;
+
+-- Tokens that were mailed. They are derived from the id and the deployment's key, so that the task that mails one
+-- needs no more than its row; what is stored can't be used. One that was used is kept until it would have run out: a
+-- task that is repeated after its mail was read must not bring it back.
+create table account_token (
+  id uuid not null,
+  account_id integer not null,
+  kind text not null,
+  digest bytea not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  used_at timestamptz,
+  constraint account_token_pkey primary key (id),
+  constraint account_token_digest_key unique (digest),
+  constraint account_token_kind_check check (kind in ('reset', 'verify')),
+  constraint account_token_digest_check check (length(digest) = 32),
+  constraint account_token_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);
+create index account_token_account_id_idx on account_token (account_id, kind);
+create index account_token_expires_at_idx on account_token (expires_at);
+
+-- Failed logins by address, known or not: an address that has no account is locked like any other.
+create table login_failure (
+  subject bytea not null,
+  failures integer not null,
+  failed_at timestamptz not null,
+  locked_until timestamptz,
+  constraint login_failure_pkey primary key (subject),
+  constraint login_failure_subject_check check (length(subject) = 32),
+  constraint login_failure_failures_check check (failures > 0)
+);
+create index login_failure_failed_at_idx on login_failure (failed_at);

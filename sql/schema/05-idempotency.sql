@@ -1,0 +1,15 @@
+-- The first answer to each Idempotency-Key of a caller, kept for 24 hours.
+create table idempotency_key (
+  scope text not null,
+  key text not null,
+  fingerprint bytea not null,
+  job_id uuid,
+  status smallint,
+  headers jsonb,
+  body text,
+  locked_until timestamptz not null,
+  created_at timestamptz not null default now(),
+  constraint idempotency_key_pkey primary key (scope, key),
+  constraint idempotency_key_answer_check check ((status is null) = (body is null))
+);
+create index idempotency_key_created_at_idx on idempotency_key (created_at);

@@ -1,0 +1,60 @@
+-- Organizations, who belongs to them, and who is invited.
+--
+-- All that changes an organization locks its row first: changes of one organization come one after the other, and what
+-- a change reads once it has the lock is what it changes.
+
+create table organization (
+  id integer generated always as identity,
+  name text not null,
+  slug text not null,
+  description text,
+  is_active boolean not null default true,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz,
+  constraint organization_pkey primary key (id),
+  constraint organization_slug_key unique (slug),
+  constraint organization_slug_check check (slug ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'),
+  constraint organization_name_check check (length(name) between 1 and 200),
+  constraint organization_description_check check (length(description) between 1 and 2000)
+);
+
+create table organization_member (
+  id integer generated always as identity,
+  organization_id integer not null,
+  user_id integer not null,
+  role text not null,
+  joined_at timestamptz not null default now(),
+  constraint organization_member_pkey primary key (id),
+  constraint organization_member_organization_id_user_id_key unique (organization_id, user_id),
+  constraint organization_member_role_check check (role in ('owner', 'admin', 'member')),
+  constraint organization_member_organization_id_fkey foreign key (organization_id) references organization (id) on delete cascade,
+  constraint organization_member_user_id_fkey foreign key (user_id) references account (id) on delete cascade
+);
+create index organization_member_organization_id_idx on organization_member (organization_id, id);
+create index organization_member_user_id_idx on organization_member (user_id, organization_id);
+create index organization_member_owner_idx on organization_member (organization_id) where role = 'owner';
+
+-- Its token is derived from the id and the deployment's key, and is not stored. A pending invite past its time reads as
+-- none; it is marked as expired when somebody next comes across it.
+create table organization_invite (
+  id integer generated always as identity,
+  organization_id integer not null,
+  email text not null,
+  role text not null,
+  status text not null default 'pending',
+  invited_by integer,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  accepted_at timestamptz,
+  constraint organization_invite_pkey primary key (id),
+  constraint organization_invite_email_check check (email = lower(email) and length(email) between 3 and 320),
+  constraint organization_invite_role_check check (role in ('owner', 'admin', 'member')),
+  constraint organization_invite_status_check check (status in ('pending', 'accepted', 'revoked', 'expired')),
+  constraint organization_invite_accepted_at_check check ((status = 'accepted') = (accepted_at is not null)),
+  constraint organization_invite_organization_id_fkey foreign key (organization_id) references organization (id) on delete cascade,
+  constraint organization_invite_invited_by_fkey foreign key (invited_by) references account (id) on delete set null
+);
+create unique index organization_invite_pending_key on organization_invite (organization_id, email) where status = 'pending';
+create index organization_invite_organization_id_idx on organization_invite (organization_id, id);
+create index organization_invite_email_idx on organization_invite (email) where status = 'pending';
+create index organization_invite_invited_by_idx on organization_invite (invited_by) where invited_by is not null;

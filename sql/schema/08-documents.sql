@@ -1,0 +1,139 @@
+-- Documents, the bytes they were made from, and what was read from their pages.
+
+-- Bytes are stored once per content. A blob without a digest is an upload under way.
+create table blob (
+  id bigint generated always as identity,
+  sha256 bytea,
+  byte_size bigint not null default 0,
+  -- Where its bytes are, in the words of BLOB_STORE, so that a deployment that changes its store still finds what it has.
+  store text not null default 'postgres',
+  -- The bytes' name there: random, so that two uploads of the same content never share a file, and one that goes takes
+  -- nothing of one that comes.
+  key uuid not null default gen_random_uuid(),
+  -- The multipart upload of an object store that is under way: its parts are paid for until somebody ends it.
+  upload_id text,
+  -- Its bytes are being removed, and no document may be made of them.
+  doomed boolean not null default false,
+  created_at timestamptz not null default now(),
+  constraint blob_pkey primary key (id),
+  constraint blob_sha256_key unique (sha256),
+  constraint blob_sha256_check check (length(sha256) = 32),
+  constraint blob_store_check check (store = 'postgres' or store like 'file:_%' or store like 's3://_%'),
+  constraint blob_doomed_check check (not doomed or sha256 is null)
+);
+create index blob_unfinished_idx on blob (created_at) where sha256 is null;
+
+create table blob_chunk (
+  blob_id bigint not null,
+  ordinal integer not null,
+  bytes bytea not null,
+  constraint blob_chunk_pkey primary key (blob_id, ordinal),
+  constraint blob_chunk_blob_id_fkey foreign key (blob_id) references blob (id) on delete cascade
+);
+
+-- The bytes of a document are compressed already, or are read as they are: do not spend CPU on them.
+alter table blob_chunk alter column bytes set storage external;
+
+-- What clients see of a document, as JSON without its closing brace: built when the row is written, because it is read
+-- far more often. Without white space between its parts, as what the service itself writes: it goes out as it is. row_to_json
+-- writes it so, json_build_object does not. Immutable in truth: JSON writes dates in ISO form whatever the session's settings.
+create function document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
+  page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
+  supersedes_id integer, tags text[], created_at timestamptz, updated_at timestamptz)
+returns text language sql immutable parallel safe as $$
+  select left(row_to_json(fields)::text, -1) from (
+    select id, title, kind, media_type, byte_size, encode(sha256, 'hex') as sha256, page_count, document_date,
+      iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
+      iso(updated_at) as updated_at) fields
+$$;
+create function document_vector(title text, note text, tags text[]) returns tsvector
+language sql immutable parallel safe as $$
+  select setweight(to_tsvector('folded', title), 'A') || setweight(to_tsvector('folded', array_to_string(tags, ' ')), 'A')
+    || setweight(to_tsvector('folded', coalesce(note, '')), 'B')
+$$;
+
+create table document (
+  id integer generated always as identity,
+  owner_id integer,
+  title text not null,
+  kind text not null default 'other',
+  media_type text not null,
+  byte_size bigint not null,
+  sha256 bytea not null,
+  page_count integer,
+  document_date date,
+  received_at timestamptz not null default now(),
+  source text not null default 'upload',
+  channel text,
+  note text,
+  protected boolean not null default false,
+  supersedes_id integer,
+  tags text[] not null default '{}',
+  created_at timestamptz not null default now(),
+  updated_at timestamptz,
+  deleted_at timestamptz,
+  -- The row of a deleted document stays, since others may supersede it; what was made of its bytes goes, once.
+  collected_at timestamptz,
+  fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count,
+    document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)) stored,
+  search tsvector not null generated always as (document_vector(title, note, tags)) stored,
+  constraint document_pkey primary key (id),
+  constraint document_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
+  constraint document_supersedes_id_fkey foreign key (supersedes_id) references document (id),
+  constraint document_title_check check (length(title) between 1 and 300),
+  constraint document_kind_check check (length(kind) between 1 and 32),
+  constraint document_sha256_check check (length(sha256) = 32),
+  constraint document_tags_check check (cardinality(tags) <= 100),
+  constraint document_supersedes_id_check check (supersedes_id <> id)
+);
+
+-- Identical bytes are one document of their owner; null (no authentication) is an owner like any other.
+create unique index document_owner_id_sha256_key on document (owner_id, sha256) nulls not distinct where deleted_at is null;
+create index document_owner_id_idx on document (owner_id, id desc) where deleted_at is null;
+create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
+create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
+-- Which documents are of these bytes, whoever's they are.
+create index document_sha256_idx on document (sha256);
+create index document_search_idx on document using gin (search) where deleted_at is null;
+create index document_tags_idx on document using gin (tags) where deleted_at is null;
+
+create table document_page (
+  document_id integer not null,
+  page_number integer not null,
+  status text not null,
+  method text not null,
+  model text,
+  detail text,
+  text text not null default '',
+  -- Of its text; whoever writes that without it gets it from `page_indexed`.
+  search tsvector not null,
+  image bytea,
+  -- A size without an image is a picture that has not been drawn yet.
+  width integer,
+  height integer,
+  -- Reading it crashed again and again, or went over its budget: only a forced extraction tries it again.
+  given_up boolean not null default false,
+  -- The extraction that wrote the row: an attempt that goes on after a crash knows its own pages by it.
+  job_id uuid not null,
+  updated_at timestamptz not null default now(),
+  constraint document_page_pkey primary key (document_id, page_number),
+  constraint document_page_document_id_fkey foreign key (document_id) references document (id) on delete cascade,
+  constraint document_page_page_number_check check (page_number > 0),
+  constraint document_page_status_check check (status in ('read', 'unread')),
+  constraint document_page_method_check check (method in ('text_layer', 'vision', 'none')),
+  constraint document_page_reason_check check (status = 'read' or detail is not null),
+  constraint document_page_model_check check (model is null or method = 'vision'),
+  constraint document_page_size_check check ((width is null) = (height is null)),
+  constraint document_page_image_check check (image is null or width is not null),
+  constraint document_page_given_up_check check (status = 'unread' or not given_up)
+);
+alter table document_page alter column image set storage external;
+create index document_page_search_idx on document_page using gin (search);
+
+-- Every word that occurs, for finding words by a part of them: an index over whole texts would be several times
+-- their size, and cost more than reading them.
+create table search_word (
+  word text not null,
+  constraint search_word_pkey primary key (word)
+);
+create index search_word_trigram_idx on search_word using gin (word gin_trgm_ops);

@@ -1,0 +1,109 @@
+-- Blog: posts and their tags, and files of posts on their way in.
+
+-- What clients see of a post, as JSON: built when the row is written, because it is read far more often. Without white
+-- space, see document_fields. Immutable in truth: JSON writes dates in ISO form whatever the session's settings.
+create function blog_post_json(id integer, title text, slug text, excerpt text, content text, status text,
+  author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
+  seo_title text, seo_description text, hero_image_url text, tags text)
+returns text language sql immutable parallel safe as $$
+  select row_to_json(post)::text from (
+    select id, title, slug, excerpt, content, status, author_id, author_name, iso(created_at) as created_at,
+      iso(updated_at) as updated_at, iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
+      array(select t from json_to_recordset(tags::json) as t(id integer, name text, slug text, created_at text)) as tags) post
+$$;
+
+create table blog_post (
+  id integer generated always as identity,
+  title text not null,
+  -- By bytes, so that a range finds the slugs with one beginning.
+  slug text collate "C" not null,
+  excerpt text,
+  content text not null default '',
+  status text not null default 'draft',
+  author_id integer,
+  -- Kept when the account goes.
+  author_name text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  published_at timestamptz,
+  seo_title text,
+  seo_description text,
+  hero_image_url text,
+  -- The JSON list of the tags; triggers keep it.
+  tags text not null default '[]',
+  json text not null generated always as (blog_post_json(id, title, slug, excerpt, content, status, author_id,
+    author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url, tags)) stored,
+  constraint blog_post_pkey primary key (id),
+  constraint blog_post_slug_key unique (slug),
+  constraint blog_post_author_id_fkey foreign key (author_id) references account (id) on delete set null,
+  constraint blog_post_title_check check (length(title) between 1 and 200),
+  constraint blog_post_slug_check check (slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(slug) <= 220),
+  constraint blog_post_excerpt_check check (length(excerpt) <= 500),
+  constraint blog_post_content_check check (length(content) <= 1000000),
+  constraint blog_post_status_check check (status in ('draft', 'published', 'archived')),
+  constraint blog_post_author_name_check check (length(author_name) <= 320),
+  constraint blog_post_published_at_check check (status <> 'published' or published_at is not null),
+  constraint blog_post_seo_title_check check (length(seo_title) <= 200),
+  constraint blog_post_seo_description_check check (length(seo_description) <= 320),
+  constraint blog_post_hero_image_url_check check (length(hero_image_url) <= 1024)
+);
+create index blog_post_published_idx on blog_post (published_at desc, id desc) where status = 'published';
+create index blog_post_created_at_idx on blog_post (created_at desc, id desc);
+create index blog_post_status_idx on blog_post (status, created_at desc, id desc);
+create index blog_post_author_id_idx on blog_post (author_id) where author_id is not null;
+
+create table blog_tag (
+  id integer generated always as identity,
+  name text not null,
+  slug text collate "C" not null,
+  created_at timestamptz not null default now(),
+  constraint blog_tag_pkey primary key (id),
+  constraint blog_tag_name_key unique (name),
+  constraint blog_tag_slug_key unique (slug),
+  constraint blog_tag_name_check check (length(name) between 1 and 80),
+  constraint blog_tag_slug_check check (slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(slug) <= 100)
+);
+create index blog_tag_listed_idx on blog_tag (lower(name), name);
+
+create table blog_post_tag (
+  post_id integer not null,
+  tag_id integer not null,
+  constraint blog_post_tag_pkey primary key (post_id, tag_id),
+  constraint blog_post_tag_post_id_fkey foreign key (post_id) references blog_post (id) on delete cascade,
+  constraint blog_post_tag_tag_id_fkey foreign key (tag_id) references blog_tag (id) on delete cascade
+);
+create index blog_post_tag_tag_id_idx on blog_post_tag (tag_id, post_id);
+
+-- How many posts have a status: the sum of its rows, so that no list counts 10,000 posts. A change adds up the rows
+-- that nobody else holds and puts one in their place: no writer waits for another, and there are a few rows at most.
+create table blog_post_count (
+  id bigint generated always as identity,
+  status text not null,
+  posts integer not null,
+  constraint blog_post_count_pkey primary key (id)
+);
+alter table blog_post_count set (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+-- A file of posts that was uploaded, until its import has ended.
+create table blog_upload (
+  id bigint generated always as identity,
+  file_name text not null,
+  format text not null,
+  -- The import that reads it; null while the file is on its way.
+  job_id uuid,
+  -- Written with the posts: an attempt that dies after that has its successor answer with it.
+  result jsonb,
+  created_at timestamptz not null default now(),
+  constraint blog_upload_pkey primary key (id),
+  constraint blog_upload_format_check check (format in ('markdown', 'zip', 'json'))
+);
+create index blog_upload_created_at_idx on blog_upload (created_at);
+
+create table blog_upload_chunk (
+  upload_id bigint not null,
+  ordinal integer not null,
+  bytes bytea not null,
+  constraint blog_upload_chunk_pkey primary key (upload_id, ordinal),
+  constraint blog_upload_chunk_upload_id_fkey foreign key (upload_id) references blog_upload (id) on delete cascade
+);
+alter table blog_upload_chunk alter column bytes set storage external;

@@ -1,0 +1,101 @@
+-- The catalog of language models: who offers which, what they can do, and what they cost since when.
+--
+-- A list comes as a whole, with the release or from models.dev, and llm_apply makes the tables say what it says. What a
+-- list no longer has is disabled and keeps its prices, because what was used was paid for. Prices are US dollars per
+-- million tokens. A price holds from its day until the day of the next one.
+
+create table llm_vendor (
+  -- As models.dev has it, which is also how the settings call a provider.
+  id text not null,
+  name text not null,
+  constraint llm_vendor_pkey primary key (id),
+  constraint llm_vendor_id_check check (id ~ '^[a-z0-9][a-z0-9._-]{0,99}$'),
+  constraint llm_vendor_name_check check (length(name) between 1 and 200)
+);
+
+create table llm_model (
+  vendor text not null,
+  -- What the vendor's own endpoint calls it.
+  model_id text not null,
+  title text not null,
+  family text,
+  -- In tokens; 0 where that means nothing, as for speech.
+  context_window integer not null,
+  max_output integer not null,
+  input_modalities text[] not null,
+  output_modalities text[] not null,
+  -- Both together.
+  modalities text[] not null,
+  reasoning boolean not null,
+  released_on date,
+  -- Withdrawn by its vendor, or gone from the list.
+  disabled boolean not null,
+  constraint llm_model_pkey primary key (vendor, model_id),
+  constraint llm_model_vendor_fkey foreign key (vendor) references llm_vendor (id),
+  constraint llm_model_model_id_check check (length(model_id) between 1 and 200),
+  constraint llm_model_title_check check (length(title) between 1 and 300),
+  constraint llm_model_limits_check check (context_window >= 0 and max_output >= 0),
+  constraint llm_model_modalities_check check (modalities <@ '{text,image,audio,video}'
+    and modalities @> (input_modalities || output_modalities) and modalities <@ (input_modalities || output_modalities))
+);
+create index llm_model_released_on_idx on llm_model (released_on desc nulls last, vendor, model_id);
+create index llm_model_enabled_idx on llm_model (vendor) where not disabled;
+
+create table llm_price (
+  vendor text not null,
+  model_id text not null,
+  valid_from date not null,
+  -- Both null: since this day nobody knows.
+  input numeric,
+  output numeric,
+  -- Null: as any other input or output.
+  cache_read numeric,
+  cache_write numeric,
+  reasoning numeric,
+  input_audio numeric,
+  output_audio numeric,
+  -- [{over, input, output, cache_read?, …}]: prices of requests with more than so many tokens of input, in ascending
+  -- order; as decimal strings, because JSON numbers are read as binary ones.
+  tiers jsonb not null default '[]',
+  constraint llm_price_pkey primary key (vendor, model_id, valid_from),
+  constraint llm_price_model_fkey foreign key (vendor, model_id) references llm_model (vendor, model_id),
+  constraint llm_price_known_check check ((input is null) = (output is null) and (input is not null
+    or (cache_read is null and cache_write is null and reasoning is null and input_audio is null
+      and output_audio is null and tiers = '[]'))),
+  constraint llm_price_amount_check check (least(input, output, cache_read, cache_write, reasoning, input_audio,
+    output_audio) >= 0),
+  constraint llm_price_tiers_check check (jsonb_typeof(tiers) = 'array')
+);
+
+-- Which list the tables say, and what became of the last one that was refused: one row.
+create table llm_list (
+  id boolean not null default true,
+  source text not null,
+  url text,
+  applied_at timestamptz not null,
+  refused_at timestamptz,
+  refusal text,
+  constraint llm_list_pkey primary key (id),
+  constraint llm_list_id_check check (id),
+  constraint llm_list_source_check check (source in ('built-in', 'sync')),
+  constraint llm_list_refusal_check check ((refused_at is null) = (refusal is null))
+);
+
+-- The model that an admin has chosen instead of the one of the settings: one row, or none.
+create table llm_current (
+  id boolean not null default true,
+  vendor text not null,
+  model_id text not null,
+  -- Null: those of the settings.
+  temperature numeric,
+  max_tokens integer,
+  chosen_by integer,
+  chosen_at timestamptz not null default now(),
+  constraint llm_current_pkey primary key (id),
+  constraint llm_current_id_check check (id),
+  constraint llm_current_model_fkey foreign key (vendor, model_id) references llm_model (vendor, model_id),
+  constraint llm_current_chosen_by_fkey foreign key (chosen_by) references account (id) on delete set null,
+  constraint llm_current_temperature_check check (temperature between 0 and 2),
+  constraint llm_current_max_tokens_check check (max_tokens > 0)
+);
+create index llm_current_chosen_by_idx on llm_current (chosen_by);

@@ -1,0 +1,120 @@
+-- Conversations with models. A turn is a job `ai.chat` of its conversation's actor: the question and a pending answer are
+-- written with the job, and the answer is settled by the job's end, in its transaction. So what is stored as the answer
+-- is what its readers have seen, whichever way the turn ended and whoever ended it.
+
+create table ai_agent (
+  slug text not null,
+  name text not null,
+  description text not null default '',
+  category text not null default 'general',
+  -- Null: the deployment's model, temperature and length.
+  model_id text,
+  temperature double precision,
+  max_tokens integer,
+  system_prompt text not null,
+  is_active boolean not null default true,
+  tools jsonb not null default '[]',
+  memory_modules jsonb not null default '[]',
+  knowledge_base_ids jsonb not null default '[]',
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint ai_agent_pkey primary key (slug),
+  constraint ai_agent_slug_check check (slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(slug) <= 63),
+  constraint ai_agent_temperature_check check (temperature between 0 and 2),
+  constraint ai_agent_max_tokens_check check (max_tokens between 1 and 1000000),
+  constraint ai_agent_system_prompt_check check (system_prompt ~ '\S')
+);
+
+create table ai_conversation (
+  id uuid not null,
+  -- Whose it is: what a caller without an account calls themselves, or the account's id.
+  user_id text not null,
+  owner_id integer,
+  title text not null,
+  provider text not null,
+  model text not null,
+  last_response_ms double precision,
+  -- When the last answer came that no score is about; null: there is none.
+  unscored_since timestamptz,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint ai_conversation_pkey primary key (id),
+  constraint ai_conversation_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
+  constraint ai_conversation_user_id_check check (length(user_id) between 1 and 255),
+  constraint ai_conversation_title_check check (length(title) between 1 and 200)
+);
+create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at desc, id desc);
+create index ai_conversation_owner_id_idx on ai_conversation (owner_id) where owner_id is not null;
+create index ai_conversation_unscored_idx on ai_conversation (unscored_since) where unscored_since is not null;
+
+-- status:  complete  a question, or a whole answer
+--          pending   its job has not ended
+--          failed, stopped  what came of it before the turn failed or was stopped; nothing, often
+create table ai_message (
+  id uuid not null,
+  ordinal bigint generated always as identity,
+  conversation_id uuid not null,
+  role text not null,
+  status text not null,
+  content text not null,
+  job_id uuid,
+  provider text,
+  model text,
+  response_ms double precision,
+  error_detail text,
+  created_at timestamptz not null default now(),
+  settled_at timestamptz,
+  constraint ai_message_pkey primary key (id),
+  constraint ai_message_conversation_id_fkey foreign key (conversation_id) references ai_conversation (id) on delete cascade,
+  constraint ai_message_role_check check (role in ('user', 'assistant')),
+  constraint ai_message_status_check check (status in ('complete', 'pending', 'failed', 'stopped')),
+  constraint ai_message_user_check check (role = 'assistant' or (status = 'complete' and job_id is null)),
+  constraint ai_message_job_check check (role = 'user' or job_id is not null),
+  constraint ai_message_settled_check check ((status = 'pending') = (settled_at is null))
+);
+create index ai_message_conversation_id_idx on ai_message (conversation_id, ordinal);
+create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
+
+-- What a model was used for. Costs are US dollars, to the last digit; null where the price is not known.
+create table ai_usage (
+  id bigint generated always as identity,
+  user_id text not null,
+  owner_id integer,
+  conversation_id uuid,
+  message_id uuid,
+  action text not null,
+  vendor text not null,
+  model text not null,
+  -- All tokens of the request, those from the provider's cache among them; all of the answer, with those of reasoning.
+  input_tokens bigint not null,
+  cached_tokens bigint not null default 0,
+  output_tokens bigint not null,
+  reasoning_tokens bigint not null default 0,
+  cost numeric,
+  -- Counted by us, because the provider did not say.
+  estimated boolean not null,
+  success boolean not null,
+  created_at timestamptz not null default now(),
+  constraint ai_usage_pkey primary key (id),
+  constraint ai_usage_owner_id_fkey foreign key (owner_id) references account (id) on delete set null,
+  constraint ai_usage_message_id_key unique (message_id),
+  constraint ai_usage_tokens_check check (input_tokens >= 0 and output_tokens >= 0 and cached_tokens >= 0 and reasoning_tokens >= 0),
+  constraint ai_usage_cost_check check (cost >= 0)
+);
+create index ai_usage_created_at_idx on ai_usage (created_at desc, id desc);
+create index ai_usage_user_id_idx on ai_usage (user_id, created_at desc, id desc);
+create index ai_usage_owner_id_idx on ai_usage (owner_id) where owner_id is not null;
+
+create table ai_sentiment (
+  conversation_id uuid not null,
+  sentiment text not null,
+  performance text not null,
+  score double precision not null,
+  scored_at timestamptz not null default now(),
+  constraint ai_sentiment_pkey primary key (conversation_id),
+  constraint ai_sentiment_conversation_id_fkey foreign key (conversation_id) references ai_conversation (id) on delete cascade,
+  constraint ai_sentiment_sentiment_check check (sentiment in ('positive', 'neutral', 'negative', 'frustrated')),
+  constraint ai_sentiment_performance_check check (performance in ('good', 'acceptable', 'poor')),
+  constraint ai_sentiment_score_check check (score between -1 and 1)
+);
+create index ai_sentiment_negative_idx on ai_sentiment (scored_at desc) where sentiment in ('negative', 'frustrated');

@@ -1,0 +1,57 @@
+-- Voice: how speech is made and understood, and previews of voices.
+
+-- What somebody has set: one row, or none.
+create table voice_settings (
+  id boolean not null default true,
+  tts_provider text not null,
+  tts_model text not null,
+  tts_voice text not null,
+  tts_speed numeric not null,
+  stt_provider text not null,
+  stt_model text not null,
+  -- Null: as it is heard.
+  stt_language text,
+  updated_by integer,
+  updated_at timestamptz not null default now(),
+  constraint voice_settings_pkey primary key (id),
+  constraint voice_settings_id_check check (id),
+  constraint voice_settings_tts_speed_check check (tts_speed between 0.25 and 4),
+  constraint voice_settings_stt_language_check check (stt_language ~ '^[a-z]{2,3}$'),
+  constraint voice_settings_updated_by_fkey foreign key (updated_by) references account (id) on delete set null
+);
+create index voice_settings_updated_by_idx on voice_settings (updated_by);
+
+-- What is spoken and how, and its MP3 in chunks, which are read while they come. A provider speaks no text twice in the
+-- same bytes: those of each attempt have a generation of their own, and only one generation is there at a time.
+create table voice_preview (
+  -- Of provider, model, voice, speed and text.
+  digest bytea not null,
+  provider text not null,
+  model text not null,
+  voice text not null,
+  speed numeric not null,
+  text text not null,
+  -- Null until the first attempt.
+  generation uuid,
+  -- Null until all bytes are there.
+  byte_size integer,
+  used_at timestamptz not null default now(),
+  constraint voice_preview_pkey primary key (digest),
+  constraint voice_preview_digest_check check (length(digest) = 32),
+  constraint voice_preview_byte_size_check check (byte_size is null or (byte_size > 0 and generation is not null))
+);
+create index voice_preview_used_at_idx on voice_preview (used_at);
+
+create table voice_preview_chunk (
+  digest bytea not null,
+  generation uuid not null,
+  ordinal integer not null,
+  -- Where it begins.
+  start integer not null,
+  bytes bytea not null,
+  constraint voice_preview_chunk_pkey primary key (digest, generation, ordinal),
+  constraint voice_preview_chunk_digest_fkey foreign key (digest) references voice_preview (digest) on delete cascade
+);
+
+-- MP3 does not get smaller.
+alter table voice_preview_chunk alter column bytes set storage external;
