@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { nothing, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** The ledger of what is sent: see migration 000011 for its states. */
+/** The ledger of what is sent: see `schema/10-comms.sql` for its states. */
 
 export const CHANNELS = ['email', 'sms', 'call'] as const
 export type Channel = (typeof CHANNELS)[number]

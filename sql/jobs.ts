@@ -3,7 +3,7 @@ import { nothing, type Queries, type Query, sql } from './db.ts'
 import { JOB_EVENTS } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Statements of the job ledger; the invariants live in the functions of migration 000002. */
+/** Statements of the job ledger; the states are in `schema/06-jobs.sql`, the moves between them in `functions/jobs/`. */
 
 /** What becomes a row of `job`. */
 export interface JobSpec {
@@ -15,9 +15,12 @@ export interface JobSpec {
   readonly when_busy: 'join' | 'wait'
   /** Of a `join`: what the payload of the job holds that it may join; absent: any. */
   readonly joins?: object
+  /** Of a job with an actor: the SQL function of its row that settles what hangs on its end, in the same transaction. */
+  readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number
-  readonly run_at: string | null
+  /** How long it is to wait at least, by the database's clock. */
+  readonly delay_ms: number | null
   readonly request_id: string | null
   /** How many jobs added by one call may share a delivery. */
   readonly together: number

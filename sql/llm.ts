@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { nothing, type Query, sql } from './db.ts'
 
-/** The catalog of language models: see migration 000013. */
+/** The catalog of language models: see `schema/12-llm.sql`. */
 
 /** A decimal number as text, as PostgreSQL writes a `numeric`. */
 const Decimal = z.string().regex(/^\d+(\.\d+)?$/)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, nothing, type Query, sql } from './db.ts'
 
-/** What tasks and the webhook write of payments; the rules are in the functions of migration 000012. */
+/** What tasks and the webhook write of payments; the rules are in `functions/payments/`. */
 
 /** Applies what the provider has said; `changes` as `tasks/payments/facts.ts` has them. */
 export const applyChanges = (changes: readonly object[]): Query<unknown> =>

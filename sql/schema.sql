@@ -380,6 +380,7 @@ create table job (
   lane text not null default 'io'::text,
   owner_id integer,
   actor text,
+  settle text,
   payload jsonb not null,
   status text not null,
   label text not null default ''::text,
@@ -411,6 +412,7 @@ create table job (
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
   constraint job_mailbox_check CHECK (((status <> 'queued'::text) OR (actor IS NOT NULL) OR (delivery = 0))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
+  constraint job_settle_check CHECK (((settle IS NULL) OR (actor IS NOT NULL))),
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85);
 
@@ -1109,13 +1111,13 @@ CREATE OR REPLACE FUNCTION public.actor_lock_key(actor text)
  IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended(('millrace.actor:'::text || actor), (0)::bigint);
 
-CREATE OR REPLACE FUNCTION public.ai_turn_settled()
- RETURNS trigger
+CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
+ RETURNS void
  LANGUAGE plpgsql
 AS $function$
 declare
-  message uuid := (new.payload ->> 'message_id')::uuid;
-  text_seen text := case when new.status = 'done' then new.result ->> 'content' else ai_turn_text(new.id) end;
+  message uuid := (ended.payload ->> 'message_id')::uuid;
+  text_seen text := case when ended.status = 'done' then ended.result ->> 'content' else ai_turn_text(ended.id) end;
   spent record;
 begin
   select count(*) as attempts, coalesce(sum((u ->> 'input')::bigint), 0) as input, coalesce(sum((u ->> 'cached')::bigint), 0) as cached,
@@ -1123,32 +1125,31 @@ begin
     case when count(*) = count(u ->> 'cost') then sum((u ->> 'cost')::numeric) end as cost,
     coalesce(bool_or((u ->> 'estimated')::boolean), false) as estimated,
     (array_agg(u ->> 'provider' order by seq desc))[1] as provider, (array_agg(u ->> 'model' order by seq desc))[1] as model
-  into spent from (select e.seq, e.data as u from job_event e where e.job_id = new.id and e.kind = 'usage') said;
+  into spent from (select e.seq, e.data as u from job_event e where e.job_id = ended.id and e.kind = 'usage') said;
 
-  if new.attempt > 0 then
+  if ended.attempt > 0 then
     insert into ai_usage (user_id, owner_id, conversation_id, message_id, action, vendor, model, input_tokens, cached_tokens,
       output_tokens, reasoning_tokens, cost, estimated, success)
-    values (new.payload ->> 'user_id', (select id from account where id = (new.payload ->> 'owner_id')::integer),
-      (new.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(spent.provider, new.payload ->> 'provider'),
-      coalesce(spent.model, new.payload ->> 'model'), spent.input, spent.cached,
+    values (ended.payload ->> 'user_id', (select id from account where id = (ended.payload ->> 'owner_id')::integer),
+      (ended.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(spent.provider, ended.payload ->> 'provider'),
+      coalesce(spent.model, ended.payload ->> 'model'), spent.input, spent.cached,
       spent.output + case when spent.attempts = 0 then (length(text_seen) + 3) / 4 else 0 end, spent.reasoning,
-      case when spent.attempts > 0 then spent.cost end, spent.estimated or spent.attempts = 0, new.status = 'done')
+      case when spent.attempts > 0 then spent.cost end, spent.estimated or spent.attempts = 0, ended.status = 'done')
     on conflict on constraint ai_usage_message_id_key do nothing;
   end if;
 
-  update ai_message set content = text_seen, settled_at = now(), response_ms = (new.result ->> 'response_time_ms')::float8,
-    status = case new.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
-    error_detail = new.error_detail, provider = coalesce(spent.provider, provider), model = coalesce(spent.model, model)
+  update ai_message set content = text_seen, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
+    status = case ended.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
+    error_detail = ended.error_detail, provider = coalesce(spent.provider, provider), model = coalesce(spent.model, model)
   where id = message and status = 'pending';
   if found then
     update ai_conversation set updated_at = now(),
-      unscored_since = case when new.status = 'done' then now() else unscored_since end,
-      provider = case when new.status = 'done' then spent.provider else provider end,
-      model = case when new.status = 'done' then spent.model else model end,
-      last_response_ms = case when new.status = 'done' then (new.result ->> 'response_time_ms')::float8 else last_response_ms end
-    where id = (new.payload ->> 'conversation_id')::uuid;
+      unscored_since = case when ended.status = 'done' then now() else unscored_since end,
+      provider = case when ended.status = 'done' then spent.provider else provider end,
+      model = case when ended.status = 'done' then spent.model else model end,
+      last_response_ms = case when ended.status = 'done' then (ended.result ->> 'response_time_ms')::float8 else last_response_ms end
+    where id = (ended.payload ->> 'conversation_id')::uuid;
   end if;
-  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
@@ -1448,6 +1449,7 @@ AS $function$
 declare
   found_actor text;
   cancelled_actor text;
+  settled boolean;
 begin
   select actor into found_actor from job where id = job_cancel.job_id;
   if not found then return false; end if;
@@ -1464,9 +1466,12 @@ begin
       delivery = delivery + case when status = 'running' then 0 else 1 end,
       seq = seq + case when status = 'running' then 0 else 1 end
     where id = job_cancel.job_id and status in ('queued', 'sent', 'running')
-    returning status, actor
+    returning status, actor, settle
   )
-  select actor into cancelled_actor from moved where status = 'cancelled';
+  select actor, settle is not null into cancelled_actor, settled from moved where status = 'cancelled';
+  if settled then
+    perform job_settle(array[job_cancel.job_id]);
+  end if;
   if cancelled_actor is not null then
     perform job_send(job_send_heads(array[cancelled_actor]));
   end if;
@@ -1509,6 +1514,7 @@ AS $function$
 declare
   ended uuid[];
   idle text[];
+  settled uuid[];
 begin
   if cardinality(actors) > 0 then
     perform pg_advisory_xact_lock(key) from (
@@ -1526,15 +1532,20 @@ begin
       as e(id, attempt, result, held)
     where job.id = e.id and (job.attempt = e.attempt and job.lease_id is not null
       or e.held > 0 and job.attempt = e.attempt - 1 and job.status || '' = 'queued' and job.actor is null)
-    returning job.id, job.actor
+    returning job.id, job.actor, job.settle
   )
-  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null) into ended, idle from moved;
+  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null),
+    array_agg(id) filter (where settle is not null)
+  into ended, idle, settled from moved;
 
   if idle is not null then
     if not idle <@ actors then
       raise exception 'job_done was not told of all actors';
     end if;
     perform job_send(job_send_heads(idle));
+  end if;
+  if settled is not null then
+    perform job_settle(settled);
   end if;
   if cardinality(ended) < cardinality(ids) then
     return query select id from unnest(ids) id where id <> all(ended);
@@ -1564,28 +1575,28 @@ begin
 
   with given as (
     select * from rows from (jsonb_to_recordset(specs) as (id uuid, name text, queue text, owner_id integer, actor text,
-      payload jsonb, max_tries integer, run_at timestamptz, request_id text, lane text, front integer))
-      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, run_at, request_id, lane, front, n)
+      payload jsonb, max_tries integer, delay_ms float8, request_id text, lane text, front integer))
+      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, delay_ms, request_id, lane, front, n)
     where s.actor is null
   ), numbered as (
-    select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null order by n) as nth
+    select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), delay_ms is null, front is null order by n) as nth
     from given
   ), counted as (
     -- What an owner has waiting is counted once, for the first of its jobs.
-    select numbered.*, case when nth = 1 and run_at is null and front is not null then (
+    select numbered.*, case when nth = 1 and delay_ms is null and front is not null then (
       select count(*) from (
         select from job where job.queue = numbered.queue and coalesce(job.owner_id, 0) = coalesce(numbered.owner_id, 0)
           and job.status in ('queued', 'sent') and job.ordinal > (select last_value - 10000 from job_ordinal_seq)
         order by job.ordinal desc limit numbered.front) waits) end as waiting
     from numbered
   ), placed as (
-    select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null)
+    select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), delay_ms is null, front is null)
       > front as behind
     from counted
   )
   insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, run_at, request_id, lane)
   select p.id, p.name, p.queue, p.owner_id, p.payload, case when behind then 'queued' else 'sent' end, p.max_tries,
-    case when behind then 0 else 1 end, coalesce(p.run_at, now()), p.request_id, coalesce(p.lane, 'io')
+    case when behind then 0 else 1 end, now() + make_interval(secs => coalesce(p.delay_ms, 0) / 1000), p.request_id, coalesce(p.lane, 'io')
   from placed p order by p.n;
 
   for spec in
@@ -1607,11 +1618,14 @@ begin
         continue;
       end if;
     end if;
-    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, run_at, request_id, lane)
+    if spec.s ->> 'settle' is not null and to_regprocedure(format('%I(job)', spec.s ->> 'settle')) is null then
+      raise exception 'There is no function %(job) to settle a job of %', spec.s ->> 'settle', spec.s ->> 'name';
+    end if;
+    insert into job (id, name, queue, owner_id, actor, settle, payload, status, max_tries, delivery, run_at, request_id, lane)
     values ((spec.s ->> 'id')::uuid, spec.s ->> 'name', spec.s ->> 'queue', (spec.s ->> 'owner_id')::integer,
-      spec.s ->> 'actor', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
-      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end, 
-      coalesce((spec.s ->> 'run_at')::timestamptz, now()), spec.s ->> 'request_id', coalesce(spec.s ->> 'lane', 'io'));
+      spec.s ->> 'actor', spec.s ->> 'settle', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
+      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end,
+      now() + make_interval(secs => coalesce((spec.s ->> 'delay_ms')::float8, 0) / 1000), spec.s ->> 'request_id', coalesce(spec.s ->> 'lane', 'io'));
     spec_ordinal := spec.n; job_id := (spec.s ->> 'id')::uuid; joined := false;
     return next;
   end loop;
@@ -1646,6 +1660,7 @@ declare
   ended uuid[];
   resend uuid[];
   idle text[];
+  settled uuid[];
 begin
   perform pg_advisory_xact_lock(key) from (
     select distinct actor_lock_key(job.actor) as key
@@ -1681,7 +1696,7 @@ begin
       run_at = case when e.outcome in ('retry', 'release', 'lost')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total
+    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total, job.settle
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
@@ -1689,8 +1704,13 @@ begin
   )
   select coalesce(array_agg(id), '{}'),
     coalesce(array_agg(id) filter (where status = 'sent'), '{}'),
-    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}')
-  into ended, resend, idle from moved;
+    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}'),
+    array_agg(id) filter (where status <> 'sent' and settle is not null)
+  into ended, resend, idle, settled from moved;
+
+  if settled is not null then
+    perform job_settle(settled);
+  end if;
 
   if cardinality(idle) > 0 then
     resend := resend || job_send_heads(idle);
@@ -1960,6 +1980,22 @@ AS $function$
   )
   select coalesce(array_agg(id), '{}') from sent
 $function$;
+
+CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  ended job;
+begin
+  for ended in select job.* from job where job.id = any(ids) order by job.ordinal loop
+    execute format('select %I($1)', ended.settle) using ended;
+  end loop;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.job_unknown_owners(of_queue text, of_lane text, after_owner integer, owners integer[], OUT unknown integer[], OUT beyond bigint[])
  RETURNS record
@@ -2663,8 +2699,6 @@ CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING 
 CREATE TRIGGER page_indexed_insert BEFORE INSERT ON public.document_page FOR EACH ROW WHEN ((new.search IS NULL)) EXECUTE FUNCTION page_indexed();
 
 CREATE TRIGGER page_indexed_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_indexed();
-
-CREATE TRIGGER ai_turn_settled AFTER UPDATE OF status ON public.job FOR EACH ROW WHEN (((new.name = 'ai.chat'::text) AND (new.finished_at IS NOT NULL) AND (old.finished_at IS NULL))) EXECUTE FUNCTION ai_turn_settled();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
 

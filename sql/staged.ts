@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { nothing, type Query, sql } from './db.ts'
 import type { Claimed } from './jobs.ts'
 
-/** Jobs that wait in the ledger, and how workers take them and hold them; the invariants are those of migration 000024. */
+/** Jobs that wait in the ledger, and how workers take them and hold them; the invariants are in `schema/06-jobs.sql`. */
 
 /** Staged jobs of one owner or, where nothing holds them, of several. */
 export interface Taken {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { nothing, type Query, sql } from './db.ts'
 
-/** The settings of voice, and previews: see migration 000015. */
+/** The settings of voice, and previews: see `schema/14-voice.sql`. */
 
 const VoiceSettings = z.object({
   tts_provider: z.string(),

@@ -25,6 +25,11 @@ export interface TaskDefinition<P, R> {
   readonly whenBusy?: 'join' | 'wait'
   /** Of a `join`: what the payload of the job must hold that it becomes, a live or a waiting one; absent: the live one's, whatever it holds. */
   readonly joins?: (payload: P) => Partial<P>
+  /**
+   * The SQL function that settles what hangs on the end of a job, in the transaction in which it ends, however it does: `NAME(job)`.
+   * For tasks with an actor.
+   */
+  readonly settle?: string
   /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
   /** Longest run of one attempt in seconds; default 3600. */
@@ -137,10 +142,11 @@ function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOpti
     owner_id: options.ownerId,
     actor: task.actor?.(payload, options.ownerId) ?? null,
     when_busy: task.whenBusy ?? 'wait',
+    ...(task.settle === undefined ? {} : { settle: task.settle }),
     ...(task.joins === undefined ? {} : { joins: task.joins(payload) }),
     payload: task.payload.parse(payload),
     max_tries: task.tries ?? options.maxTries,
-    run_at: options.delayMs === undefined ? null : new Date(Date.now() + options.delayMs).toISOString(),
+    delay_ms: options.delayMs ?? null,
     request_id: options.requestId ?? null,
     together: task.pool === 'io' ? IO_TOGETHER : 1,
     lane: task.pool,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Turns of conversations: what is written when one begins, and read while it runs. Migration 000014 settles them. */
+/** Turns of conversations: what is written when one begins, and read while it runs. `ai_turn_settle` settles them. */
 
 /** What is known of an agent and a conversation when a turn is asked for: $1 the agent's slug, $2 the conversation's id or null. */
 export const readTurnStart: ReadStatement = {

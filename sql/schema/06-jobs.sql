@@ -26,6 +26,8 @@ create table job (
   lane text not null default 'io',
   owner_id integer,
   actor text,
+  -- A function of this row (`settle(job)`) that is called in the transaction in which the job ends, however it does.
+  settle text,
   payload jsonb not null,
   status text not null,
   label text not null default '',
@@ -56,6 +58,7 @@ create table job (
   constraint job_status_check check (status in ('queued', 'sent', 'running', 'done', 'failed', 'cancelled')),
   constraint job_lane_check check (lane in ('io', 'cpu', 'children', 'model')),
   constraint job_mailbox_check check (status <> 'queued' or actor is not null or delivery = 0),
+  constraint job_settle_check check (settle is null or actor is not null),
   constraint job_lease_check check ((status = 'running') = (lease_id is not null)),
   constraint job_finished_check check ((status in ('done', 'failed', 'cancelled')) = (finished_at is not null)),
   constraint job_error_check check ((status = 'failed') = (error_code is not null)),

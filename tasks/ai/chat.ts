@@ -33,7 +33,7 @@ export type ChatResult = z.output<typeof ChatResult>
 
 /**
  * Answers in a conversation. Its events: `chunk` for each piece; `restart` when an earlier attempt has shown some, which
- * are void; `usage` for what an attempt has used. The end of the job settles the answer (migration 000014), so this
+ * are void; `usage` for what an attempt has used. The end of the job settles the answer (`ai_turn_settle`), so this
  * writes nothing by itself, and an attempt that is cut short anywhere leaves nothing behind.
  */
 export const chat = defineTask({
@@ -43,5 +43,6 @@ export const chat = defineTask({
   payload: ChatPayload,
   result: ChatResult,
   actor: ({ conversation_id }) => `conversation:${conversation_id}`,
+  settle: 'ai_turn_settle',
   run: lazily(() => import('./chat-run.ts')),
 })

@@ -72,7 +72,7 @@ async function readDocuments(edition: string): Promise<number> {
 test('pictures', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, async (t) => {
   mkdirSync(FOLDER, { recursive: true })
   await client.register('admin@example.com')
-  const later = { queue: 'blog', name: 'blog.import', run_at: new Date(Date.now() + 3_600_000).toISOString() }
+  const later = { queue: 'blog', name: 'blog.import', delay_ms: 3_600_000 }
   for (let n = 0; n < 3; n++) await ledger.add(null, later)
   const browser = await launch(chromium!)
   t.after(() => browser.close())

@@ -15,7 +15,8 @@ const { url, query } = await testDatabase()
 const models = await modelServer()
 after(() => models.stop())
 models.script = () => ({ pieces: PIECES, betweenMs: 25 })
-const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: models.url, WORKER_QUEUES: 'ai' }
+// One worker is killed, and the other is not to be taken for dead on a machine that is busy beyond measure.
+const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: models.url, WORKER_QUEUES: 'ai', LEASE_SECONDS: '4' }
 const [doomedEdge, edge, doomedWorker] = await Promise.all([
   startProcess('edge', url, env),
   startProcess('edge', url, env),

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { cancelJob, claimJobs, endJobs, enqueueJobs, recoverJobs, storeProgress } from '../../sql/jobs.ts'
+import { chat } from '../../tasks/ai/chat.ts'
 import { testDatabase } from '../database.ts'
 
 /** How turns are settled by the ends of their jobs, whoever brings those about. */
@@ -39,9 +40,10 @@ async function begin(): Promise<Begun> {
     owner_id: null,
     actor: `conversation:${conversationId}`,
     when_busy: 'wait' as const,
+    settle: chat.settle!,
     payload,
     max_tries: 3,
-    run_at: null,
+    delay_ms: null,
     request_id: null,
     together: 1,
   }
@@ -237,11 +239,4 @@ describe('a turn is settled', () => {
     await done(turn, attempt)
     assert.equal((await usage(turn))!.input, 10)
   })
-})
-
-test('jobs of other tasks are not looked at', async () => {
-  const [row] = await query(
-    `select pg_get_triggerdef(oid) as text from pg_trigger where tgname = 'ai_turn_settled'`,
-  )
-  assert.match(String(row!.text), /UPDATE OF status .*WHEN .*new\.name = 'ai\.chat'/is)
 })

@@ -77,8 +77,7 @@ describe('staging', { concurrency: false }, () => {
   })
 
   test('delayed jobs, messages to actors and jobs that name no number are never staged', async () => {
-    const later = new Date(Date.now() + 3_600_000).toISOString()
-    await ledger.enqueue(...some(6, A, { run_at: later }))
+    await ledger.enqueue(...some(6, A, { delay_ms: 3_600_000 }))
     await ledger.enqueue(...Array.from({ length: 6 }, (_, i) => some(1, A, { actor: `x${i}` })[0]!))
     await ledger.enqueue(...Array.from({ length: 6 }, () => spec({ owner_id: B, queue: 'q' })))
     assert.deepEqual(await states(), { sent: 18 })

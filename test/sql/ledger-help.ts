@@ -69,7 +69,7 @@ export function spec(fields: Partial<JobSpec> = {}): JobSpec {
     when_busy: 'wait',
     payload: {},
     max_tries: 3,
-    run_at: null,
+    delay_ms: null,
     request_id: null,
     together: 1,
     ...fields,

@@ -86,8 +86,9 @@ describe('enqueue', () => {
     assert.deepEqual([four.joined, await ledger.status(four.jobId)], [false, 'queued'])
   })
 
-  test('a delay starts it later', async () => {
+  test('a delay starts it later, by the clock of the database and not of whoever adds it', async (t) => {
     const before = Date.now()
+    t.mock.method(Date, 'now', () => before + 3_600_000)
     const ref = await db.transaction((tx) =>
       enqueue(tx, plain, { id: 1, note: '' }, { ...options, delayMs: 60_000 }),
     )

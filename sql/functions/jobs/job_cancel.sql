@@ -8,6 +8,7 @@ as $$
 declare
   found_actor text;
   cancelled_actor text;
+  settled boolean;
 begin
   select actor into found_actor from job where id = job_cancel.job_id;
   if not found then return false; end if;
@@ -24,9 +25,12 @@ begin
       delivery = delivery + case when status = 'running' then 0 else 1 end,
       seq = seq + case when status = 'running' then 0 else 1 end
     where id = job_cancel.job_id and status in ('queued', 'sent', 'running')
-    returning status, actor
+    returning status, actor, settle
   )
-  select actor into cancelled_actor from moved where status = 'cancelled';
+  select actor, settle is not null into cancelled_actor, settled from moved where status = 'cancelled';
+  if settled then
+    perform job_settle(array[job_cancel.job_id]);
+  end if;
   if cancelled_actor is not null then
     perform job_send(job_send_heads(array[cancelled_actor]));
   end if;

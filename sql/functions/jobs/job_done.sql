@@ -8,6 +8,7 @@ as $$
 declare
   ended uuid[];
   idle text[];
+  settled uuid[];
 begin
   if cardinality(actors) > 0 then
     perform pg_advisory_xact_lock(key) from (
@@ -25,15 +26,20 @@ begin
       as e(id, attempt, result, held)
     where job.id = e.id and (job.attempt = e.attempt and job.lease_id is not null
       or e.held > 0 and job.attempt = e.attempt - 1 and job.status || '' = 'queued' and job.actor is null)
-    returning job.id, job.actor
+    returning job.id, job.actor, job.settle
   )
-  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null) into ended, idle from moved;
+  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null),
+    array_agg(id) filter (where settle is not null)
+  into ended, idle, settled from moved;
 
   if idle is not null then
     if not idle <@ actors then
       raise exception 'job_done was not told of all actors';
     end if;
     perform job_send(job_send_heads(idle));
+  end if;
+  if settled is not null then
+    perform job_settle(settled);
   end if;
   if cardinality(ended) < cardinality(ids) then
     return query select id from unnest(ids) id where id <> all(ended);

@@ -1,10 +1,10 @@
--- Adds jobs, in the caller's transaction. Each spec: id, name, queue, owner_id, actor, when_busy, payload, max_tries, run_at,
--- request_id, together, lane, front (how many of an owner's jobs may wait in the queue before others of this kind are staged;
--- absent: any number), joins (what the payload of the job that it joins holds: where the live one does not, or is being
--- cancelled, the first one in the mailbox that does is joined, and else the spec waits behind them). What an owner has waiting
--- is looked for among the last 10,000 jobs, beginning with the newest: while somebody holds a snapshot open, what jobs leave
--- dead in the index of the waiting stays there. Answers, in order, the id each spec became: its own, or the id of the live job
--- of its actor that it joined.
+-- Adds jobs, in the caller's transaction. Each spec: id, name, queue, owner_id, actor, when_busy, settle (of jobs with an actor:
+-- see the column), payload, max_tries, delay_ms (from now on, by the database's clock), request_id, together, lane, front (how
+-- many of an owner's jobs may wait in the queue before others of this kind are staged; absent: any number), joins (what the
+-- payload of the job that it joins holds: where the live one does not, or is being cancelled, the first one in the mailbox
+-- that does is joined, and else the spec waits behind them). What an owner has waiting is looked for among the last 10,000
+-- jobs, beginning with the newest: while somebody holds a snapshot open, what jobs leave dead in the index of the waiting stays
+-- there. Answers, in order, the id each spec became: its own, or the id of the live job of its actor that it joined.
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
@@ -23,28 +23,28 @@ begin
 
   with given as (
     select * from rows from (jsonb_to_recordset(specs) as (id uuid, name text, queue text, owner_id integer, actor text,
-      payload jsonb, max_tries integer, run_at timestamptz, request_id text, lane text, front integer))
-      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, run_at, request_id, lane, front, n)
+      payload jsonb, max_tries integer, delay_ms float8, request_id text, lane text, front integer))
+      with ordinality as s(id, name, queue, owner_id, actor, payload, max_tries, delay_ms, request_id, lane, front, n)
     where s.actor is null
   ), numbered as (
-    select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null order by n) as nth
+    select given.*, row_number() over (partition by queue, coalesce(owner_id, 0), delay_ms is null, front is null order by n) as nth
     from given
   ), counted as (
     -- What an owner has waiting is counted once, for the first of its jobs.
-    select numbered.*, case when nth = 1 and run_at is null and front is not null then (
+    select numbered.*, case when nth = 1 and delay_ms is null and front is not null then (
       select count(*) from (
         select from job where job.queue = numbered.queue and coalesce(job.owner_id, 0) = coalesce(numbered.owner_id, 0)
           and job.status in ('queued', 'sent') and job.ordinal > (select last_value - 10000 from job_ordinal_seq)
         order by job.ordinal desc limit numbered.front) waits) end as waiting
     from numbered
   ), placed as (
-    select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), run_at is null, front is null)
+    select counted.*, nth + max(waiting) over (partition by queue, coalesce(owner_id, 0), delay_ms is null, front is null)
       > front as behind
     from counted
   )
   insert into job (id, name, queue, owner_id, payload, status, max_tries, delivery, run_at, request_id, lane)
   select p.id, p.name, p.queue, p.owner_id, p.payload, case when behind then 'queued' else 'sent' end, p.max_tries,
-    case when behind then 0 else 1 end, coalesce(p.run_at, now()), p.request_id, coalesce(p.lane, 'io')
+    case when behind then 0 else 1 end, now() + make_interval(secs => coalesce(p.delay_ms, 0) / 1000), p.request_id, coalesce(p.lane, 'io')
   from placed p order by p.n;
 
   for spec in
@@ -66,11 +66,14 @@ begin
         continue;
       end if;
     end if;
-    insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, delivery, run_at, request_id, lane)
+    if spec.s ->> 'settle' is not null and to_regprocedure(format('%I(job)', spec.s ->> 'settle')) is null then
+      raise exception 'There is no function %(job) to settle a job of %', spec.s ->> 'settle', spec.s ->> 'name';
+    end if;
+    insert into job (id, name, queue, owner_id, actor, settle, payload, status, max_tries, delivery, run_at, request_id, lane)
     values ((spec.s ->> 'id')::uuid, spec.s ->> 'name', spec.s ->> 'queue', (spec.s ->> 'owner_id')::integer,
-      spec.s ->> 'actor', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
-      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end, 
-      coalesce((spec.s ->> 'run_at')::timestamptz, now()), spec.s ->> 'request_id', coalesce(spec.s ->> 'lane', 'io'));
+      spec.s ->> 'actor', spec.s ->> 'settle', spec.s -> 'payload', case when live is null then 'sent' else 'queued' end,
+      (spec.s ->> 'max_tries')::integer, case when live is null then 1 else 0 end,
+      now() + make_interval(secs => coalesce((spec.s ->> 'delay_ms')::float8, 0) / 1000), spec.s ->> 'request_id', coalesce(spec.s ->> 'lane', 'io'));
     spec_ordinal := spec.n; job_id := (spec.s ->> 'id')::uuid; joined := false;
     return next;
   end loop;

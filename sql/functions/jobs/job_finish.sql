@@ -12,6 +12,7 @@ declare
   ended uuid[];
   resend uuid[];
   idle text[];
+  settled uuid[];
 begin
   perform pg_advisory_xact_lock(key) from (
     select distinct actor_lock_key(job.actor) as key
@@ -47,7 +48,7 @@ begin
       run_at = case when e.outcome in ('retry', 'release', 'lost')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total
+    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total, job.settle
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
@@ -55,8 +56,13 @@ begin
   )
   select coalesce(array_agg(id), '{}'),
     coalesce(array_agg(id) filter (where status = 'sent'), '{}'),
-    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}')
-  into ended, resend, idle from moved;
+    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}'),
+    array_agg(id) filter (where status <> 'sent' and settle is not null)
+  into ended, resend, idle, settled from moved;
+
+  if settled is not null then
+    perform job_settle(settled);
+  end if;
 
   if cardinality(idle) > 0 then
     resend := resend || job_send_heads(idle);

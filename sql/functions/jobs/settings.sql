@@ -24,6 +24,7 @@ begin
     'job_running_of',
     'job_send',
     'job_send_heads',
+    'job_settle',
     'job_pick',
     'job_pull',
     'job_unknown_owners'

@@ -1,0 +1,39 @@
+-- Settles a turn with its job: the task `ai.chat` declares it. What each attempt has used it has said in an event of its own; of
+-- one that was killed before it could, the pieces that came are counted by their length, four characters to the token.
+create or replace function ai_turn_settle(ended job) returns void language plpgsql as $$
+declare
+  message uuid := (ended.payload ->> 'message_id')::uuid;
+  text_seen text := case when ended.status = 'done' then ended.result ->> 'content' else ai_turn_text(ended.id) end;
+  spent record;
+begin
+  select count(*) as attempts, coalesce(sum((u ->> 'input')::bigint), 0) as input, coalesce(sum((u ->> 'cached')::bigint), 0) as cached,
+    coalesce(sum((u ->> 'output')::bigint), 0) as output, coalesce(sum((u ->> 'reasoning')::bigint), 0) as reasoning,
+    case when count(*) = count(u ->> 'cost') then sum((u ->> 'cost')::numeric) end as cost,
+    coalesce(bool_or((u ->> 'estimated')::boolean), false) as estimated,
+    (array_agg(u ->> 'provider' order by seq desc))[1] as provider, (array_agg(u ->> 'model' order by seq desc))[1] as model
+  into spent from (select e.seq, e.data as u from job_event e where e.job_id = ended.id and e.kind = 'usage') said;
+
+  if ended.attempt > 0 then
+    insert into ai_usage (user_id, owner_id, conversation_id, message_id, action, vendor, model, input_tokens, cached_tokens,
+      output_tokens, reasoning_tokens, cost, estimated, success)
+    values (ended.payload ->> 'user_id', (select id from account where id = (ended.payload ->> 'owner_id')::integer),
+      (ended.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(spent.provider, ended.payload ->> 'provider'),
+      coalesce(spent.model, ended.payload ->> 'model'), spent.input, spent.cached,
+      spent.output + case when spent.attempts = 0 then (length(text_seen) + 3) / 4 else 0 end, spent.reasoning,
+      case when spent.attempts > 0 then spent.cost end, spent.estimated or spent.attempts = 0, ended.status = 'done')
+    on conflict on constraint ai_usage_message_id_key do nothing;
+  end if;
+
+  update ai_message set content = text_seen, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
+    status = case ended.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
+    error_detail = ended.error_detail, provider = coalesce(spent.provider, provider), model = coalesce(spent.model, model)
+  where id = message and status = 'pending';
+  if found then
+    update ai_conversation set updated_at = now(),
+      unscored_since = case when ended.status = 'done' then now() else unscored_since end,
+      provider = case when ended.status = 'done' then spent.provider else provider end,
+      model = case when ended.status = 'done' then spent.model else model end,
+      last_response_ms = case when ended.status = 'done' then (ended.result ->> 'response_time_ms')::float8 else last_response_ms end
+    where id = (ended.payload ->> 'conversation_id')::uuid;
+  end if;
+end $$;

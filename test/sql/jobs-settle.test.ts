@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { cancelJob, endJobs, recoverJobs } from '../../sql/jobs.ts'
+import { tasks } from '../../tasks/index.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from './ledger-help.ts'
+
+/** What a task declares for the end of its jobs is called once, in the transaction that ends them, whoever ends them. */
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+await query('create table settled (job_id uuid, status text)')
+await query(`create function note(ended job) returns void language sql as
+  'insert into settled values (ended.id, ended.status)'`)
+await query(`create function refuse(ended job) returns void language plpgsql as
+  $$ begin raise exception 'not now'; end $$`)
+
+let actors = 0
+const job = (settle: string) => spec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
+const settled = async (id: string) =>
+  (await query('select status from settled where job_id = $1', [id])).map(({ status }) => status)
+const running = (settle: string) => ledger.running({ actor: `settled:${++actors}`, settle })
+
+describe('a job is settled', () => {
+  test('when it is done', async () => {
+    const { id } = await running('note')
+    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
+    assert.deepEqual(await settled(id), ['done'])
+  })
+
+  test('when it is done, and it is said of which actor', async () => {
+    const { id } = await running('note')
+    const actor = `settled:${actors}`
+    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', actor }])
+    assert.deepEqual(await settled(id), ['done'])
+    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', actor }])
+    assert.deepEqual(await settled(id), ['done'], 'once')
+  })
+
+  test('when it fails for good, and not when it is tried again', async () => {
+    const { id } = await running('note')
+    await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 0 })
+    assert.deepEqual(await settled(id), [])
+    await ledger.claim(id, await ledger.lease())
+    await ledger.finish({ id, attempt: 2, outcome: 'failed', code: 'internal' })
+    assert.deepEqual(await settled(id), ['failed'])
+  })
+
+  test('when it is cancelled while it waits, and while it runs only at its end', async () => {
+    const waiting = job('note')
+    await ledger.enqueue(waiting)
+    await db.one(cancelJob(waiting.id))
+    assert.deepEqual(await settled(waiting.id), ['cancelled'])
+    const { id } = await running('note')
+    await db.one(cancelJob(id))
+    assert.deepEqual(await settled(id), [])
+    await ledger.finish({ id, attempt: 1, outcome: 'cancelled' })
+    assert.deepEqual(await settled(id), ['cancelled'])
+  })
+
+  test('when it is given up after its workers', async () => {
+    const { id } = await running('note')
+    await query('update job set losses = 4 where id = $1', [id])
+    await query('delete from worker_lease')
+    await db.any(recoverJobs(0))
+    assert.deepEqual(await settled(id), ['failed'])
+  })
+
+  test('or does not end: both are one transaction', async () => {
+    const { id } = await running('refuse')
+    await assert.rejects(
+      endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', actor: `settled:${actors}` }]),
+    )
+    assert.equal(await ledger.status(id), 'running')
+  })
+})
+
+test('what names no function is refused when it is added', async () => {
+  await assert.rejects(ledger.enqueue(job('nowhere')))
+  await assert.rejects(ledger.enqueue(spec({ actor: 'x', settle: 'job_gone' })))
+})
+
+test('what tasks declare is there', async () => {
+  const names = tasks.flatMap(({ settle }) => settle ?? [])
+  assert.ok(names.includes('ai_turn_settle'))
+  const missing = await query(
+    `select name from unnest($1::text[]) as name where to_regprocedure(format('%I(job)', name)) is null`,
+    [names],
+  )
+  assert.deepEqual(missing, [])
+})
