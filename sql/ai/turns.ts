@@ -65,22 +65,14 @@ export const accountNamed = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from account where id = ${id}`
 
 const Turn = z.object({
-  model_id: z.string().nullable(),
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
   /** Readers have been shown pieces of an earlier attempt. */
   shown: z.boolean(),
-  /** The model that an admin has chosen; null: that of the settings. */
-  chosen: z
-    .object({
-      vendor: z.string(),
-      model_id: z.string(),
-      temperature: z.number().nullable(),
-      max_tokens: z.number().nullable(),
-    })
-    .nullable(),
+  /** How the model that an admin has chosen is to be asked; null: as the settings say. */
+  chosen: z.object({ temperature: z.number().nullable(), max_tokens: z.number().nullable() }).nullable(),
 })
 export type Turn = z.output<typeof Turn>
 
@@ -96,11 +88,10 @@ export const turnToAnswer = (
   jobId: string,
 ): Query<Turn> =>
   sql.prepared('ai_turn_to_answer', Turn)`
-    select agent.model_id, agent.temperature, agent.max_tokens, agent.system_prompt,
+    select agent.temperature, agent.max_tokens, agent.system_prompt,
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown,
-      (select json_build_object('vendor', vendor, 'model_id', model_id, 'temperature', temperature, 'max_tokens', max_tokens)
-        from llm_current) as chosen,
+      (select json_build_object('temperature', temperature, 'max_tokens', max_tokens) from llm_current) as chosen,
       (select coalesce(json_agg(json_build_object('role', h.role, 'content', h.content) order by h.ordinal), '[]') from (
         select said.* from (
           select a.id, a.content, a.ordinal from ai_message a

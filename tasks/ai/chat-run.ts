@@ -5,7 +5,6 @@ import type { ChatPayload, ChatResult } from './chat.ts'
 import { contextFor, type Grounding } from './context.ts'
 import { createDeltas, type Deltas, storable } from './deltas.ts'
 import { fitting } from './history.ts'
-import { modelOf } from './model.ts'
 import type { Question, Said } from './outside.ts'
 import { keyName } from './providers.ts'
 import { NO_TOKENS, type Spent, spentOn } from './spent.ts'
@@ -18,7 +17,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   )
   if (turn === null) throw fail('conversation.gone')
   const grounding = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
-  const question = await questionOf(ctx, turn, grounding)
+  const question = await questionOf(ctx, payload, turn, grounding)
   if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
   const startedAt = performance.now()
@@ -43,10 +42,15 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   }
 }
 
-async function questionOf(ctx: TaskContext, turn: Turn, grounding: Grounding | null): Promise<Question> {
+/** The agent as it is now, and the model that the turn began with: its first frame has named it. */
+async function questionOf(
+  ctx: TaskContext,
+  { provider, model }: ChatPayload,
+  turn: Turn,
+  grounding: Grounding | null,
+): Promise<Question> {
   const { ai } = ctx.settings
   const { chosen } = turn
-  const { provider, model } = modelOf(ai, chosen, turn.model_id)
   if (ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keyName(provider) })
   return {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
+import { AI_PROVIDERS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
   /** The answer's. */
@@ -8,8 +9,8 @@ const ChatPayload = z.strictObject({
   user_id: z.string(),
   owner_id: z.int().nullable(),
   agent_slug: z.string(),
-  /** The model as it was when the turn began; the agent may have changed since. */
-  provider: z.string(),
+  /** The model that answers: the agent's when the turn began, as the first frame says. */
+  provider: z.enum(AI_PROVIDERS),
   model: z.string(),
   stream: z.boolean(),
   /** The collection that the answer is to draw on. */

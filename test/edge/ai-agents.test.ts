@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Moment } from '../../edge/schemas.ts'
 import { priceOn } from '../../sql/llm.ts'
+import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
@@ -64,6 +65,35 @@ describe('GET and PATCH /ai/agents', () => {
     assert.equal((await change({ model_id: null })).json.model_id, null)
     await ask()
     assert.equal(models.asked.at(-1)!.body.model, 'gpt-4o-mini')
+  })
+
+  test('a turn that has begun is answered by the model that its first frame has named', async () => {
+    models.script = () => ({ firstMs: 300 })
+    const first = (await ask()).json
+    const asked = models.asked.length
+    const begun = (message: string) =>
+      api.post(`${CHAT}?background=true`, { json: { message, conversation_id: first.conversation_id } })
+    const [one, two] = [await begun('One?'), await begun('Two?')]
+    assert.deepEqual([one.status, two.status], [202, 202])
+    // Before the second one's turn in the conversation.
+    assert.equal((await change({ model_id: 'gpt-later', system_prompt: 'Later.' })).status, 200)
+    await until('both are answered', async () => {
+      const ended = await query('select from job where id = any($1) and finished_at is not null', [
+        [one.json.job_id, two.json.job_id],
+      ])
+      return ended.length === 2
+    })
+    models.script = () => ({})
+    const bodies = models.asked.slice(asked).map(({ body }) => body)
+    assert.deepEqual(
+      bodies.map(({ model }) => model),
+      ['gpt-4o-mini', 'gpt-4o-mini'],
+    )
+    const stored = await query('select model from ai_message where job_id = any($1)', [
+      [one.json.job_id, two.json.job_id],
+    ])
+    assert.deepEqual(stored, [{ model: 'gpt-4o-mini' }, { model: 'gpt-4o-mini' }])
+    await change({ model_id: null, system_prompt: 'You are a helpful assistant.' })
   })
 
   for (const [what, json] of [
