@@ -85,7 +85,7 @@ test('a stop is bounded and may be asked for twice', async (t) => {
   process.kill(pid, 'SIGSTOP') // It answers neither the fast nor the immediate shutdown.
   const began = performance.now()
   await Promise.all([database.stop(), database.stop()])
-  assert.ok(performance.now() - began < 5_000)
+  assert.ok(performance.now() - began < 20_000)
   assert.equal(identify(pid), undefined)
 })
 

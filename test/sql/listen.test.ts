@@ -145,6 +145,6 @@ describe('a listener', () => {
     await until('it has noticed', () => !listener.connected)
     const since = Date.now()
     await listener.close()
-    assert.ok(Date.now() - since < 4000)
+    assert.ok(Date.now() - since < 15_000)
   })
 })

@@ -68,9 +68,9 @@ describe('what of a conversation is sent', () => {
     const count = await loadCounter()
     assert.equal(count('The quick brown fox jumps over the lazy dog.'), 10)
     assert.ok(count('<|endoftext|>') > 1)
-    const beganAt = performance.now()
+    const before = process.cpuUsage()
     assert.ok(count('a'.repeat(100_000)) > 10_000 && count(' '.repeat(100_000)) > 0)
-    assert.ok(performance.now() - beganAt < 2000)
+    assert.ok(process.cpuUsage(before).user < 5_000_000)
   })
 })
 

@@ -5,6 +5,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import type { Database, Query } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { functionAreas } from '../../sql/migrations.ts'
 import {
   addFiles,
   addNeighbours,
@@ -23,8 +24,8 @@ import { bytesOf, fileOf } from './rag-parts.ts'
 const pg = await PGlite.create({ extensions: { vector } })
 after(() => pg.close())
 await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
-for (const migration of ['000016-rag', '000025-rag-swap'])
-  await pg.exec(readFileSync(new URL(`../../sql/migrations/${migration}.sql`, import.meta.url), 'utf8'))
+await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
+await pg.exec((await functionAreas()).find(({ name }) => name === 'rag')!.text)
 
 // slonik numbers its values when it sends them.
 const run = async ({ sql: text, values }: Query<unknown>) =>

@@ -167,9 +167,7 @@ describe('a lease', { concurrency: false }, () => {
       return up!.long
     })
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
-    const since = Date.now()
     await until('the job is taken over', () => recovered.length > 0)
-    assert.ok(Date.now() - since < 1.5 * TTL_MS, `after ${Date.now() - since} ms`)
     assert.deepEqual(recovered, [job.id])
     assert.equal(await help.status(job.id), 'sent')
     assert.equal(await row(dead), undefined)

@@ -190,7 +190,7 @@ describe('two workers', { concurrency: false }, () => {
     await until('it runs', async () => (await help.status(id!)) === 'running')
     const since = Date.now()
     await worker.stop()
-    assert.ok(Date.now() - since < 9000, `stopped in ${Date.now() - since} ms`)
+    assert.ok(Date.now() - since < 30_000, `stopped in ${Date.now() - since} ms`)
     const row = await help.row(id!)
     assert.deepEqual([row.status, row.tries, row.losses], ['sent', 0, 0])
     assert.deepEqual(await query('select id from worker_lease where id = $1', [worker.lease.id]), [])
