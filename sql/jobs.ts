@@ -150,6 +150,11 @@ export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }
     select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${LOSS_LIMIT}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
+/** Has go on what nobody else looks for, see `job_repair`; a row for each job that it has sent. */
+export const repairJobs = (patienceMs: number): Query<{ id: string }> =>
+  sql.prepared('job_repair', Id)`
+    select id from job_repair(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
+
 export const cancelJob = (id: string): Query<{ found: boolean }> =>
   sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
 
@@ -241,15 +246,6 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
       returning id
     )
     select count(*)::int as count from expired`
-
-/** Frees deliveries locked by queue pools that no live worker owns, which a crash between two steps can leave. */
-export const unlockOrphanedPools = (): Query<unknown> =>
-  sql.type(nothing)`
-    select graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
-      select distinct locked_by from graphile_worker.jobs
-      where locked_by is not null and locked_at < now() - interval '1 minute'
-        and not exists (select from worker_lease where locked_by = any(pool_ids))) orphaned
-    having count(*) > 0`
 
 // Reads of the edge. `who` is the caller's account id; `everything` is true for admins.
 

@@ -14,6 +14,7 @@ import { holdLease, type Lease } from './lease.ts'
 import { createLedger } from './ledger.ts'
 import { createPace } from './pace.ts'
 import { createPools } from './pools.ts'
+import { startRepair } from './repair.ts'
 import { type QueueRunner, startQueueRunner } from './runner.ts'
 
 /** One worker process's parts, running. */
@@ -34,6 +35,8 @@ export interface WorkerOptions {
   readonly taskModules?: readonly string[]
   /** What the first retry of a job waits, in ms. Default 1000. */
   readonly retryMs?: number
+  /** How often is looked for jobs that nothing would start, in ms. Default 20,000. */
+  readonly repairMs?: number
 }
 
 // Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal.
@@ -41,7 +44,7 @@ const DRAIN_MS = 4000
 
 /** Starts a worker; resolves when it holds its lease and fetches jobs. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
-  const { settings, databaseUrl, directUrl, log, taskModules = [], retryMs } = options
+  const { settings, databaseUrl, directUrl, log, taskModules = [], retryMs, repairMs } = options
   const tasks = await loadTasks(taskModules)
   const all = queuesOf(tasks)
   const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
@@ -123,11 +126,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
 
   const staged = watchStaged(db, runners, log)
+  const repair = startRepair(db, log, repairMs)
   return {
     lease,
     executor,
     stop: async () => {
       clearInterval(staged)
+      await repair.stop()
       const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
       await Promise.all(runners.map((runner) => runner.stop()))
       clearTimeout(release)

@@ -2,7 +2,7 @@ import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
-import { deleteExpiredJobs, unlockOrphanedPools } from '../../sql/jobs.ts'
+import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
 import { deleteOldPreviews } from '../../sql/voice.ts'
 import type { TaskContext } from '../context.ts'
@@ -22,7 +22,6 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
       ({ count } = await db.one(query()))
     return total
   }
-  await db.run(unlockOrphanedPools())
   return {
     jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
     tokens:

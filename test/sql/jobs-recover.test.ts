@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import {
-  cancelJob,
-  LOSS_LIMIT,
-  recoverJobs,
-  renewLease,
-  unlockOrphanedPools,
-  unlockPools,
-} from '../../sql/jobs.ts'
+import { cancelJob, LOSS_LIMIT, recoverJobs, renewLease, unlockPools } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
 
@@ -169,12 +162,8 @@ describe('job_recover', () => {
     assert.deepEqual(await recover(), [])
     const locks = async () => (await ledger.deliveries(a!, b!, c!)).map((d) => d.locked_by)
     assert.deepEqual(await locks(), [null, null, 'pool-alive'])
-    await lock('pool-orphan', [a!])
-    await db.run(unlockOrphanedPools())
-    assert.deepEqual(await locks(), [null, null, 'pool-alive'])
     await db.run(unlockPools(['pool-alive']))
     assert.deepEqual(await locks(), [null, null, null])
-    await db.run(unlockOrphanedPools())
     await query('delete from worker_lease where id = $1', [mine])
   })
 })

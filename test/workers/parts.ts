@@ -9,7 +9,7 @@ import { createChildPool } from '../../workers/children/pool.ts'
 import { createExecutor, type Executor } from '../../workers/executor.ts'
 import { createLedger, type Ledger } from '../../workers/ledger.ts'
 import { createPools, type Pools } from '../../workers/pools.ts'
-import { startWorker, type Worker } from '../../workers/worker.ts'
+import { startWorker, type Worker, type WorkerOptions } from '../../workers/worker.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Parts of a worker, put together in the test's own process. */
@@ -106,6 +106,7 @@ export async function startParts(
 export async function startTestWorker(
   url: string,
   queues: string,
+  more: Partial<WorkerOptions> = {},
 ): Promise<{ worker: Worker; warnings: string[] }> {
   const warnings: string[] = []
   const listening = Object.assign(Object.create(log) as Log, {
@@ -117,6 +118,7 @@ export async function startTestWorker(
     directUrl: url,
     log: listening,
     taskModules: [TASKS],
+    ...more,
   })
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => {

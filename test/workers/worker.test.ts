@@ -113,6 +113,21 @@ describe('a worker', { concurrency: false }, () => {
   })
 })
 
+describe('a worker whose database went back in time', { concurrency: false }, () => {
+  test('runs what is said to wait in the queue and is not there', async () => {
+    await startTestWorker(url, 'io', { repairMs: 100 })
+    const [done] = await add('io.echo', [1])
+    await allEnded([done!])
+    await query(
+      `update job set status = 'sent', attempt = 0, tries = 0, seq = 0, delivery = 1, result = null, finished_at = null,
+         started_at = null, run_at = now() - interval '1 minute', created_at = now() - interval '1 minute' where id = $1`,
+      [done],
+    )
+    await allEnded([done!])
+    assert.deepEqual((await help.row(done!)).result, 1)
+  })
+})
+
 describe('a queue runner that ends by itself', { concurrency: false }, () => {
   test('is started again, and no job is lost or run twice', async () => {
     const { warnings } = await startTestWorker(url, 'other')
