@@ -131,7 +131,6 @@ const table = {
   'job.not_failed': { status: 409, detail: 'Only a failed job can be retried; this one is {status}' },
   'job.not_runnable': { status: 409, detail: 'This version of the service cannot run the job again' },
   'job.cancelled': { status: 409, detail: 'The job was cancelled' },
-  'job.lost': { status: 500, detail: 'The job was given up after {attempts} attempts were cut short' },
   'job.superseded': { status: 409, detail: 'Another worker has taken this job over' },
   'job.timeout': { status: 504, detail: 'The job ran longer than its limit of {seconds} s', retry: 'later' },
   'job.crashed': { status: 500, detail: 'The thread that ran the job died', retry: 'later' },

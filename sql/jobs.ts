@@ -50,12 +50,14 @@ const Claimed = z.object({
   owner_id: z.number().nullable(),
   actor: z.string().nullable(),
   request_id: z.string().nullable(),
+  /** How often a process has died under it; from `SUSPECT_FROM` on it runs alone. */
+  interruptions: z.number(),
 })
 export type Claimed = z.output<typeof Claimed>
 
 const claim = (lease: string, ids: readonly string[], deliveries: readonly number[]) =>
   sql.fragment`
-    select id, delivery, name, payload::text as payload, attempt, tries, max_tries, owner_id, actor, request_id
+    select id, delivery, name, payload::text as payload, attempt, tries, max_tries, owner_id, actor, request_id, interruptions
     from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
 
 export const claimJobs = (...claims: Parameters<typeof claim>): Query<Claimed> =>
@@ -85,7 +87,7 @@ export const storeProgress = (entries: readonly ProgressEntry[]): Query<{ id: st
 export interface FinishEntry {
   readonly id: string
   readonly attempt: number
-  readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'lost'
+  readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted' | 'crashed'
   /** JSON text. */
   readonly result?: string
   readonly code?: string
@@ -95,14 +97,19 @@ export interface FinishEntry {
   readonly actor?: string | null
 }
 
-/** Attempts in a row that may be cut short without progress before a job is given up: a job that kills its worker. */
-export const LOSS_LIMIT = 5
+/**
+ * A job under which a process has died so often is a suspect: it may be what kills them. It runs with nothing beside it, so
+ * that nobody else pays for it, and nobody else can be the cause.
+ */
+export const SUSPECT_FROM = 2
+/** A suspect that has died so often when it ran alone is given up. */
+export const MOST_CRASHES = 3
 
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries.map(withResult))}::jsonb, ${LOSS_LIMIT}) as id`
+  )`select id from job_finish(${JSON.stringify(entries.map(withResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id`
 
 const withResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
@@ -147,7 +154,7 @@ export async function endJobs(
 /** `whole`: also looks for jobs whose lease has gone in another way than by running out. */
 export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
-    select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${LOSS_LIMIT}) as id
+    select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /** Has go on what nobody else looks for, see `job_repair`; a row for each job that it has sent. */

@@ -389,7 +389,7 @@ create table job (
   seq integer not null default 0,
   attempt integer not null default 0,
   tries integer not null default 0,
-  losses integer not null default 0,
+  interruptions integer not null default 0,
   reported integer not null default 0,
   max_tries integer not null,
   delivery integer not null default 0,
@@ -1479,7 +1479,7 @@ begin
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, ids uuid[], deliveries integer[])
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text)
+ RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, interruptions integer)
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
@@ -1499,7 +1499,7 @@ AS $function$
     select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
       'current', claimed.progress_current, 'total', claimed.progress_total) from claimed where claimed.attempt > 1
   )
-  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
+  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id, interruptions from claimed
 $function$;
 
 CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, held integer[], since timestamp with time zone[], actors text[])
@@ -1647,7 +1647,7 @@ AS $function$
       or attempt = 0 and of_attempt = 1 and status = 'queued' and actor is null) for share
 $function$;
 
-CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, loss_limit integer)
+CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, most integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1674,26 +1674,26 @@ begin
     -- Each expression sees the row as it is under its lock: a cancel request that commits while this waits counts.
     update job set
       status = case
-        when e.outcome not in ('retry', 'release', 'lost') then e.outcome
+        when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
-        when e.outcome = 'lost' and job.losses + 1 >= loss_limit then 'failed'
+        when e.outcome = 'crashed' and job.interruptions + 1 >= most then 'failed'
         else 'sent' end,
       lease_id = null, seq = job.seq + 1, delivery = job.delivery + 1,
       result = case when e.outcome = 'done' then e.result end,
       error_code = case
         when e.outcome = 'failed' then coalesce(e.code, 'internal')
-        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit then 'job.lost' end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= most then e.code end,
       error_detail = case
         when e.outcome = 'failed' then e.detail
-        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit
-          then 'The job was given up after ' || (job.losses + 1) || ' attempts were cut short' end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= most then e.detail end,
       finished_at = case
-        when e.outcome in ('retry', 'release', 'lost') and job.cancel_requested_at is null
-          and not (e.outcome = 'lost' and job.losses + 1 >= loss_limit) then null
+        when e.outcome in ('retry', 'release', 'interrupted', 'crashed') and job.cancel_requested_at is null
+          and not (e.outcome = 'crashed' and job.interruptions + 1 >= most) then null
         else now() end,
-      tries = case when e.outcome in ('release', 'lost') then job.tries - 1 else job.tries end,
-      losses = case when e.outcome = 'lost' then job.losses + 1 else job.losses end,
-      run_at = case when e.outcome in ('retry', 'release', 'lost')
+      tries = case when e.outcome in ('release', 'interrupted', 'crashed') then job.tries - 1 else job.tries end,
+      interruptions = case e.outcome when 'interrupted' then greatest(job.interruptions, least(job.interruptions + 1, suspect))
+        when 'crashed' then job.interruptions + 1 else job.interruptions end,
+      run_at = case when e.outcome in ('retry', 'release', 'interrupted', 'crashed')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
     returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total, job.settle
@@ -1797,7 +1797,7 @@ AS $function$
     join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n > job.reported
     group by job.id
   ), moved as (
-    update job set seq = job.seq + said.events, losses = 0, reported = said.n,
+    update job set seq = job.seq + said.events, reported = said.n,
       label = case when said.data is null then job.label else coalesce(said.data ->> 'label', '') end,
       progress_current = case when said.data is null then job.progress_current else (said.data ->> 'current')::integer end,
       progress_total = case when said.data is null then job.progress_total else (said.data ->> 'total')::integer end
@@ -1865,7 +1865,7 @@ begin
   end if;
 end $function$;
 
-CREATE OR REPLACE FUNCTION public.job_recover(grace interval, loss_limit integer)
+CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, most integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1903,10 +1903,10 @@ begin
       where h.id = any(orphans)), true);
     delete from job_hold where id = any(orphans);
   end if;
-  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'lost')) into lost
+  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into lost
   from job where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id);
   if lost is not null then
-    return query select job_finish(lost, loss_limit);
+    return query select job_finish(lost, suspect, most);
   end if;
 end $function$;
 

@@ -96,6 +96,8 @@ const takenJob = ([
   actor: null,
   request_id,
   payload,
+  // One that was interrupted has a delivery of its own.
+  interruptions: 0,
 })
 
 /**

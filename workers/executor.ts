@@ -1,7 +1,8 @@
-import type { Claimed, FinishEntry, Heartbeat } from '../sql/jobs.ts'
+import { type Claimed, type FinishEntry, type Heartbeat, MOST_CRASHES, SUSPECT_FROM } from '../sql/jobs.ts'
 import type { Wanted } from '../sql/staged.ts'
 import type { TaskFinder } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
+import type { Alone } from './alone.ts'
 import type { Ledger } from './ledger.ts'
 import type { Pools } from './pools.ts'
 import type { AbortReason, Outcome } from './protocol.ts'
@@ -54,19 +55,23 @@ interface Running {
 export function createExecutor(options: {
   ledger: Ledger
   pools: Pools
+  /** For suspects, which run with nothing beside them. */
+  alone: Pick<Alone, 'run' | 'abort'>
   log: Log
   taskNamed: TaskFinder
   /** What the first retry waits, in ms; each one waits twice as long as the one before. */
   retryMs?: number
 }): Executor {
-  const { ledger, pools, log, taskNamed, retryMs = RETRY_BASE_MS } = options
+  const { ledger, pools, alone, log, taskNamed, retryMs = RETRY_BASE_MS } = options
   const running = new Map<string, Running>()
   const claiming = new Map<string, Set<number>>()
   let unknown = new Map<string, number>()
   // Statements under way that take jobs: what they have taken is not known here yet.
   let taking = 0
 
-  const abort = ({ job }: Running, reason: AbortReason): void => pools.abort(job.id, job.attempt, reason)
+  const runnerOf = (job: Claimed) => (job.interruptions < SUSPECT_FROM ? pools : alone)
+  const abort = ({ job }: Running, reason: AbortReason): void =>
+    runnerOf(job).abort(job.id, job.attempt, reason)
 
   let sweeper: NodeJS.Timeout | undefined
   const sweep = (): void => {
@@ -101,7 +106,9 @@ export function createExecutor(options: {
     }
     running.set(job.id, mine)
     sweeper ??= setInterval(sweep, SWEEP_MS)
-    return pools.run(task.queue, task.pool, job).then((outcome) => end(mine, outcome))
+    return runnerOf(job)
+      .run(task.queue, task.pool, job)
+      .then((outcome) => end(mine, outcome))
   }
 
   /** Stores how an attempt ended; then nothing of it is left here. */
@@ -195,6 +202,10 @@ export function createExecutor(options: {
 }
 
 const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
+const GIVEN_UP = {
+  code: 'job.crashed',
+  detail: `The job was given up: the process that ran it, and nothing else, died ${MOST_CRASHES} times`,
+}
 
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
 function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: number): FinishEntry | null {
@@ -206,7 +217,9 @@ function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: numbe
       return failed(job, outcome, retryMs)
     case 'crashed':
       // Whichever it was, the others have done nothing wrong: it is no failure of theirs.
-      if (outcome.shared) return { id, attempt, outcome: 'lost', ...CRASHED, delay_ms: retryMs }
+      if (outcome.among === 'others') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
+      if (outcome.among === 'nobody')
+        return { id, attempt, outcome: 'crashed', ...GIVEN_UP, delay_ms: retryMs }
       return failed(job, { ...CRASHED, retryable: true }, retryMs)
     case 'aborted':
       if (outcome.reason === 'superseded') return null
@@ -228,7 +241,7 @@ function failed(
   const { id, attempt, tries } = job
   const { code, detail, retryable, retryAfter = 0 } = failure
   // An outage is not the job's failure: a long job outlives any number of them.
-  if (code === 'database.down') return { id, attempt, outcome: 'lost', code, detail, delay_ms: retryMs }
+  if (code === 'database.down') return { id, attempt, outcome: 'release', delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
   // Whoever asked for a pause is given it, but doesn't hold a job for ever.

@@ -200,7 +200,7 @@ export function createPools(options: PoolsOptions): Pools {
         found.threadId === null ? found.home.kills > found.kills : killed.has(found.threadId)
       const bystander = killedUnder && found.abort === null
       if (bystander) end(found, { kind: 'aborted', reason: 'stopping' })
-      else end(found, isShared(found) ? { kind: 'crashed', shared: true } : { kind: 'crashed' })
+      else end(found, isShared(found) ? { kind: 'crashed', among: 'others' } : { kind: 'crashed' })
     }
   }
 

@@ -35,8 +35,11 @@ export type Outcome =
       readonly retryAfter?: number | undefined
     }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
-  /** The thread died, or was killed, with the job in it; `shared`: and with others, any of which may have been the cause. */
-  | { readonly kind: 'crashed'; readonly shared?: boolean }
+  /**
+   * The thread died, or was killed, with the job in it; `among`: `others`, any of which may have been the cause; `nobody`: it had
+   * a process to itself, and that died.
+   */
+  | { readonly kind: 'crashed'; readonly among?: 'others' | 'nobody' }
 
 export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 

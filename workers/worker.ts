@@ -8,6 +8,7 @@ import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { enqueue } from '../tasks/task.ts'
+import { createAlone } from './alone.ts'
 import { createChildPool } from './children/pool.ts'
 import { createExecutor, type Executor } from './executor.ts'
 import { holdLease, type Lease } from './lease.ts'
@@ -67,9 +68,11 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
   const children = createChildPool({ log })
   const pools = createPools({ settings, databaseUrl, children, log, onEvent, taskModules })
+  const alone = createAlone({ settings, databaseUrl, taskModules, log, onEvent })
   executor = createExecutor({
     ledger,
     pools,
+    alone,
     log,
     taskNamed: finderOf(tasks),
     ...(retryMs === undefined ? {} : { retryMs }),
@@ -139,6 +142,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       await ledger.idle()
       await publisher.close()
       await lease.close()
+      alone.close()
       await pools.close()
       await children.close()
       await queuePool.end()

@@ -36,7 +36,8 @@ create table job (
   seq integer not null default 0,
   attempt integer not null default 0,
   tries integer not null default 0,
-  losses integer not null default 0,
+  -- How often a process or a thread has died with an attempt of it and others in it; then, how often with it alone.
+  interruptions integer not null default 0,
   reported integer not null default 0,
   max_tries integer not null,
   delivery integer not null default 0,

@@ -83,7 +83,7 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
       ),
     finish: async (id, outcome, more = {}) => {
       const entry = { id, attempt: attempts.get(id)!.attempt, outcome, ...more }
-      await query('select job_finish($1::jsonb, 5)', [JSON.stringify([entry])])
+      await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify([entry])])
       await changed(id)
     },
     notify: async (payload) => {

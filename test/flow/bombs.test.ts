@@ -107,8 +107,8 @@ test('a file that cannot be taken apart is left out of its collection, and the o
 })
 
 test('the worker lives, and who was at work beside all that has noticed nothing', async () => {
-  const [row] = await query('select status, attempt, losses from job where id = $1', [victim])
-  assert.deepEqual(row, { status: 'running', attempt: 1, losses: 0 })
+  const [row] = await query('select status, attempt, interruptions from job where id = $1', [victim])
+  assert.deepEqual(row, { status: 'running', attempt: 1, interruptions: 0 })
   assert.equal(worker.process.exitCode, null)
   assert.equal(worker.process.signalCode, null)
 })

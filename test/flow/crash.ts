@@ -95,12 +95,14 @@ export interface JobRow {
   readonly status: string
   readonly attempt: number
   readonly tries: number
-  readonly losses: number
+  readonly interruptions: number
   readonly result: unknown
 }
 
 export async function jobRow(query: Ask, jobId: string): Promise<JobRow> {
-  const [row] = await query('select status, attempt, tries, losses, result from job where id = $1', [jobId])
+  const [row] = await query('select status, attempt, tries, interruptions, result from job where id = $1', [
+    jobId,
+  ])
   return row as unknown as JobRow
 }
 

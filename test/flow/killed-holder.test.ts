@@ -42,7 +42,7 @@ test('what it held runs again, once, and nothing else does', async (t) => {
   const again = await count('attempt > 1')
   t.diagnostic(`${doneBefore} were done, ${again} ran again`)
   assert.ok(again > 0 && again <= JOBS - doneBefore)
-  assert.equal(await count(`attempt > 2 or tries <> 1 or losses <> attempt - 1`), 0)
+  assert.equal(await count(`attempt > 2 or tries <> 1 or interruptions <> attempt - 1`), 0)
   assert.equal(await count(`result ->> 'echo' is distinct from payload ->> 'echo'`), 0)
   assert.equal(
     await count(`seq <> 2 * attempt or started_at is null or started_at > finished_at

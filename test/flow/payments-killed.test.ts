@@ -107,7 +107,7 @@ test('however often workers are killed, no refund is made twice at the provider,
   ])
   assert.equal(applied.length, events.length, 'events applied')
   const again = await query(
-    `select sum(attempt)::int as attempts, count(*)::int as jobs, sum(losses)::int from job where queue = 'payments'`,
+    `select sum(attempt)::int as attempts, count(*)::int as jobs, sum(interruptions)::int from job where queue = 'payments'`,
   )
   t.diagnostic(
     `${JSON.stringify(again[0])}, ${stripe.asked.length} requests to the provider for ${requests.length} refunds`,

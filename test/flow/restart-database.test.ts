@@ -93,9 +93,9 @@ async function assertWhole(id: number, jobId: string, stream: Stream, outages: n
   const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string }[]
   assert.equal(pages.filter(({ status }) => status === 'read').length, PAGES)
   // Each outage cut off one attempt at most, and none counts as a failed try.
-  const { attempt, tries, losses } = await crash.jobRow(query, jobId)
+  const { attempt, tries, interruptions } = await crash.jobRow(query, jobId)
   assert.ok(attempt <= 1 + outages, `the job took ${attempt} attempts`)
-  assert.deepEqual({ tries, losses }, { tries: 1, losses: 0 })
+  assert.deepEqual({ tries, interruptions }, { tries: 1, interruptions: 0 })
 }
 
 /** Nobody took the workers for dead: their leases are those they started with, and they run new jobs. */

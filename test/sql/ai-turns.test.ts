@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { cancelJob, claimJobs, endJobs, enqueueJobs, recoverJobs, storeProgress } from '../../sql/jobs.ts'
+import { cancelJob, claimJobs, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
 import { chat } from '../../tasks/ai/chat.ts'
 import { testDatabase } from '../database.ts'
 
@@ -196,26 +196,12 @@ describe('a turn is settled', () => {
     })
   })
 
-  test('by the loss of its workers, which could not say what was used: it is counted by its length', async () => {
+  test('by the last death of its process, which could not say what was used: it is counted by its length', async () => {
     const turn = await begin()
-    for (let i = 0; i < 5; i++) {
-      await claim(turn)
-      await query('update worker_lease set expires_at = now() - interval $$1 s$$')
-      await query(`update job set lease_id = gen_random_uuid() where id = $1`, [turn.jobId])
-      if (i === 4) {
-        const [row] = await query('select attempt, reported from job where id = $1', [turn.jobId])
-        await query(
-          `insert into job_event_row (job_id, seq, kind, data) values ($1, 1000, 'chunk', '{"content":"0123456789"}')`,
-          [turn.jobId],
-        )
-        assert.ok(Number(row!.attempt) === 5)
-      }
-      await query(
-        `insert into worker_lease (id, name, queues, expires_at) values ($1, 'w', '{ai}', now() + interval '1 hour') on conflict (id) do update set expires_at = excluded.expires_at`,
-        [LEASE],
-      )
-      await db.any(recoverJobs(0))
-    }
+    await query('update job set interruptions = 4 where id = $1', [turn.jobId])
+    const attempt = await claim(turn)
+    await emit(turn.jobId, attempt, [chunk('0123456789')])
+    await endJobs(db, [{ id: turn.jobId, attempt, outcome: 'crashed', code: 'job.crashed', detail: 'x' }])
     assert.deepEqual(
       [(await message(turn))!.status, (await message(turn))!.content],
       ['failed', '0123456789'],

@@ -136,6 +136,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['job_status_check', job({ status: 'paused' })],
     ['job_mailbox_check', job({ status: 'queued', delivery: 1 })],
     ['job_lane_check', job({ lane: 'gpu' })],
+    ['job_settle_check', job({ settle: 'x' })],
     [
       'job_lease_check',
       job({ lease_id: randomUUID() }),

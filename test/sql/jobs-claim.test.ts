@@ -30,6 +30,7 @@ describe('job_claim', () => {
       owner_id: null,
       actor: 'a1',
       request_id: 'r1',
+      interruptions: 0,
     })
     const row = await ledger.row(job.id)
     assert.equal(row.status, 'running')
@@ -223,23 +224,14 @@ describe('job_progress', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('progress forgets losses', async () => {
-    const job = await ledger.running({}, lease)
-    await ledger.finish({ ...job, outcome: 'lost' })
-    await ledger.claim(job.id, lease)
-    assert.equal((await ledger.row(job.id)).losses, 1)
-    await ledger.progress(job.id, 2, { n: 1, kind: 'note', data: {} })
-    assert.equal((await ledger.row(job.id)).losses, 0)
-  })
-
   test('a fence holds for the running attempt alone, and a take-over waits for its transaction', async () => {
     const job = await ledger.running({}, lease)
     assert.equal(await db.maybeOne(fenceJob(job.id, job.attempt + 1)), null)
-    const lost = JSON.stringify([{ id: job.id, attempt: job.attempt, outcome: 'lost' }])
+    const lost = JSON.stringify([{ id: job.id, attempt: job.attempt, outcome: 'interrupted' }])
     let ended = false
     const { finishing } = await db.transaction(async (tx) => {
       assert.deepEqual(await tx.maybeOne(fenceJob(job.id, job.attempt)), { id: job.id })
-      const finishing = query('select job_finish($1, 5)', [lost]).then(() => {
+      const finishing = query('select job_finish($1, 2, 5)', [lost]).then(() => {
         ended = true
       })
       await new Promise((resolve) => setTimeout(resolve, 150))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, type FinishEntry, LOSS_LIMIT } from '../../sql/jobs.ts'
+import { cancelJob, type FinishEntry, MOST_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf, spec, withClient } from './ledger-help.ts'
 
@@ -85,23 +85,50 @@ describe('job_finish', () => {
     const job = await ledger.running({}, lease)
     await ledger.finish({ ...job, outcome: 'release' })
     const row = await ledger.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.losses, row.delivery], ['sent', 0, 0, 2])
+    assert.deepEqual([row.status, row.tries, row.interruptions, row.delivery], ['sent', 0, 0, 2])
     assert.ok(row.run_at.getTime() <= Date.now() + 1000)
     assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 1)
   })
 
-  test(`lost: again at once, until ${LOSS_LIMIT} losses in a row fail it`, async () => {
+  test('interrupted: again at once, the try not counted, a suspect after two and never given up', async () => {
     const job = await ledger.running({ max_tries: 1 }, lease)
-    for (let loss = 1; loss < LOSS_LIMIT; loss++) {
-      await ledger.finish({ id: job.id, attempt: loss, outcome: 'lost' })
+    for (let attempt = 1; attempt <= 8; attempt++) {
+      await ledger.finish({ id: job.id, attempt, outcome: 'interrupted' })
       const row = await ledger.row(job.id)
-      assert.deepEqual([row.status, row.losses, row.tries], ['sent', loss, 0])
+      assert.deepEqual(
+        [row.status, row.interruptions, row.tries],
+        ['sent', Math.min(attempt, SUSPECT_FROM), 0],
+      )
+      const claimed = await ledger.claim(job.id, lease)
+      assert.equal(claimed!.interruptions, row.interruptions)
+    }
+    await ledger.assertSound(job.id)
+  })
+
+  test(`crashed: again, until it has crashed ${MOST_CRASHES} times with nothing beside it`, async () => {
+    const job = await ledger.running({ max_tries: 1 }, lease)
+    const why = { code: 'job.crashed', detail: 'It died' }
+    let attempt = 1
+    for (; attempt <= SUSPECT_FROM; attempt++) {
+      await ledger.finish({ id: job.id, attempt, outcome: 'interrupted' })
       await ledger.claim(job.id, lease)
     }
-    await ledger.finish({ id: job.id, attempt: LOSS_LIMIT, outcome: 'lost' })
+    for (let crashes = 1; crashes < MOST_CRASHES; crashes++, attempt++) {
+      await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
+      const row = await ledger.row(job.id)
+      assert.deepEqual(
+        [row.status, row.interruptions, row.tries, row.error_code],
+        ['sent', SUSPECT_FROM + crashes, 0, null],
+      )
+      await ledger.claim(job.id, lease)
+    }
+    // That its worker was killed meanwhile says nothing about it.
+    await ledger.finish({ id: job.id, attempt: attempt++, outcome: 'interrupted' })
+    assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM + MOST_CRASHES - 1)
+    await ledger.claim(job.id, lease)
+    await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
     const row = await ledger.row(job.id)
-    assert.deepEqual([row.status, row.error_code], ['failed', 'job.lost'])
-    assert.equal(row.error_detail, `The job was given up after ${LOSS_LIMIT} attempts were cut short`)
+    assert.deepEqual([row.status, row.error_code, row.error_detail], ['failed', why.code, why.detail])
     await ledger.assertSound(job.id)
   })
 
@@ -120,7 +147,7 @@ describe('job_finish', () => {
   })
 
   test('while it is tried again its actor stays busy', async () => {
-    for (const outcome of ['retry', 'release', 'lost'] as const) {
+    for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await busyActor(`busy-${outcome}`)
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
       assert.deepEqual([await ledger.status(first.id), await ledger.status(next.id)], ['sent', 'queued'])
@@ -131,7 +158,15 @@ describe('job_finish', () => {
   test('an end is written once', async () => {
     const job = await ledger.running({}, lease)
     assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', result: 1 }), [job.id])
-    for (const outcome of ['done', 'failed', 'cancelled', 'retry', 'release', 'lost'] as const) {
+    for (const outcome of [
+      'done',
+      'failed',
+      'cancelled',
+      'retry',
+      'release',
+      'interrupted',
+      'crashed',
+    ] as const) {
       assert.deepEqual(await ledger.finish({ ...job, outcome, code: 'internal' }), [])
     }
     assert.deepEqual((await ledger.row(job.id)).result, 1)
@@ -141,7 +176,7 @@ describe('job_finish', () => {
 
   test('of many ends at once one is written', async () => {
     const job = await ledger.running({ actor: 'race' }, lease)
-    const outcomes = ['done', 'failed', 'cancelled', 'retry', 'release', 'lost'] as const
+    const outcomes = ['done', 'failed', 'cancelled', 'retry', 'release', 'interrupted', 'crashed'] as const
     const ended = await Promise.all(
       outcomes.map((outcome) => ledger.finish({ ...job, outcome, code: 'internal' })),
     )
@@ -157,7 +192,7 @@ describe('job_finish', () => {
   })
 
   test('what was to run again after a cancel request is cancelled, and its mailbox goes on', async () => {
-    for (const outcome of ['retry', 'release', 'lost'] as const) {
+    for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await busyActor(`cancel-${outcome}`)
       await db.one(cancelJob(first.id))
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
@@ -211,7 +246,7 @@ describe('job_finish', () => {
 
   test('many ends in one call: each its own, every idle actor goes on', async () => {
     const busy = await Promise.all(Array.from({ length: 12 }, (_, i) => busyActor(`many-${i}`)))
-    const outcomes = ['done', 'retry', 'failed', 'release', 'cancelled', 'lost'] as const
+    const outcomes = ['done', 'retry', 'failed', 'release', 'cancelled', 'interrupted'] as const
     const entries: FinishEntry[] = busy.map(({ first }, i) => ({
       ...first,
       outcome: outcomes[i % 6]!,
@@ -222,7 +257,7 @@ describe('job_finish', () => {
       (await ledger.finish(foreign, ...entries)).sort(),
       busy.map(({ first }) => first.id).sort(),
     )
-    const again = ['retry', 'release', 'lost']
+    const again = ['retry', 'release', 'interrupted']
     for (const [i, { first, next }] of busy.entries()) {
       const outcome = outcomes[i % 6]!
       assert.equal(await ledger.status(first.id), again.includes(outcome) ? 'sent' : outcome)

@@ -131,7 +131,7 @@ describe('holds', { concurrency: false }, () => {
     const [job] = jobs
     assert.deepEqual([...(await done([job!], null))], [])
     assert.deepEqual([...(await done([job!], hold.since, 2))], [])
-    for (const outcome of ['failed', 'cancelled', 'retry', 'release', 'lost'] as const)
+    for (const outcome of ['failed', 'cancelled', 'retry', 'release', 'interrupted'] as const)
       assert.deepEqual(await ledger.finish({ id: job!.id, attempt: 1, outcome }), [])
     assert.deepEqual(await ledger.progress(job!.id, 1, { n: 1, data: { label: 'x' } }), [])
     assert.equal(await ledger.status(job!.id), 'queued')
@@ -210,7 +210,7 @@ describe('holds', { concurrency: false }, () => {
     let over = false
     const [recovered] = await db.transaction(async (tx) => {
       assert.deepEqual(await tx.maybeOne(fenceJob(id, 1)), { id })
-      const recovery = withClient(url, (client) => client.query(`select job_recover('0', 5)`)).then(
+      const recovery = withClient(url, (client) => client.query(`select job_recover('0', 2, 5)`)).then(
         ({ rows }) => {
           over = true
           return rows
@@ -260,7 +260,7 @@ describe('holds', { concurrency: false }, () => {
     assert.deepEqual(recovered.sort(), idsOf([begun, ...rest]).sort())
     for (const { id } of [begun, ...rest]) {
       const row = await ledger.row(id)
-      assert.deepEqual([row.status, row.attempt, row.losses, row.tries], ['sent', 1, 1, 0])
+      assert.deepEqual([row.status, row.attempt, row.interruptions, row.tries], ['sent', 1, 1, 0])
       await ledger.assertSound(id)
     }
     assert.equal((await ledger.deliveries()).length, 4)

@@ -59,12 +59,15 @@ describe('a job is settled', () => {
     assert.deepEqual(await settled(id), ['cancelled'])
   })
 
-  test('when it is given up after its workers', async () => {
-    const { id } = await running('note')
-    await query('update job set losses = 4 where id = $1', [id])
+  test('when it is given up, and when what was to be cancelled is found without its worker', async () => {
+    const [one, two] = [await running('note'), await running('note')]
+    await query('update job set interruptions = 4 where id = $1', [one.id])
+    await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', code: 'job.crashed' })
+    assert.deepEqual(await settled(one.id), ['failed'])
+    await db.one(cancelJob(two.id))
     await query('delete from worker_lease')
     await db.any(recoverJobs(0))
-    assert.deepEqual(await settled(id), ['failed'])
+    assert.deepEqual(await settled(two.id), ['cancelled'])
   })
 
   test('or does not end: both are one transaction', async () => {

@@ -25,7 +25,7 @@ export interface JobRow {
   readonly seq: number
   readonly attempt: number
   readonly tries: number
-  readonly losses: number
+  readonly interruptions: number
   readonly delivery: number
   readonly lease_id: string | null
   readonly actor: string | null

@@ -52,7 +52,7 @@ export const operation = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('finish' as const),
       picks: fc.array(pick, { minLength: 1, maxLength: 3 }),
-      outcome: fc.constantFrom('done', 'failed', 'cancelled', 'retry', 'release', 'lost'),
+      outcome: fc.constantFrom('done', 'failed', 'cancelled', 'retry', 'release', 'interrupted', 'crashed'),
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel' as const), pick }) },

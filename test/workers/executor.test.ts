@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { cancelJob, renewLease } from '../../sql/jobs.ts'
+import { cancelJob, MOST_CRASHES, renewLease, SUSPECT_FROM } from '../../sql/jobs.ts'
 import { finderOf } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/executor.ts'
 import { createLedger } from '../../workers/ledger.ts'
+import type { Pools } from '../../workers/pools.ts'
 import type { AbortReason, Outcome } from '../../workers/protocol.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, ledgerOf, spec } from '../sql/ledger-help.ts'
@@ -33,6 +34,7 @@ const taskNamed = finderOf([
 ] as unknown as AnyTask[])
 
 interface Running {
+  readonly isAlone: boolean
   readonly end: (outcome: Outcome) => void
   readonly aborts: AbortReason[]
 }
@@ -40,6 +42,11 @@ interface Running {
 async function open() {
   const lease = await help.lease()
   const threads = new Map<string, Running>()
+  const runner = (isAlone: boolean): Pick<Pools, 'run' | 'abort'> => ({
+    run: (_queue, _pool, job) =>
+      new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { isAlone, end, aborts: [] })),
+    abort: (id, attempt, reason) => void threads.get(`${id}/${attempt}`)?.aborts.push(reason),
+  })
   const ledger = createLedger({
     db,
     publisher: { mark: () => {}, takeTurn: () => false, close: () => Promise.resolve() },
@@ -51,13 +58,8 @@ async function open() {
     ledger,
     log,
     taskNamed,
-    pools: {
-      run: (_queue, _pool, job) =>
-        new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { end, aborts: [] })),
-      abort: (id, attempt, reason) => threads.get(`${id}/${attempt}`)?.aborts.push(reason),
-      threads: 0,
-      close: () => Promise.resolve(),
-    },
+    pools: { ...runner(false), threads: 0, close: () => Promise.resolve() },
+    alone: runner(true),
   })
   const heartbeat = async () =>
     executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
@@ -208,7 +210,7 @@ describe('the executor', () => {
   test('a job that was taken over and comes back here runs, though its old attempt is not gone yet', async () => {
     const { executor, start, thread, heartbeat } = await open()
     const job = await start()
-    await help.finish({ id: job.id, attempt: 1, outcome: 'lost' })
+    await help.finish({ id: job.id, attempt: 1, outcome: 'interrupted' })
     const again = executor.deliver(job.id, 2)
     const second = await thread(job.id, 2)
     assert.deepEqual(job.thread.aborts, ['superseded'])
@@ -287,10 +289,50 @@ describe('the executor', () => {
   test('a dead thread that others were in as well counts as an interruption, and no try', async () => {
     const { start } = await open()
     const job = await start({ max_tries: 1 })
-    job.thread.end({ kind: 'crashed', shared: true })
+    job.thread.end({ kind: 'crashed', among: 'others' })
     await job.delivered
     const row = await help.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.losses], ['sent', 0, 1])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['sent', 0, 1])
+  })
+
+  test('a suspect runs alone, follows its signal there, and is given up when that has died often enough', async () => {
+    const { executor, start, thread, heartbeat } = await open()
+    const [one, two] = [await start({ max_tries: 1 }), await start()]
+    for (const job of [one, two])
+      for (let attempt = 1; attempt <= SUSPECT_FROM; attempt++) {
+        const running = await thread(job.id, attempt)
+        assert.equal(running.isAlone, false)
+        running.end({ kind: 'crashed', among: 'others' })
+        await until(
+          'it is sent again',
+          async () => (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'sent',
+        )
+        void executor.deliver(job.id, attempt + 1)
+      }
+    const suspect = await thread(two.id, SUSPECT_FROM + 1)
+    await db.one(cancelJob(two.id))
+    await heartbeat()
+    assert.deepEqual([suspect.isAlone, suspect.aborts], [true, ['cancelled']])
+    suspect.end({ kind: 'aborted', reason: 'cancelled' })
+    await until('it is cancelled', async () => (await help.status(two.id)) === 'cancelled')
+
+    for (let crashes = 1; crashes <= MOST_CRASHES; crashes++) {
+      const attempt = SUSPECT_FROM + crashes
+      const running = await thread(one.id, attempt)
+      assert.equal(running.isAlone, true)
+      running.end({ kind: 'crashed', among: 'nobody' })
+      await until('its crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
+      if (crashes < MOST_CRASHES) void executor.deliver(one.id, attempt + 1)
+    }
+    const row = await help.row(one.id)
+    assert.deepEqual(
+      [row.status, row.error_code, row.error_detail],
+      [
+        'failed',
+        'job.crashed',
+        'The job was given up: the process that ran it, and nothing else, died 3 times',
+      ],
+    )
   })
 
   test('jobs that are held are cancelled, end and are given back like any other', async () => {

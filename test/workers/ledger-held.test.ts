@@ -80,7 +80,7 @@ describe('what the worker ledger holds', () => {
       ledger.finish({ id: failed, attempt: 1, outcome: 'failed', code: 'internal', detail: 'x' }),
       ledger.finish({ id: retried, attempt: 1, outcome: 'retry', delay_ms: 0 }),
       ledger.finish({ id: released, attempt: 1, outcome: 'release' }),
-      ledger.finish({ id: lost, attempt: 1, outcome: 'lost' }),
+      ledger.finish({ id: lost, attempt: 1, outcome: 'interrupted' }),
       ledger.finish(done(noted)),
     ])
     assert.deepEqual([ends.every(Boolean), superseded], [true, []])

@@ -179,7 +179,7 @@ describe('the worker ledger', () => {
   test('an attempt that was taken over is told so, once per word of it, and its end is refused', async () => {
     const { ledger, superseded, marked } = open()
     const [mine, kept] = await running(2)
-    await help.finish({ ...mine!, outcome: 'lost' })
+    await help.finish({ ...mine!, outcome: 'interrupted' })
     await help.claim(mine!.id, await help.lease())
     ledger.progress(step(mine!.id, 1))
     ledger.progress(step(kept!.id, 1))

@@ -5,6 +5,7 @@ import { createPublisher } from '../../sql/notify.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parse, type Settings } from '../../tasks/settings.ts'
+import { createAlone } from '../../workers/alone.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { createExecutor, type Executor } from '../../workers/executor.ts'
 import { createLedger, type Ledger } from '../../workers/ledger.ts'
@@ -97,8 +98,21 @@ export async function startParts(
       ledger.progress(event)
     },
   })
-  executor = createExecutor({ ledger, pools, log, taskNamed: finderOf(await loadTasks([TASKS])) })
-  after(() => pools.close())
+  const alone = createAlone({
+    settings: settingsFor(base.url, options.settings),
+    databaseUrl: base.url,
+    taskModules: [TASKS],
+    log,
+    onEvent: (event) => {
+      executor?.heard(event)
+      ledger.progress(event)
+    },
+  })
+  executor = createExecutor({ ledger, pools, alone, log, taskNamed: finderOf(await loadTasks([TASKS])) })
+  after(async () => {
+    alone.close()
+    await pools.close()
+  })
   return { ledger, pools, executor }
 }
 

@@ -178,7 +178,7 @@ describe('attempts that are cut short', () => {
     const released: unknown[] = []
     for (const { id } of bystanders) {
       const row = await help.row(id)
-      if (row.status === 'sent') released.push([row.tries, row.losses, row.delivery])
+      if (row.status === 'sent') released.push([row.tries, row.interruptions, row.delivery])
       else assert.equal(row.status, 'running', 'it was in the other thread')
     }
     assert.ok(released.length > 0)

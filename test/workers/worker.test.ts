@@ -207,7 +207,7 @@ describe('two workers', { concurrency: false }, () => {
     await worker.stop()
     assert.ok(Date.now() - since < 30_000, `stopped in ${Date.now() - since} ms`)
     const row = await help.row(id!)
-    assert.deepEqual([row.status, row.tries, row.losses], ['sent', 0, 0])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['sent', 0, 0])
     assert.deepEqual(await query('select id from worker_lease where id = $1', [worker.lease.id]), [])
     assert.equal((await help.deliveries(id!)).at(-1)?.locked_by ?? null, null)
   })

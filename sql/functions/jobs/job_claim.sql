@@ -3,7 +3,7 @@
 -- every attempt but the first.
 create or replace function job_claim(lease uuid, ids uuid[], deliveries integer[])
 returns table (id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer,
-  owner_id integer, actor text, request_id text)
+  owner_id integer, actor text, request_id text, interruptions integer)
 language sql
 as $$
   with claimed as (
@@ -19,5 +19,5 @@ as $$
     select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
       'current', claimed.progress_current, 'total', claimed.progress_total) from claimed where claimed.attempt > 1
   )
-  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id from claimed
+  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id, interruptions from claimed
 $$;

@@ -1,9 +1,11 @@
 -- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes: done, failed,
 -- cancelled; retry (again after delay_ms, as a failed try); release (again at once, the try not counted);
--- lost (again at once unless `loss_limit` attempts in a row were cut short without any progress).
+-- interrupted (again at once, the try not counted: its process died with it and others in it); crashed (the same, with nothing
+-- beside it: given up, with code and detail, when it has been interrupted `most` times in all). What was only interrupted is
+-- given up by nobody: from `suspect` interruptions on it runs alone, and is not counted any further.
 -- Sends the next message of every actor that became idle. An event is stored only of what goes back to the queue. Answers the
 -- ids that were ended by this call.
-create or replace function job_finish(entries jsonb, loss_limit integer)
+create or replace function job_finish(entries jsonb, suspect integer, most integer)
 returns setof uuid
 language plpgsql
 as $$
@@ -26,26 +28,26 @@ begin
     -- Each expression sees the row as it is under its lock: a cancel request that commits while this waits counts.
     update job set
       status = case
-        when e.outcome not in ('retry', 'release', 'lost') then e.outcome
+        when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
-        when e.outcome = 'lost' and job.losses + 1 >= loss_limit then 'failed'
+        when e.outcome = 'crashed' and job.interruptions + 1 >= most then 'failed'
         else 'sent' end,
       lease_id = null, seq = job.seq + 1, delivery = job.delivery + 1,
       result = case when e.outcome = 'done' then e.result end,
       error_code = case
         when e.outcome = 'failed' then coalesce(e.code, 'internal')
-        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit then 'job.lost' end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= most then e.code end,
       error_detail = case
         when e.outcome = 'failed' then e.detail
-        when e.outcome = 'lost' and job.cancel_requested_at is null and job.losses + 1 >= loss_limit
-          then 'The job was given up after ' || (job.losses + 1) || ' attempts were cut short' end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= most then e.detail end,
       finished_at = case
-        when e.outcome in ('retry', 'release', 'lost') and job.cancel_requested_at is null
-          and not (e.outcome = 'lost' and job.losses + 1 >= loss_limit) then null
+        when e.outcome in ('retry', 'release', 'interrupted', 'crashed') and job.cancel_requested_at is null
+          and not (e.outcome = 'crashed' and job.interruptions + 1 >= most) then null
         else now() end,
-      tries = case when e.outcome in ('release', 'lost') then job.tries - 1 else job.tries end,
-      losses = case when e.outcome = 'lost' then job.losses + 1 else job.losses end,
-      run_at = case when e.outcome in ('retry', 'release', 'lost')
+      tries = case when e.outcome in ('release', 'interrupted', 'crashed') then job.tries - 1 else job.tries end,
+      interruptions = case e.outcome when 'interrupted' then greatest(job.interruptions, least(job.interruptions + 1, suspect))
+        when 'crashed' then job.interruptions + 1 else job.interruptions end,
+      run_at = case when e.outcome in ('retry', 'release', 'interrupted', 'crashed')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
     returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total, job.settle

@@ -14,7 +14,7 @@ as $$
     join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n > job.reported
     group by job.id
   ), moved as (
-    update job set seq = job.seq + said.events, losses = 0, reported = said.n,
+    update job set seq = job.seq + said.events, reported = said.n,
       label = case when said.data is null then job.label else coalesce(said.data ->> 'label', '') end,
       progress_current = case when said.data is null then job.progress_current else (said.data ->> 'current')::integer end,
       progress_total = case when said.data is null then job.progress_total else (said.data ->> 'total')::integer end

@@ -1,7 +1,7 @@
 -- Takes over what the workers whose lease has run out were doing. Right after a restart of PostgreSQL every lease
 -- looks expired though its worker lives, so nobody is judged until the server has been up for `grace`. What a worker held that
 -- is gone may have begun, and its holds go with it.
-create or replace function job_recover(grace interval, loss_limit integer)
+create or replace function job_recover(grace interval, suspect integer, most integer)
 returns setof uuid
 language plpgsql
 as $$
@@ -35,9 +35,9 @@ begin
       where h.id = any(orphans)), true);
     delete from job_hold where id = any(orphans);
   end if;
-  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'lost')) into lost
+  select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into lost
   from job where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id);
   if lost is not null then
-    return query select job_finish(lost, loss_limit);
+    return query select job_finish(lost, suspect, most);
   end if;
 end $$;

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+/** Jobs whose workers die, one of which may be the cause: nobody is given up for another's doing. */
+
+const NEIGHBOURS = 3
+const { url, query } = await testDatabase()
+const edge = await startProcess('edge', url)
+const client = new Client(edge.ready.port!)
+await client.register('owner@example.com')
+
+const add = async (duration_ms: number): Promise<string> => {
+  const args = { operations: 1, duration_ms }
+  const json = { task_name: 'io_simulation_task', queue_type: 'load_test', args }
+  const answer = (await (await client.post('/api/v1/tasks/enqueue', json)).json()) as { task_id: string }
+  return answer.task_id
+}
+const startWorker = (): Promise<Child> =>
+  startProcess('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' })
+const attemptRuns = (id: string, attempt: number) =>
+  until(
+    `attempt ${attempt} runs`,
+    async () => {
+      const row = await crash.jobRow(query, id)
+      return row.status === 'running' && row.attempt === attempt
+    },
+    60_000,
+  )
+
+/** The process in which this worker runs a job with nothing beside it. */
+function aloneOf(worker: Child): number | null {
+  for (const pid of readdirSync('/proc')) {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      if (Number(/\) \S (\d+) /.exec(stat)?.[1]) !== worker.process.pid) continue
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('alone-main')) return Number(pid)
+    } catch {
+      // It has just ended.
+    }
+  }
+  return null
+}
+
+test('after two deaths a job runs alone; what kills that is given up, its neighbours are done, the worker lives', async () => {
+  const killer = await add(60_000)
+  const neighbours = await Promise.all(Array.from({ length: NEIGHBOURS }, () => add(3000)))
+  // Twice the whole worker dies, and nobody knows of which job.
+  for (const attempt of [1, 2]) {
+    const worker = await startWorker()
+    await attemptRuns(killer, attempt)
+    for (const id of neighbours) await attemptRuns(id, attempt)
+    await worker.kill()
+  }
+  const worker = await startWorker()
+  // From now on it dies alone, and again.
+  for (const attempt of [3, 4, 5]) {
+    await attemptRuns(killer, attempt)
+    const pid = await until('it has a process of its own', () => aloneOf(worker), 60_000)
+    process.kill(pid, 'SIGKILL')
+    await until(
+      'its death is known',
+      async () => (await crash.jobRow(query, killer)).interruptions === attempt,
+      30_000,
+    )
+    if (attempt === 3) {
+      // Those that were there when the others died have their turn beside it, also alone, and have done nothing wrong.
+      await query(`update job set run_at = now() + interval '1 hour' where id = $1`, [killer])
+      await until(
+        'the neighbours are done',
+        async () => {
+          const [row] = await query(
+            `select count(*)::int as n from job where id = any($1) and status = 'done'`,
+            [neighbours],
+          )
+          return row!.n === NEIGHBOURS
+        },
+        120_000,
+      )
+      await query(`update graphile_worker._private_jobs set run_at = now() where payload ->> 'id' = $1`, [
+        killer,
+      ])
+    }
+  }
+  const [row] = await query('select status, error_code, error_detail, attempt from job where id = $1', [
+    killer,
+  ])
+  assert.deepEqual(row, {
+    status: 'failed',
+    error_code: 'job.crashed',
+    error_detail: 'The job was given up: the process that ran it, and nothing else, died 3 times',
+    attempt: 5,
+  })
+  assert.equal(worker.process.exitCode, null)
+})
+
+test('a job whose workers are killed for other reasons is never given up, however often', async () => {
+  const innocent = await add(1500)
+  let attempt = 0
+  for (let i = 0; i < 4; i++) {
+    const worker = await startWorker()
+    await attemptRuns(innocent, ++attempt)
+    await worker.kill()
+  }
+  await startWorker()
+  assert.equal((await crash.jobEnded(query, innocent)).status, 'done')
+})

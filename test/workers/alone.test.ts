@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { after, test } from 'node:test'
+import { uuidv7 } from '../../sql/ids.ts'
+import { type Alone, createAlone } from '../../workers/alone.ts'
+import type { Outcome } from '../../workers/protocol.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { log, settingsFor, TASKS } from './parts.ts'
+
+/** Jobs that run in a process of their own, whatever they do to it. */
+
+const { url } = await testDatabase()
+const events: { id: string; n: number; kind: string; data: unknown }[] = []
+
+function open(): Alone {
+  const alone = createAlone({
+    settings: settingsFor(url),
+    databaseUrl: url,
+    taskModules: [TASKS],
+    log,
+    onEvent: (event) => void events.push(event),
+  })
+  after(() => alone.close())
+  return alone
+}
+const alone = open()
+
+function start(name: string, payload: unknown = {}, among = alone) {
+  const id = uuidv7()
+  const pool = name.startsWith('cpu') ? 'cpu' : 'io'
+  const job = { id, attempt: 3, name, payload: JSON.stringify(payload), owner_id: null, request_id: null }
+  return { id, outcome: among.run(name.split('.')[0]!, pool, job) }
+}
+const resultOf = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
+
+test('each runs in a process of its own, one after the other', async () => {
+  const [one, two] = await Promise.all(
+    [start('io.pid', { ms: 100 }), start('io.pid', { ms: 1 })].map(async ({ outcome }) =>
+      resultOf(await outcome),
+    ),
+  )
+  assert.equal(new Set([one.pid, two.pid, process.pid]).size, 3)
+  assert.ok(one.ended <= two.began)
+})
+
+test('what it says on its way is heard in order, and before its end', async () => {
+  const { id, outcome } = start('io.steps', { steps: 40 })
+  assert.deepEqual(await outcome, { kind: 'done', result: '40' })
+  const notes = events.filter((event) => event.id === id && event.kind === 'note')
+  assert.deepEqual(
+    notes.map(({ data }) => (data as { step: number }).step),
+    Array.from({ length: 40 }, (_, i) => i + 1),
+  )
+})
+
+test('its failures are what they are in a thread', async () => {
+  const failed = await start('io.fail', { code: 'document.missing' }).outcome
+  assert.deepEqual([failed.kind, failed.kind === 'failed' && failed.code], ['failed', 'document.missing'])
+})
+
+for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
+  test(`${name}: that it died is known to be its own doing, and the next one runs`, async () => {
+    const [dying, next] = [start(name), start('io.echo', 1)]
+    assert.deepEqual(await dying.outcome, { kind: 'crashed', among: 'nobody' })
+    assert.deepEqual(await next.outcome, { kind: 'done', result: '1' })
+  })
+
+test('an abort reaches it, whether it runs, does not listen, or waits', async () => {
+  const [running, waiting] = [start('io.sleep', { ms: 60_000 }), start('io.sleep', { ms: 60_000 })]
+  alone.abort(waiting.id, 3, 'superseded')
+  alone.abort(running.id, 2, 'cancelled')
+  alone.abort(running.id, 3, 'cancelled')
+  assert.deepEqual(await running.outcome, { kind: 'aborted', reason: 'cancelled' })
+  assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'superseded' })
+  const deaf = start('io.deaf', { ms: 60_000 })
+  alone.abort(deaf.id, 3, 'timeout')
+  assert.deepEqual(await deaf.outcome, { kind: 'aborted', reason: 'timeout' })
+})
+
+test('its process ends with the worker', async () => {
+  const own = open()
+  const { id, outcome } = start('io.late', { ms: 60_000 }, own)
+  await until('it runs', () => events.some((event) => event.id === id) || processes() > 0)
+  own.close()
+  assert.equal((await outcome).kind, 'crashed')
+  await until('it is gone', () => processes() === 0)
+})
+
+/** Processes of this one's that run something alone. */
+function processes(): number {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      const parent = Number(/\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
+      return parent === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('alone-main')
+    } catch {
+      return false
+    }
+  }).length
+}
