@@ -7,8 +7,8 @@ import type { PoolJob, PoolsOptions } from './pools.ts'
 import type { AbortReason, Outcome } from './protocol.ts'
 
 /**
- * Runs suspects: jobs under which processes have died before. Each has a process to itself, one after the other, so that its
- * death is known to be its own and costs nobody else anything.
+ * Runs suspects: jobs under which processes have died before. Each has a process to itself, so that its death is known to be
+ * its own and costs nobody else anything.
  */
 export interface Alone {
   /** Runs a job; always resolves. */
@@ -40,8 +40,9 @@ export type AloneMessage =
     }
   | { readonly kind: 'abort'; readonly reason: AbortReason }
 
-/** What it answers: what the job says, and at last how it ended. */
+/** What it answers: that it has come to the job, what that says, and at last how it ended. */
 export type AloneAnswer =
+  | { readonly kind: 'begun' }
   | { readonly kind: 'event'; readonly event: Parameters<PoolsOptions['onEvent']>[0] }
   | { readonly kind: 'ended'; readonly outcome: Outcome }
 
@@ -52,37 +53,46 @@ interface Running {
 }
 
 const ENTRY = new URL('./alone-main.ts', import.meta.url)
+// A process takes 100 MB and more.
+const AT_ONCE = 4
 // Longer than its threads have to follow the signal: a process that does not answer is killed.
 const KILL_MS = 10_000
+const RESTART_MS = 1000
+const NOT_BEGUN: Outcome = { kind: 'aborted', reason: 'stopping' }
 
 export function createAlone({ settings, databaseUrl, taskModules, log, onEvent }: AloneOptions): Alone {
-  const room = createRoom(1)
+  const room = createRoom(AT_ONCE)
   const running = new Set<Running>()
 
   const start = (mine: Running, queue: string, pool: PoolName): Promise<Outcome> => {
     const { job } = mine
-    log.warn({ jobId: job.id, attempt: job.attempt }, 'A job under which processes have died runs alone')
     const child = fork(ENTRY, [], {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
     mine.process = child
+    let begun = false
     const ended = new Promise<Outcome>((resolve) => {
       child.on('message', (answer: AloneAnswer) => {
-        if (answer.kind === 'event') onEvent(answer.event)
+        if (answer.kind === 'begun') {
+          begun = true
+          const { id: jobId, attempt } = job
+          log.warn(
+            { jobId, attempt, alonePid: child.pid },
+            'A job under which processes have died runs alone',
+          )
+        } else if (answer.kind === 'event') onEvent(answer.event)
         else resolve(answer.outcome)
       })
       // By then all that it has said is here, too.
       child.on('close', (code, signal) => {
         log.warn({ jobId: job.id, code, signal }, 'The process of a job that ran alone has ended')
-        resolve({ kind: 'crashed', among: 'nobody' })
+        if (begun) return resolve({ kind: 'crashed', among: 'nobody' })
+        // No doing of the job's: it goes back, and nobody tries that at full speed.
+        setTimeout(resolve, RESTART_MS, NOT_BEGUN)
       })
-      child.on('error', (error) => {
-        // It has not even been begun.
-        log.error({ err: error, jobId: job.id }, 'A process for a job could not be started')
-        if (child.pid === undefined) resolve({ kind: 'aborted', reason: 'stopping' })
-      })
+      child.on('error', (error) => log.error({ err: error, jobId: job.id }, 'A process for a job failed'))
     })
     const what: AloneMessage = { kind: 'run', settings, databaseUrl, taskModules, queue, pool, job }
     child.send(what, () => {})

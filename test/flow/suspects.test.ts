@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { type Child, Client, startProcess } from '../service.ts'
@@ -32,16 +31,12 @@ const attemptRuns = (id: string, attempt: number) =>
     60_000,
   )
 
-/** The process in which this worker runs a job with nothing beside it. */
-function aloneOf(worker: Child): number | null {
-  for (const pid of readdirSync('/proc')) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      if (Number(/\) \S (\d+) /.exec(stat)?.[1]) !== worker.process.pid) continue
-      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('alone-main')) return Number(pid)
-    } catch {
-      // It has just ended.
-    }
+/** The process in which this worker runs an attempt of a job with nothing beside it, by its log. */
+function aloneOf(worker: Child, jobId: string, attempt: number): number | null {
+  for (const line of worker.log) {
+    if (!line.includes('runs alone')) continue
+    const said = JSON.parse(line) as { jobId: string; attempt: number; alonePid: number }
+    if (said.jobId === jobId && said.attempt === attempt) return said.alonePid
   }
   return null
 }
@@ -60,7 +55,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   // From now on it dies alone, and again.
   for (const attempt of [3, 4, 5]) {
     await attemptRuns(killer, attempt)
-    const pid = await until('it has a process of its own', () => aloneOf(worker), 60_000)
+    const pid = await until('it has a process of its own', () => aloneOf(worker, killer, attempt), 60_000)
     process.kill(pid, 'SIGKILL')
     await until(
       'its death is known',

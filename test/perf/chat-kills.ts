@@ -16,7 +16,7 @@ const AT_ONCE = 40
 const EDGES = 2
 const WORKERS = 2
 const SEED = Number(process.env.BENCH_SEED ?? Date.now() % 1_000_000)
-// Each kill ends an attempt of every turn; from the second on they run alone, one after the other: slower than that.
+// Each kill ends an attempt of every turn; from the second on they run alone, four at a time: slower than that.
 const KILL_EVERY_MS = 2500
 const PIECES = Array.from({ length: 50 }, (_, i) => `piece ${i}, `)
 

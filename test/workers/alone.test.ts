@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { type Alone, createAlone } from '../../workers/alone.ts'
+import { type Alone, type AloneOptions, createAlone } from '../../workers/alone.ts'
 import type { Outcome } from '../../workers/protocol.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
@@ -13,13 +13,14 @@ import { log, settingsFor, TASKS } from './parts.ts'
 const { url } = await testDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
 
-function open(): Alone {
+function open(more: Partial<AloneOptions> = {}): Alone {
   const alone = createAlone({
     settings: settingsFor(url),
     databaseUrl: url,
     taskModules: [TASKS],
     log,
     onEvent: (event) => void events.push(event),
+    ...more,
   })
   after(() => alone.close())
   return alone
@@ -34,14 +35,15 @@ function start(name: string, payload: unknown = {}, among = alone) {
 }
 const resultOf = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
 
-test('each runs in a process of its own, one after the other', async () => {
-  const [one, two] = await Promise.all(
-    [start('io.pid', { ms: 100 }), start('io.pid', { ms: 1 })].map(async ({ outcome }) =>
-      resultOf(await outcome),
-    ),
+test('each runs in a process of its own, four at a time', async () => {
+  const ran: { pid: number; began: number; ended: number }[] = await Promise.all(
+    Array.from({ length: 6 }, async () => resultOf(await start('io.pid', { ms: 300 }).outcome)),
   )
-  assert.equal(new Set([one.pid, two.pid, process.pid]).size, 3)
-  assert.ok(one.ended <= two.began)
+  assert.equal(new Set([...ran.map(({ pid }) => pid), process.pid]).size, 7)
+  for (const { began } of ran) {
+    const atOnce = ran.filter((other) => other.began <= began && began < other.ended)
+    assert.ok(atOnce.length <= 4, `${atOnce.length} at once`)
+  }
 })
 
 test('what it says on its way is heard in order, and before its end', async () => {
@@ -67,23 +69,30 @@ for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
   })
 
 test('an abort reaches it, whether it runs, does not listen, or waits', async () => {
-  const [running, waiting] = [start('io.sleep', { ms: 60_000 }), start('io.sleep', { ms: 60_000 })]
+  const [running, ...others] = [60_000, 1000, 1000, 1000].map((ms) => start('io.sleep', { ms }))
+  const waiting = start('io.sleep', { ms: 60_000 })
   alone.abort(waiting.id, 3, 'superseded')
-  alone.abort(running.id, 2, 'cancelled')
-  alone.abort(running.id, 3, 'cancelled')
-  assert.deepEqual(await running.outcome, { kind: 'aborted', reason: 'cancelled' })
+  alone.abort(running!.id, 2, 'cancelled')
+  alone.abort(running!.id, 3, 'cancelled')
+  assert.deepEqual(await running!.outcome, { kind: 'aborted', reason: 'cancelled' })
   assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'superseded' })
+  for (const { outcome } of others) assert.equal((await outcome).kind, 'done')
   const deaf = start('io.deaf', { ms: 60_000 })
   alone.abort(deaf.id, 3, 'timeout')
   assert.deepEqual(await deaf.outcome, { kind: 'aborted', reason: 'timeout' })
 })
 
+test('that a process could not come to the job is no doing of the job', async () => {
+  const broken = open({ taskModules: ['file:///nowhere/tasks.ts'], settings: null as never })
+  assert.deepEqual(await start('io.echo', 1, broken).outcome, { kind: 'aborted', reason: 'stopping' })
+})
+
 test('its process ends with the worker', async () => {
   const own = open()
-  const { id, outcome } = start('io.late', { ms: 60_000 }, own)
-  await until('it runs', () => events.some((event) => event.id === id) || processes() > 0)
+  const { outcome } = start('io.late', { ms: 60_000 }, own)
+  await until('it runs', () => processes() > 0)
   own.close()
-  assert.equal((await outcome).kind, 'crashed')
+  assert.notEqual((await outcome).kind, 'done')
   await until('it is gone', () => processes() === 0)
 })
 
