@@ -114,6 +114,23 @@ describe('the structure', () => {
     assert.deepEqual(named, ["workers/start-all.ts: '../edge/main.ts'"])
   })
 
+  test('each room says what lives in it, in 120 lines at most, and what it names is there', () => {
+    for (const name of [...Object.keys(MAY_IMPORT), 'test']) {
+      const text = readFileSync(new URL(`${name}/README.md`, root), 'utf8')
+      assert.ok(text.split('\n').length <= 120, `${name}/README.md`)
+      // The first column of its tables; what is written in capitals stands for any.
+      const cells = [...text.matchAll(/^\| (`[^|]+?) \|/gm)].flatMap(([, cell]) => [
+        ...cell!.matchAll(/`([^`]+)`/g),
+      ])
+      const paths = cells.map(([, path]) => path!).filter((path) => /\.(ts|sql)$|\/$|\*/.test(path))
+      assert.ok(paths.length >= 5, `${name}: ${paths}`)
+      const missing = paths.filter(
+        (path) => globSync(path.replace(/[A-Z]{3,}/g, '*'), { cwd: new URL(`${name}/`, root) }).length === 0,
+      )
+      assert.deepEqual(missing, [], `${name}/README.md names what is not there`)
+    }
+  })
+
   test('the parser sees what it should', () => {
     const text = [
       "import type { A } from './a.ts'",
