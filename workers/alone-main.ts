@@ -1,7 +1,8 @@
-/** The process of a job that runs with nothing beside it, see `alone.ts`. */
+/** A process for jobs that run with nothing beside them, one at a time, see `alone.ts`. */
 import { writeFileSync } from 'node:fs'
 import { keepCode } from '../tasks/code-cache.ts'
 import type { AloneAnswer, AloneMessage } from './alone.ts'
+import type { Pools } from './pools.ts'
 
 keepCode()
 try {
@@ -12,36 +13,39 @@ try {
 }
 // It has nobody to tell any more.
 process.on('disconnect', () => process.exit())
-const told = Promise.withResolvers<AloneMessage & { kind: 'run' }>()
-const aborted = Promise.withResolvers<AloneMessage & { kind: 'abort' }>()
-process.on('message', (message: AloneMessage) => {
-  if (message.kind === 'run') told.resolve(message)
-  else aborted.resolve(message)
+const made = Promise.withResolvers<Pools>()
+process.on('message', async (message: AloneMessage) => {
+  if (message.kind === 'settings') return made.resolve(await open(message.given))
+  const pools = await made.promise
+  if (message.kind === 'abort') return pools.abort(message.id, message.attempt, message.reason)
+  answer({ kind: 'begun' })
+  const outcome = await pools.run(message.queue, message.pool, message.job)
+  // A thread that has died in here had nothing beside it, either.
+  answer({
+    kind: 'ended',
+    outcome: outcome.kind === 'crashed' ? { kind: 'crashed', among: 'nobody' } : outcome,
+  })
 })
-const answer = (what: AloneAnswer, then = (): void => {}): void => {
-  process.send?.(what, then)
+
+type Given = (AloneMessage & { kind: 'settings' })['given']
+
+async function open({ settings, databaseUrl, taskModules }: Given): Promise<Pools> {
+  const [{ createLog }, { createChildPool }, { createPools }] = await Promise.all([
+    import('../tasks/log.ts'),
+    import('./children/pool.ts'),
+    import('./pools.ts'),
+  ])
+  const log = await createLog(settings.logLevel, 'alone')
+  return createPools({
+    settings: { ...settings, workerThreads: 1 },
+    databaseUrl,
+    taskModules,
+    log,
+    children: createChildPool({ log }),
+    onEvent: (event) => answer({ kind: 'event', event }),
+  })
 }
 
-const [{ createLog }, { createChildPool }, { createPools }] = await Promise.all([
-  import('../tasks/log.ts'),
-  import('./children/pool.ts'),
-  import('./pools.ts'),
-])
-const { settings, databaseUrl, taskModules, queue, pool, job } = await told.promise
-const log = await createLog(settings.logLevel, 'alone')
-const pools = createPools({
-  settings: { ...settings, workerThreads: 1 },
-  databaseUrl,
-  taskModules,
-  log,
-  children: createChildPool({ log }),
-  onEvent: (event) => answer({ kind: 'event', event }),
-})
-void aborted.promise.then(({ reason }) => pools.abort(job.id, job.attempt, reason))
-answer({ kind: 'begun' })
-const outcome = await pools.run(queue, pool, job)
-// A thread that has died in here had nothing beside it, either.
-answer(
-  { kind: 'ended', outcome: outcome.kind === 'crashed' ? { kind: 'crashed', among: 'nobody' } : outcome },
-  () => process.exit(),
-)
+function answer(what: AloneAnswer): void {
+  process.send?.(what)
+}

@@ -7,7 +7,7 @@ import { paymentsWorld } from '../payments-world.ts'
 import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-// Fewer than the attempts in a row that may be cut short before a job is given up.
+// From the third on those that were interrupted twice run in processes of their own.
 const KILLS = 4
 const CHARGES = Number(process.env.KILL_CHARGES ?? 30)
 const PER_CHARGE = 4
