@@ -91,7 +91,7 @@ export function createAlone(options: AloneOptions): Alone {
   }
 
   const giveBack = (child: ChildProcess): void => {
-    if (child.exitCode !== null || child.signalCode !== null) return
+    if (!child.connected) return
     idle.set(
       child,
       setTimeout(() => child.kill('SIGKILL'), IDLE_MS),
