@@ -7,7 +7,7 @@ import { Failure, fail } from '../sql/errors.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import type { Reader } from '../sql/reader.ts'
 import type { Settings } from '../tasks/settings.ts'
-import type { Auth } from './route.ts'
+import type { Auth } from './access.ts'
 import type { EdgeRequest } from './server.ts'
 
 export type Role = 'user' | 'moderator' | 'admin'

@@ -5,20 +5,12 @@ import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import type { JobEvent } from './hub.ts'
-import {
-  fingerprintOf,
-  type KeptAnswer,
-  type KeyRef,
-  keepAnswer,
-  keptAnswer,
-  once,
-  takeKey,
-} from './idempotency.ts'
+import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, once, takeKey } from './idempotency.ts'
 import { invalid, wantsBackground } from './input.ts'
 import { networkOf } from './limits.ts'
 import type { Entry } from './match.ts'
 import type { Place } from './places.ts'
-import { failureBody } from './reply.ts'
+import { failureBody, type KeptAnswer } from './reply.ts'
 import { Answer, type Received, type TaskInput } from './route.ts'
 import { SSE_HEADERS, type StreamSource, type Streams } from './sse.ts'
 

@@ -1,15 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import type { Settings } from '../tasks/settings.ts'
 import type { Caller } from './auth.ts'
-import type { KeptAnswer } from './idempotency.ts'
-import type { Entry } from './match.ts'
-import { corsHeaders, type Header, sendJson } from './reply.ts'
+import { corsHeaders, type Header, type KeptAnswer, sendJson } from './reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 
 // A client may name its request; anything that could break a log line or a header is not a name.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
 const PREFIX = randomBytes(6).toString('base64url')
 let counter = 0
+
+/** What has to be known of the route that a request is for, whatever becomes of it. */
+export interface Found {
+  /** The pattern with its prefix. */
+  readonly pattern: string
+  readonly area: { readonly invalidStatus: 422 | 400 }
+  readonly route: { readonly method: string; readonly credentials?: boolean | undefined }
+}
 
 /** One request on its way: what is known of it, and the ways to answer that give every answer its common headers. */
 export class Exchange {
@@ -18,7 +24,7 @@ export class Exchange {
   readonly requestId: string
   readonly startedAt = performance.now()
   readonly settings: Settings
-  entry: Entry | null = null
+  entry: Found | null = null
   caller: Caller | null = null
   /** Status of the answer, once there is one. */
   status = 0

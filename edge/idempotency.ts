@@ -3,14 +3,7 @@ import type { Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { type Claim, claimKey, releaseKey, storeAnswer } from '../sql/idempotency.ts'
 import type { Edge } from './context.ts'
-import { failureBody, type Header } from './reply.ts'
-
-/** A finished answer, in a form that can be kept. */
-export interface KeptAnswer {
-  readonly status: number
-  readonly headers: readonly Header[]
-  readonly body: string
-}
+import { failureBody, type KeptAnswer } from './reply.ts'
 
 /** Whose key it is: the same key of another caller, or on another route, is another key. */
 export interface KeyRef {

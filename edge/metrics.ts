@@ -3,9 +3,9 @@ import type * as prom from 'prom-client'
 import type { Database } from '../sql/db.ts'
 import { readQueueDepths } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
+import type { Found } from './exchange.ts'
 import type { Hub } from './hub.ts'
 import { KeptText } from './kept-text.ts'
-import type { Entry } from './match.ts'
 import type { Streams } from './sse.ts'
 
 /**
@@ -14,7 +14,7 @@ import type { Streams } from './sse.ts'
  */
 export interface Metrics {
   /** Counts an answered request, of no operation when the entry is null; seconds since it came. */
-  answered(entry: Entry | null, method: string, status: number, seconds: number): void
+  answered(entry: Found | null, method: string, status: number, seconds: number): void
   text(): Promise<KeptText>
 }
 
@@ -90,7 +90,7 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
 
   // Finding a series by labels costs more than the observation.
   const operations = new Map<unknown, Series>()
-  const seriesOf = (entry: Entry | null, name: string): Series => {
+  const seriesOf = (entry: Found | null, name: string): Series => {
     const key = entry ?? (METHODS.has(name) ? name : OTHER)
     let series = operations.get(key)
     if (series === undefined) {
@@ -104,10 +104,10 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
     }
     return series
   }
-  let process: Promise<void> | null = null
+  let measuring: Promise<void> | null = null
   /** Measures the process from the first look on: nobody compares with what was before. */
   const measureProcess = (): Promise<void> =>
-    (process ??= import('prom-client').then(({ collectDefaultMetrics }) =>
+    (measuring ??= import('prom-client').then(({ collectDefaultMetrics }) =>
       collectDefaultMetrics({ register: registry }),
     ))
   const build = async (): Promise<KeptText> => {

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { type ErrorCode, errorRow } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
+import type { Auth } from './access.ts'
 import { roleFor } from './auth.ts'
 import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
 import { showNulls } from './optional.ts'
-import { type AnyRoute, type Area, type Auth, isJobBacked } from './route.ts'
+import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { Accepted, Problem } from './schemas.ts'
 
 /** The OpenAPI 3.1 document of the service, made from the very schemas that requests are checked against. */

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { PasswordCost, PasswordWork } from './passwords/thread.ts'
+import type { PasswordAnswer, PasswordCost, PasswordWork } from './passwords/work.ts'
 
 /**
  * Hashes and compares passwords, about 22 ms of a core each, on threads of their own that give way to everything else.
@@ -12,9 +12,6 @@ export interface Passwords {
   verify(stored: string | null, password: string): Promise<boolean>
   close(): Promise<void>
 }
-
-/** What a thread answers. */
-export type PasswordAnswer = { readonly result: string | boolean } | { readonly error: string }
 
 interface Task {
   readonly work: PasswordWork

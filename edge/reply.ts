@@ -6,6 +6,13 @@ import type { EdgeRequest, Responder } from './server.ts'
 
 export type Header = readonly [string, string]
 
+/** A finished answer, in a form that can be kept. */
+export interface KeptAnswer {
+  readonly status: number
+  readonly headers: readonly Header[]
+  readonly body: string
+}
+
 const brotli = promisify(brotliCompress)
 const gunzippable = promisify(gzip)
 

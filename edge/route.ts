@@ -3,13 +3,13 @@ import type { Queries } from '../sql/db.ts'
 import type { ErrorCode } from '../sql/errors.ts'
 import type { ReadStatement, ReadValue } from '../sql/reader.ts'
 import type { JobRef, NewJob } from '../tasks/task.ts'
+import type { Auth } from './access.ts'
 import type { Caller } from './auth.ts'
 import { compact } from './compact.ts'
 import type { Edge } from './context.ts'
 import type { Exchange } from './exchange.ts'
-import type { KeptAnswer } from './idempotency.ts'
 import type { LimitName } from './limits.ts'
-import type { Header } from './reply.ts'
+import type { Header, KeptAnswer } from './reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 import type { StreamSource } from './sse.ts'
 
@@ -19,14 +19,6 @@ import type { StreamSource } from './sse.ts'
  */
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
-
-/**
- * Who may call: `public` anyone (the caller is there when they sent a valid credential), `user` any active account,
- * a role that role and those above it, `editor` moderators and admins under `AUTH_LEVEL=rbac` and any active account
- * under `basic`, `open` like `user` unless `OPEN_AREAS` or `AUTH_LEVEL=none` open the area, `operator` like `admin` under
- * `AUTH_LEVEL=rbac` and like `user` under `basic` unless the area is open.
- */
-export type Auth = 'public' | 'user' | 'editor' | 'moderator' | 'admin' | 'open' | 'operator'
 
 /** JSON that is already text, such as PostgreSQL built it, or a whole answer with its own status and headers. */
 export class Answer<T> {

@@ -5,7 +5,8 @@ import { Request } from './server/request.ts'
 import type { EdgeServer, Handler, NativeRequest, NativeResponse, Shared } from './server/types.ts'
 
 export { HeaderBlock } from './server/head.ts'
-export { addressText, HEADERS, type LowerCaseHeaderName } from './server/request.ts'
+export { HEADERS, type LowerCaseHeaderName } from './server/names.ts'
+export { addressText } from './server/request.ts'
 export type {
   BodyWriter,
   ChunkWriter,

@@ -2,7 +2,7 @@ import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
 import type { ChatModels } from './ai/outside.ts'
 import type { ReadItem } from './blog/items.ts'
-import type { Comms } from './comms/outside.ts'
+import type { Comms, EmailMessage } from './comms/outside.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
 import type { Analyzable, Analyzed } from './rag/analyze.ts'
@@ -94,23 +94,6 @@ export interface Providers {
 export type Embedded =
   | { readonly model: string; readonly dimensions: number; readonly vectors: readonly Float32Array[] }
   | { readonly model: null; readonly reason: string }
-
-/** A mail on its way out. */
-export interface EmailMessage {
-  /** Unique and the same for every attempt: the Message-ID is made from it. */
-  readonly id: string
-  readonly to: readonly string[]
-  readonly cc?: readonly string[]
-  readonly bcc?: readonly string[]
-  readonly replyTo?: string
-  /** Default: the sender of the settings. */
-  readonly from?: string
-  readonly subject: string
-  readonly text?: string
-  readonly html?: string
-  /** When it was written, in ms since the epoch; default now. */
-  readonly dateMs?: number
-}
 
 /** One page as it was read. */
 export interface PageResult {

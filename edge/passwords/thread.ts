@@ -1,21 +1,9 @@
 import { getPriority, setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
-import type { PasswordAnswer } from '../passwords.ts'
+import type { PasswordAnswer, PasswordCost, PasswordWork } from './work.ts'
 
 /** The inside of a thread that computes hashes. */
-
-/** What a new hash costs whoever guesses passwords: KiB of memory, and passes over it. */
-export interface PasswordCost {
-  readonly memoryCost: number
-  readonly timeCost: number
-}
-
-export interface PasswordWork {
-  readonly password: string
-  /** The hash to compare with; absent: a new one is wanted. */
-  readonly against?: string
-}
 
 // On Linux, 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. Who reads meanwhile does
 // not wait for its turn behind a hash, but takes the core from it. Five lower, a hash still gets a quarter of a core that

@@ -1,5 +1,4 @@
-import type { HeaderBlock } from './head.ts'
-import type { LowerCaseHeaderName } from './request.ts'
+import type { LowerCaseHeaderName } from './names.ts'
 
 export interface EdgeRequest {
   /** Upper case. */
@@ -36,7 +35,7 @@ export type Headers = readonly (readonly [string, string])[]
 export interface ReplyHead {
   readonly status: number
   /** Constant headers, checked and laid out once; they precede `headers`. */
-  readonly block?: HeaderBlock
+  readonly block?: { readonly text: string }
   readonly headers: Headers
 }
 

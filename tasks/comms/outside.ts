@@ -1,6 +1,21 @@
-import type { EmailMessage } from '../context.ts'
-
 /** Email, text messages and calls as tasks see them. `workers/providers` has the real ones. */
+
+/** A mail on its way out. */
+export interface EmailMessage {
+  /** Unique and the same for every attempt: the Message-ID is made from it. */
+  readonly id: string
+  readonly to: readonly string[]
+  readonly cc?: readonly string[]
+  readonly bcc?: readonly string[]
+  readonly replyTo?: string
+  /** Default: the sender of the settings. */
+  readonly from?: string
+  readonly subject: string
+  readonly text?: string
+  readonly html?: string
+  /** When it was written, in ms since the epoch; default now. */
+  readonly dateMs?: number
+}
 export interface Comms {
   /** Whether an email that is handed over again, with the same id, is delivered once all the same. */
   readonly emailRepeatable: boolean

@@ -193,10 +193,12 @@ describe('the structure', () => {
     }
   })
 
-  test('no file loads itself by way of others', () => {
+  test('no file needs itself by way of others, not even for a type', () => {
     const edges = new Map(files.map((file) => [file, new Set<string>()]))
     for (const { file, target, erased } of imports) {
-      if (isRelative(target) && !erased) edges.get(file)!.add(resolve(file, target))
+      // The work of a task is in terms of its declaration, which loads it when it first runs.
+      const isOwn = erased && resolve(file, target) === file.replace(/-run\.ts$/, '.ts')
+      if (isRelative(target) && !isOwn) edges.get(file)!.add(resolve(file, target))
     }
     assert.deepEqual(cycle(edges), [])
   })

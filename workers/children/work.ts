@@ -7,6 +7,15 @@ import type { Analyzable } from '../../tasks/rag/analyze.ts'
 /** How pages without a text layer are read: not at all, by the engine in the child, or by a model that the caller asks. */
 export type Sight = 'none' | 'local' | 'model'
 
+/** How a document is to be opened in a child. */
+export interface OpenOptions {
+  readonly sight: Sight
+  /** Does without PDFium, which a page of the document has crashed. */
+  readonly careful?: boolean
+  /** A document that says it has more is not opened. */
+  readonly maxPages?: number
+}
+
 /** A page as a child has read it. */
 export interface ReadPage extends PageResult {
   /** A model is to be asked for the words of the image. */

@@ -1,9 +1,8 @@
 /** Files of pictures: their pages, and the words on them. */
-import type { ReadPage } from '../work.ts'
+import type { OpenOptions, ReadPage } from '../work.ts'
 import { type GifFrame, gifFrames } from './gif.ts'
 import { type Canvas, decodeImage, type Picture, release, scaled, Unreadable, whiteCanvas } from './images.ts'
 import { readPixels } from './ocr-page.ts'
-import type { OpenOptions } from './pages.ts'
 import { type TiffPage, tiffPages } from './tiff.ts'
 import { decodeTiff } from './vision.ts'
 

@@ -1,9 +1,8 @@
 /** Words from the pixels of a page: by the engine of this process, or by a model that the caller has to ask. */
 import type { PageResult } from '../../../tasks/context.ts'
-import type { ReadPage } from '../work.ts'
+import type { OpenOptions, ReadPage } from '../work.ts'
 import { type Canvas, type Grey, isBlank, release, toGrey, toPng, Unreadable } from './images.ts'
 import { recognizeUpright } from './orientation.ts'
-import type { OpenOptions } from './pages.ts'
 import { tidy } from './texts.ts'
 import { VISION_MODEL } from './vision.ts'
 

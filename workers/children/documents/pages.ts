@@ -1,6 +1,6 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
-import type { ReadPage, Sight } from '../work.ts'
+import type { OpenOptions, ReadPage } from '../work.ts'
 import { PICTURES } from './image-pages.ts'
 import { type Grey, isBlank, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
@@ -9,14 +9,6 @@ import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
 import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
 
 export { closeVision } from './vision.ts'
-
-export interface OpenOptions {
-  readonly sight: Sight
-  /** Does without PDFium, which a page of the document has crashed. */
-  readonly careful?: boolean
-  /** A document that says it has more is not opened. */
-  readonly maxPages?: number
-}
 
 /** A page's picture may be drawn on its own. */
 export interface LocalReader extends PageReader {
