@@ -50,6 +50,13 @@ describe('a job that is sent', () => {
     assert.deepEqual(await repair(), [ids[1]])
   })
 
+  test('and has no delivery is found beside the work of others in the queue', async () => {
+    await query(`select graphile_worker.add_job('of-others', '{"id": 5, "jobs": "many"}')`)
+    const [id] = await added({})
+    await query(`delete from graphile_worker._private_jobs where payload ->> 'id' = $1`, [id])
+    assert.deepEqual(await repair(), [id])
+  })
+
   test('and is delivered, or was sent a moment ago, or is to wait, is left alone', async () => {
     const [delivered] = await added({ actor: 'a' })
     assert.deepEqual(await repair(), [])

@@ -17,18 +17,20 @@ begin
   having count(*) > 0;
 
   with due as (
-    select id, delivery from job where status = 'sent' and greatest(created_at, run_at) < now() - patience
+    select id, name, delivery from job where status = 'sent' and greatest(created_at, run_at) < now() - patience
   ), carried as (
     select one ->> 0 as id, (one ->> 1)::integer as delivery
-    from graphile_worker._private_jobs queued cross join lateral json_array_elements(coalesce(queued.payload -> 'jobs',
+    from graphile_worker._private_jobs queued join graphile_worker._private_tasks task on task.id = queued.task_id
+    cross join lateral json_array_elements(coalesce(queued.payload -> 'jobs',
       json_build_array(json_build_array(queued.payload -> 'id', queued.payload -> 'delivery')))) one
-    where exists (select from due)
+    -- Others may have work of their own in the same queue.
+    where task.identifier in (select name from due)
   ), missing as (
-    select id, delivery from due except select id::uuid, delivery from carried where id is not null
+    select id::text, delivery from due except select id, delivery from carried
   ), moved as (
     -- One that was claimed meanwhile is no longer `sent`.
     update job set delivery = job.delivery + 1 from missing
-    where job.id = missing.id and job.delivery = missing.delivery and job.status = 'sent'
+    where job.id = missing.id::uuid and job.delivery = missing.delivery and job.status = 'sent'
     returning job.id
   )
   select coalesce(array_agg(id), '{}') into lost from moved;
