@@ -39,6 +39,8 @@ export interface StripeStandIn {
   readonly account: StripeAccount
   /** Requests so far, in order. */
   readonly asked: Asked[]
+  /** The list of events was asked for: the schedule does so whenever it is time, in the middle of any test. */
+  readonly eventsAsked: Asked[]
   /** Faults of the next requests, one each; null: none. */
   readonly faults: (Fault | null)[]
   /** Those of the list of events alone, which a worker's cron reads in between whatever a test does. */
@@ -75,6 +77,7 @@ export async function stripeStandIn(): Promise<StripeStandIn> {
   const standIn: Omit<StripeStandIn, 'url' | 'stop'> = {
     account: newAccount(),
     asked: [],
+    eventsAsked: [],
     faults: [],
     eventFaults: [],
     delayMs: 0,
@@ -103,10 +106,11 @@ async function serve(
   const url = new URL(request.url!, 'http://stripe')
   const fields = Object.fromEntries(new URLSearchParams(request.method === 'GET' ? url.search : body))
   const idempotencyKey = String(request.headers['idempotency-key'] ?? '')
-  const faults = url.pathname === '/v1/events' ? standIn.eventFaults : standIn.faults
+  const isEvents = url.pathname === '/v1/events'
+  const faults = isEvents ? standIn.eventFaults : standIn.faults
   const fault = faults.shift() ?? null
   const asked: Asked = { method: request.method!, path: url.pathname, fields, idempotencyKey, fault }
-  standIn.asked.push(asked)
+  ;(isEvents ? standIn.eventsAsked : standIn.asked).push(asked)
   if (fault === 'refuse') return void request.socket.destroy()
   if (fault === 'hang') return
   if (standIn.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, standIn.delayMs))

@@ -69,11 +69,9 @@ test('events that never came are read from the provider’s list, once, from whe
   for (const { id } of missed) await applied(id)
   assert.equal((await query(`select from payment_transaction where shown`)).length, 131)
   assert.deepEqual(await run(), { missed: 0, left: 0, settled: 0 })
-  const since = Number(
-    stripe.asked.filter(({ path }) => path === '/v1/events').at(-1)!.fields['created[gte]'],
-  )
+  const since = Number(stripe.eventsAsked.at(-1)!.fields['created[gte]'])
   assert.ok(since > now() - 700, 'it goes on from where it was')
-  assert.ok(!Object.values(stripe.asked.at(-1)!.fields).some((type) => type.startsWith('fraudscreen.')))
+  assert.ok(!Object.values(stripe.eventsAsked.at(-1)!.fields).some((type) => type.startsWith('fraudscreen.')))
 })
 
 test('a list that was cut short is read again from where it began', async () => {
