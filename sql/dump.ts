@@ -84,8 +84,9 @@ const VIEWS = `
   where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${OURS('pg_class', 'c.oid')}
   order by relname collate "C"`
 
+// Their bodies stand in files of their own: here is what each takes, gives and sets, and a digest of the body.
 const FUNCTIONS = `
-  select rtrim(pg_get_functiondef(p.oid), E' \\n') || ';' as line from pg_proc p
+  select rtrim(replace(pg_get_functiondef(p.oid), prosrc, md5(prosrc)), E' \\n') || ';' as line from pg_proc p
   where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${OURS('pg_proc', 'p.oid')}
   order by proname collate "C", pg_get_function_identity_arguments(p.oid) collate "C"`
 

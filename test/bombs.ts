@@ -6,7 +6,7 @@ export interface Bomb {
   readonly name: string
   readonly fileName: string
   /** Made when it is used: some take tens of megabytes. */
-  readonly make: () => Buffer | Promise<Buffer>
+  readonly make: () => Buffer
 }
 
 const text = (name: string, fileName: string, make: () => string): Bomb => ({

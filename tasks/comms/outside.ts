@@ -16,6 +16,7 @@ export interface EmailMessage {
   /** When it was written, in ms since the epoch; default now. */
   readonly dateMs?: number
 }
+
 export interface Comms {
   /** Whether an email that is handed over again, with the same id, is delivered once all the same. */
   readonly emailRepeatable: boolean

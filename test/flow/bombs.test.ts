@@ -46,7 +46,7 @@ async function importOf(name: string, bytes: Uint8Array): Promise<Response> {
 
 test('a file of posts that takes too long is an error of its item, and the next import works', async () => {
   const { fileName, make } = bomb('quotes on many lines')
-  const response = await importOf(fileName, await make())
+  const response = await importOf(fileName, make())
   assert.equal(response.status, 200)
   assert.deepEqual(await response.json(), {
     created: 0,
@@ -60,7 +60,7 @@ test('a file of posts that takes too long is an error of its item, and the next 
 })
 
 test('a file that is nested too deeply is refused', async () => {
-  const response = await importOf('bomb.json', await bomb('9 million lists').make())
+  const response = await importOf('bomb.json', bomb('9 million lists').make())
   assert.equal(response.status, 400)
   assert.deepEqual(await response.json(), {
     detail: 'The file cannot be imported: it is nested too deeply',
@@ -74,7 +74,7 @@ for (const [name, detail] of [
 ] as const) {
   test(`a document of ${name} is one unread page`, async () => {
     const { fileName, make } = bomb(name)
-    const { id } = (await (await stranger.upload(await make(), fileName)).json()) as { id: number }
+    const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
     const extracted = await stranger.post(`/api/v1/documents/${id}/extract`)
     assert.deepEqual(await extracted.json(), { read: 0, unread: 1, skipped: 0 })
     const [row] = await query('select page_count from document where id = $1', [id])
@@ -86,7 +86,7 @@ for (const [name, detail] of [
 
 test('a page that needs more than there is for one is unread, and others are read beside it', async () => {
   const { fileName, make } = bomb('zeros that are packed five times')
-  const { id } = (await (await stranger.upload(await make(), fileName)).json()) as { id: number }
+  const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
   const bursting = stranger.post(`/api/v1/documents/${id}/extract`)
   const other = (await (await admin.upload(await textPdf(20), 'good.pdf')).json()) as { id: number }
   const read = await admin.post(`/api/v1/documents/${other.id}/extract`)

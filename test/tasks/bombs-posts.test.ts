@@ -23,7 +23,7 @@ async function importOf(
 ): Promise<string> {
   const format = fileName.endsWith('.json') ? 'json' : fileName.endsWith('.zip') ? 'zip' : 'markdown'
   try {
-    const reader = await openPosts(pool, { name: fileName, format, bytes: await make() }, { signal, ...most })
+    const reader = await openPosts(pool, { name: fileName, format, bytes: make() }, { signal, ...most })
     try {
       const messages: string[] = []
       for await (const { read } of reader.read()) messages.push('post' in read ? 'imported' : read.message)

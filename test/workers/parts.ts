@@ -1,6 +1,7 @@
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Database, Query } from '../../sql/db.ts'
+import type { ProgressEntry } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
@@ -83,8 +84,13 @@ export async function startParts(
     leaseId: () => lease,
     onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
   })
+  const settings = settingsFor(base.url, options.settings)
+  const onEvent = (event: ProgressEntry): void => {
+    executor?.heard(event)
+    ledger.progress(event)
+  }
   const pools = createPools({
-    settings: settingsFor(base.url, options.settings),
+    settings,
     databaseUrl: base.url,
     children: createChildPool({ log }),
     log,
@@ -93,20 +99,14 @@ export async function startParts(
       return options.killGraceMs ?? 300
     },
     taskModules: [TASKS],
-    onEvent: (event) => {
-      executor?.heard(event)
-      ledger.progress(event)
-    },
+    onEvent,
   })
   const alone = createAlone({
-    settings: settingsFor(base.url, options.settings),
+    settings,
     databaseUrl: base.url,
     taskModules: [TASKS],
     log,
-    onEvent: (event) => {
-      executor?.heard(event)
-      ledger.progress(event)
-    },
+    onEvent,
   })
   executor = createExecutor({ ledger, pools, alone, log, taskNamed: finderOf(await loadTasks([TASKS])) })
   after(async () => {
