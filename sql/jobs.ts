@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { nothing, type Queries, type Query, sql } from './db.ts'
-import { JOB_EVENTS } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Statements of the job ledger; the states are in `schema/06-jobs.sql`, the moves between them in `functions/jobs/`. */
@@ -11,23 +10,20 @@ export interface JobSpec {
   readonly name: string
   readonly queue: string
   readonly owner_id: number | null
-  readonly actor: string | null
+  /** Where it waits: jobs of one mailbox are claimed together. */
+  readonly mailbox: string
+  /** So many jobs of the mailbox run at once, 1: an actor's; null: any number. */
+  readonly mailbox_limit: number | null
   readonly when_busy: 'join' | 'wait'
   /** Of a `join`: what the payload of the job holds that it may join; absent: any. */
   readonly joins?: object
-  /** Of a job with an actor: the SQL function of its row that settles what hangs on its end, in the same transaction. */
+  /** Of a limited mailbox: the SQL function of its row that settles what hangs on its end, in the same transaction. */
   readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number
   /** How long it is to wait at least, by the database's clock. */
   readonly delay_ms: number | null
   readonly request_id: string | null
-  /** How many jobs added by one call may share a delivery. */
-  readonly together: number
-  /** What it runs on, see `PoolName`; default `io`. */
-  readonly lane?: string
-  /** How many of an owner's jobs may wait in the queue before others are staged; absent: any number. */
-  readonly front?: number
 }
 
 const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
@@ -37,38 +33,6 @@ export type Enqueued = z.output<typeof Enqueued>
 export const enqueueJobs = (specs: readonly JobSpec[]): Query<Enqueued> =>
   sql.prepared('job_enqueue', Enqueued)`
     select spec_ordinal, job_id, joined from job_enqueue(${JSON.stringify(specs)}::jsonb) order by spec_ordinal`
-
-const Claimed = z.object({
-  id: z.string(),
-  delivery: z.number(),
-  name: z.string(),
-  /** JSON text: only the thread that runs the job needs to know what is in it. */
-  payload: z.string(),
-  attempt: z.number(),
-  tries: z.number(),
-  max_tries: z.number(),
-  owner_id: z.number().nullable(),
-  actor: z.string().nullable(),
-  request_id: z.string().nullable(),
-  /** How often a process has died under it; from `SUSPECT_FROM` on it runs alone. */
-  interruptions: z.number(),
-})
-export type Claimed = z.output<typeof Claimed>
-
-const claim = (lease: string, ids: readonly string[], deliveries: readonly number[]) =>
-  sql.fragment`
-    select id, delivery, name, payload::text as payload, attempt, tries, max_tries, owner_id, actor, request_id, interruptions
-    from job_claim(${lease}::uuid, ${sql.array(ids, 'uuid')}, ${sql.array(deliveries, 'int4')})`
-
-export const claimJobs = (...claims: Parameters<typeof claim>): Query<Claimed> =>
-  sql.prepared('job_claim', Claimed)`${claim(...claims)}`
-
-/** The same, and tells who listens to jobs, a round trip sooner than a notification of its own: at most `MOST_TOLD`. */
-export const claimAndTell = (...claims: Parameters<typeof claim>): Query<Claimed> =>
-  sql.prepared('job_claim_tell', Claimed)`
-    with claimed as (${claim(...claims)}),
-      told as (select pg_notify(${JOB_EVENTS}, string_agg(id::text, ' ')) from claimed having count(*) > 0)
-    select claimed.* from claimed left join told on true`
 
 const Id = z.object({ id: z.string() })
 
@@ -93,8 +57,8 @@ export interface FinishEntry {
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
-  /** Of whom the job was a message, see `Claimed`; absent: it is looked up. */
-  readonly actor?: string | null
+  /** The job's mailbox, if that is limited; null: it is not; absent: it is looked up. */
+  readonly limited?: string | null
 }
 
 /**
@@ -114,40 +78,25 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
 const withResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
-/** Since when a job is held, see `Hold`; null: it is not. */
-export type HeldSince = (id: string) => string | null
-const NOT_HELD: HeldSince = () => null
-
 /** Ends attempts that are done, each with its result; a row for each whose attempt is not the running one. */
-export function finishDone(entries: readonly FinishEntry[], heldSince = NOT_HELD): Query<{ id: string }> {
-  // All of a hold since the same moment: each is sent once.
-  const since: string[] = []
-  const held = entries.map(({ id }) => {
-    const moment = heldSince(id)
-    if (moment === null) return 0
-    const place = since.lastIndexOf(moment) + 1
-    return place > 0 ? place : since.push(moment)
-  })
-  const actors = entries.flatMap(({ actor }) => actor ?? [])
-  return sql.prepared('job_done', Id)`
+export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
+  sql.prepared('job_done', Id)`
     select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
       ${`{${entries.map(({ attempt }) => attempt).join()}}`}::int4[],
       ${`[${entries.map(({ result }) => result ?? 'null').join()}]`}::jsonb,
-      ${`{${held.join()}}`}::int4[], ${sql.array(since, 'timestamptz')}, ${sql.array(actors, 'text')}) as id`
-}
+      ${sql.array(
+        entries.flatMap(({ limited }) => limited ?? []),
+        'text',
+      )}) as id`
 
 /**
- * Ends attempts, and answers whose: the end of one that is not the running one is refused. Of those that are held only what
- * is done can end. Faster where all are done and it is said of which actors they are.
+ * Ends attempts, and answers whose: the end of one that is not the running one is refused. Faster where all are done and it is
+ * said of which limited mailboxes they are.
  */
-export async function endJobs(
-  db: Queries,
-  entries: readonly FinishEntry[],
-  heldSince = NOT_HELD,
-): Promise<Set<string>> {
-  if (entries.some(({ outcome, actor }) => outcome !== 'done' || actor === undefined))
+export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
+  if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
     return new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
-  const refused = new Set((await db.any(finishDone(entries, heldSince))).map(({ id }) => id))
+  const refused = new Set((await db.any(finishDone(entries))).map(({ id }) => id))
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
@@ -211,8 +160,6 @@ export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
 
 const Heartbeat = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
-  /** What is held under the lease; without `of` alone. */
-  holds: z.array(z.string()),
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
@@ -230,8 +177,7 @@ export const renewLease = (
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running,
-      array(select job_hold.id::text from job_hold where lease_id = worker_lease.id and ${of === null}) as holds`
+    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
 
 /** Gives a lease back at an orderly end. */
 export const deleteLease = (id: string): Query<unknown> =>
@@ -259,7 +205,7 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
 /** What clients see of a job; `job` is the row's name in the query. */
 const JOB_JSON = `json_build_object(
   'job_id', job.id, 'name', job.name, 'queue', job.queue,
-  'status', case job.status when 'sent' then 'queued' else job.status end,
+  'status', job.status,
   'label', job.label,
   'progress', case when job.progress_current is not null or job.progress_total is not null
     then json_build_object('current', job.progress_current, 'total', job.progress_total) end,
@@ -296,7 +242,7 @@ export const readJobs: ReadStatement = {
         where ${VISIBLE} and job.status = 'running' and coalesce($4::text, 'running') = 'running' order by job.id desc limit $3::int)
       union all
       (select 1, row_number() over (order by job.id), ${JOB_JSON} from job
-        where ${VISIBLE} and job.status in ('queued', 'sent') and coalesce($4::text, 'queued') = 'queued' order by job.id limit $3::int)
+        where ${VISIBLE} and job.status = 'queued' and coalesce($4::text, 'queued') = 'queued' order by job.id limit $3::int)
       union all
       (select 2, row_number() over (order by job.id desc), ${JOB_JSON} from job
         where ${VISIBLE} and job.finished_at is not null and ${KEPT('$5')} and ($4::text is null or job.status = $4::text) order by job.id desc limit $3::int)
@@ -317,8 +263,7 @@ const STATUS_FRAME = (
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
 const LINE = (seq: string, kind: string, status: string, frame: string): string =>
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE} then '0' else '' end), (${frame})::text)`
-const ROW_STATUS = `(case job.status when 'sent' then 'queued' else job.status end)`
-const ROW_FRAME = STATUS_FRAME(ROW_STATUS, 'job.label', 'job.progress_current', 'job.progress_total')
+const ROW_FRAME = STATUS_FRAME('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
 
 /** So many events of one job are read at once; whoever is further behind reads again. */
 export const EVENTS_AT_ONCE = 500
@@ -348,14 +293,14 @@ export const readEventsAfter: ReadStatement = {
 export const readStates: ReadStatement = {
   name: 'job_states',
   text: `
-    select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)}
+    select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)}
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
 /** The present state of one job if the caller may see it: $1 who, $2 everything, $3 id, $4 for how long jobs are kept. */
 export const readVisibleState: ReadStatement = {
   name: 'job_visible_state',
-  text: `select ${LINE('job.seq', `'status'`, ROW_STATUS, ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
+  text: `select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** Ids of live jobs that the caller sees, the running ones first: where the stream of all jobs begins. */
@@ -364,7 +309,7 @@ export const readLiveIds: ReadStatement = {
   text: `
     (select job.id from job where ${VISIBLE} and job.status = 'running' order by job.id limit 1000)
     union all
-    (select job.id from job where ${VISIBLE} and job.status in ('queued', 'sent') order by job.id limit 1000)`,
+    (select job.id from job where ${VISIBLE} and job.status = 'queued' order by job.id limit 1000)`,
 }
 
 /** Of so many ended jobs is read at once which are visible; whoever is further behind reads again. */
@@ -388,11 +333,11 @@ export const readQueueDepths: ReadStatement = {
   name: 'job_queue_depths',
   text: `
     select coalesce(json_agg(q), '[]')::text from (
-      select queue, case status when 'sent' then 'queued' else status end as status, count(*) as count,
+      select queue, status, count(*) as count,
         extract(epoch from now() - min(greatest(created_at, run_at))) as oldest_seconds
       from (
         -- Apart, because each has an index of its own among many ended jobs.
-        select queue, status, created_at, run_at from job where status in ('queued', 'sent')
+        select queue, status, created_at, run_at from job where status = 'queued'
         union all
         select queue, status, created_at, run_at from job where status = 'running') live group by 1, 2) q`,
 }

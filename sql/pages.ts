@@ -22,8 +22,9 @@ export const readPages: ReadStatement = {
 export const readExtraction: ReadStatement = {
   name: 'document_extraction',
   text: `
-    select json_build_object('job_id', (select job.id from job
-      where job.actor = 'document:' || d.id and job.status in ('sent', 'running')))::text
+    select json_build_object('job_id', coalesce(
+      (select job.id from job where job.mailbox = 'document:' || d.id and job.status = 'running' and job.mailbox_limit = 1),
+      (select job.id from job where job.mailbox = 'document:' || d.id and job.status = 'queued' order by job.ordinal limit 1)))::text
     from document d where ${OWNED}`,
 }
 
@@ -91,9 +92,9 @@ export const readHasBytes: ReadStatement = {
 export const cancelExtractions = (id: number, owner: number | null): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     select id from (
-      select id, ordinal from job where actor = ${`document:${id}`} and status = 'queued'
+      select id, ordinal from job where mailbox = ${`document:${id}`} and status = 'queued'
       union all
-      select id, ordinal from job where actor = ${`document:${id}`} and status in ('sent', 'running')
+      select id, ordinal from job where mailbox = ${`document:${id}`} and status = 'running' and mailbox_limit = 1
       order by ordinal desc) jobs
     where exists (
       select from document d where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null

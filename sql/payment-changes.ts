@@ -50,7 +50,7 @@ export const leftEvents = (most: number): Query<z.output<typeof Left>> =>
   sql.type(Left)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
     where e.applied_at is null and not exists (
-      select from job where job.id = e.job_id and job.status in ('queued', 'sent', 'running'))
+      select from job where job.id = e.job_id and job.status in ('queued', 'running'))
     order by e.received_at limit ${most} for update of e skip locked`
 
 /** Which of these events are not known yet. */

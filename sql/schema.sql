@@ -377,9 +377,9 @@ create table job (
   ordinal bigint not null generated always as identity,
   name text not null,
   queue text not null,
-  lane text not null default 'io'::text,
   owner_id integer,
-  actor text,
+  mailbox text not null,
+  mailbox_limit integer,
   settle text,
   payload jsonb not null,
   status text not null,
@@ -392,7 +392,6 @@ create table job (
   interruptions integer not null default 0,
   reported integer not null default 0,
   max_tries integer not null,
-  delivery integer not null default 0,
   lease_id uuid,
   run_at timestamp with time zone not null default now(),
   cancel_requested_at timestamp with time zone,
@@ -408,12 +407,11 @@ create table job (
   constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint job_finished_check CHECK (((status = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
-  constraint job_lane_check CHECK ((lane = ANY (ARRAY['io'::text, 'cpu'::text, 'children'::text, 'model'::text]))),
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
-  constraint job_mailbox_check CHECK (((status <> 'queued'::text) OR (actor IS NOT NULL) OR (delivery = 0))),
+  constraint job_mailbox_limit_check CHECK (((mailbox_limit >= 1) AND (mailbox_limit <= 1000))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
-  constraint job_settle_check CHECK (((settle IS NULL) OR (actor IS NOT NULL))),
-  constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+  constraint job_settle_check CHECK (((settle IS NULL) OR (mailbox_limit IS NOT NULL))),
+  constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85);
 
 create table job_event_row (
@@ -423,18 +421,6 @@ create table job_event_row (
   data jsonb not null,
   created_at timestamp with time zone not null default now(),
   constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
-);
-
-create table job_hold (
-  id bigint not null generated always as identity,
-  lease_id uuid not null,
-  queue text not null,
-  lane text not null,
-  owner integer not null,
-  ordinals int8multirange not null,
-  taken_at timestamp with time zone not null default now(),
-  constraint job_hold_pkey PRIMARY KEY (id),
-  constraint job_hold_ordinals_check CHECK ((NOT isempty(ordinals)))
 );
 
 create table llm_current (
@@ -927,13 +913,15 @@ CREATE INDEX document_page_search_idx ON public.document_page USING gin (search)
 
 CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
 
-CREATE UNIQUE INDEX job_actor_live_key ON public.job USING btree (actor) WHERE ((actor IS NOT NULL) AND (status = ANY (ARRAY['sent'::text, 'running'::text])));
-
-CREATE INDEX job_actor_mailbox_idx ON public.job USING btree (actor, ordinal) WHERE ((status = 'queued'::text) AND (actor IS NOT NULL));
+CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
 
 CREATE INDEX job_failed_idx ON public.job USING btree (finished_at) WHERE (status = 'failed'::text);
 
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+
+CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, ordinal) WHERE (status = 'queued'::text);
+
+CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit IS NOT NULL));
 
 CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
 
@@ -941,13 +929,7 @@ CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE 
 
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 
-CREATE INDEX job_staged_idx ON public.job USING btree (queue, lane, COALESCE(owner_id, 0), ordinal) WHERE ((status = 'queued'::text) AND (actor IS NULL));
-
-CREATE INDEX job_waiting_idx ON public.job USING btree (queue, COALESCE(owner_id, 0), ordinal) WHERE (status = ANY (ARRAY['queued'::text, 'sent'::text]));
-
-CREATE INDEX job_hold_lease_id_idx ON public.job_hold USING btree (lease_id);
-
-CREATE INDEX job_hold_staged_idx ON public.job_hold USING btree (queue, lane, owner, upper(ordinals));
+CREATE INDEX job_waiting_idx ON public.job USING btree (queue) WHERE (status = 'queued'::text);
 
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
@@ -1064,12 +1046,6 @@ CREATE OR REPLACE FUNCTION public.account_last_admin()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$c82fc63b08d2d04999dff76371c6db70$function$;
-
-CREATE OR REPLACE FUNCTION public.actor_lock_key(actor text)
- RETURNS bigint
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN hashtextextended(('millrace.actor:'::text || actor), (0)::bigint);
 
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
@@ -1188,14 +1164,15 @@ CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text);
 
-CREATE OR REPLACE FUNCTION public.job_begin(ids uuid[], waits boolean)
- RETURNS SETOF uuid
- LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
+ RETURNS uuid[]
+ LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$f787c36964d60ea6259e315375c1b86b$function$;
+ SET enable_bitmapscan TO 'off'
+AS $function$d0b1880e403bdc119a2e5480664a4574$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  RETURNS boolean
@@ -1204,25 +1181,35 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d206cc30b2805694525fa672541c462d$function$;
+AS $function$f4f7d50685af3b3a08fa6699e50ca128$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, ids uuid[], deliveries integer[])
- RETURNS TABLE(id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer, owner_id integer, actor text, request_id text, interruptions integer)
- LANGUAGE sql
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], places integer[])
+ RETURNS text
+ LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$a8ca8e477a057ba70562a3f1fa8079fd$function$;
+ SET enable_bitmapscan TO 'off'
+AS $function$76a17e46f4ae1a56ba065d113d3bc6db$function$;
 
-CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, held integer[], since timestamp with time zone[], actors text[])
+CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], dues timestamp with time zone[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$1b72d137f85101bc2036988966b10974$function$;
+
+CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$a5f8aef3633450f2b42474638a8bd303$function$;
+AS $function$34ab856df0c636d25742cc2f848801eb$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -1231,12 +1218,13 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$45d3a9f2858f4846fcfd442e3491fe70$function$;
+ SET enable_bitmapscan TO 'off'
+AS $function$dfddf05119c4968e80a55402eca3eb88$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
  LANGUAGE sql
-AS $function$8b1fd35fc86e617f740045ad325bf34e$function$;
+AS $function$572fe4ba517bc6e66fb8088fefc6de80$function$;
 
 CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, most integer)
  RETURNS SETOF uuid
@@ -1245,22 +1233,12 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$ef76c241dc20850d7907ada07680824d$function$;
+AS $function$983d8f8299ec12a1ad1e9cd8ca37152e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$12e3f353b94b477aa92016205ee9eeb7$function$;
-
-CREATE OR REPLACE FUNCTION public.job_pick(of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[])
- RETURNS job[]
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
-AS $function$418578159a9edd56beeadccb8958e316$function$;
 
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
@@ -1271,16 +1249,6 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$957ac0328c245003257cb63b2a08c90f$function$;
 
-CREATE OR REPLACE FUNCTION public.job_pull(lease uuid, of_queue text, of_lane text, most integer, after_owner integer, owners integer[], floors bigint[], others boolean, hold_from integer, spent bigint[])
- RETURNS TABLE(hold bigint, held_at timestamp with time zone, jobs text)
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
-AS $function$a69fb130129067d8782b46ba96d92fff$function$;
-
 CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, most integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -1288,12 +1256,12 @@ CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, m
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$7e1ad698323f037e646933ba2bccb2b4$function$;
+AS $function$e08180b246a98858c30cde57f7796fb9$function$;
 
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$4769eb2e8439ae0e17f0a50c1a166f56$function$;
+AS $function$8b871770e037e96d4270a0ea8d580816$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -1315,23 +1283,24 @@ CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], together integer DEFAULT 1)
+CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], pause interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$c583346f6fc4130b9d14aea87b62906d$function$;
+AS $function$1b408c737b24d1fbb84f7af8e37907d3$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send_heads(actors text[])
- RETURNS uuid[]
- LANGUAGE sql
+CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[], pause interval DEFAULT '00:00:00'::interval)
+ RETURNS void
+ LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$1f68ddb41c1905e06f917dd600109150$function$;
+ SET enable_bitmapscan TO 'off'
+AS $function$4ea0a61dde46f9c0f5e1e62e3edea602$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void
@@ -1342,16 +1311,6 @@ CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$9e8c326f940f12aa0f3f06c8127e01d4$function$;
 
-CREATE OR REPLACE FUNCTION public.job_unknown_owners(of_queue text, of_lane text, after_owner integer, owners integer[], OUT unknown integer[], OUT beyond bigint[])
- RETURNS record
- LANGUAGE sql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
-AS $function$df75b50ac625f1c3417e0aff67afa228$function$;
-
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -1361,6 +1320,17 @@ CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most
  RETURNS text
  LANGUAGE plpgsql
 AS $function$0a56ee65e5fe76a694e90c43fac84202$function$;
+
+CREATE OR REPLACE FUNCTION public.mailbox_lock(mailboxes text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$b3cddd9bd7039a48855c27a7c0e06236$function$;
+
+CREATE OR REPLACE FUNCTION public.mailbox_lock_key(mailbox text)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended(('millrace.mailbox:'::text || mailbox), (0)::bigint);
 
 CREATE OR REPLACE FUNCTION public.member_json(m organization_member)
  RETURNS json
@@ -1439,7 +1409,7 @@ AS $function$0d70165f284b44d01bd4201f89645084$function$;
 CREATE OR REPLACE FUNCTION public.payment_event_take(id text, type text, created_at timestamp with time zone, data jsonb)
  RETURNS TABLE(fresh boolean, job_id uuid)
  LANGUAGE plpgsql
-AS $function$cf9a9cc424b170df8eeb0e1190f33988$function$;
+AS $function$e31b53fe3f82a85741789c39f57146cd$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  RETURNS jsonb

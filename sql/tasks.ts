@@ -13,7 +13,7 @@ export const readTaskResult: ReadStatement = {
       'task_id', id,
       'task_name', case when starts_with(name, queue || '.') then substr(name, length(queue) + 2) else name end,
       'queue_type', queue,
-      'status', case status when 'sent' then 'queued' when 'done' then 'completed' when 'cancelled' then 'failed' else status end,
+      'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else status end,
       'result', result,
       'error', case
         when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled')
@@ -34,7 +34,7 @@ export const readNamedQueues: ReadStatement = {
     cross join lateral (
       select count(*) as n,
         case when count(*) > 0 then greatest(0, extract(epoch from now() - min(created_at)))::float8 end as seconds
-      from job where job.queue = q.name and status in ('queued', 'sent')) waiting
+      from job where job.queue = q.name and status = 'queued') waiting
     cross join lateral (select count(*) as n from job where job.queue = q.name and status = 'running') running`,
 }
 

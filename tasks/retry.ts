@@ -29,8 +29,7 @@ export async function retryJob(
   if (failed === null) throw fail('job.missing')
   if (!who.isAdmin && (failed.owner_id === null || failed.owner_id !== who.ownerId))
     throw fail('auth.forbidden', { roles: 'admin' })
-  if (failed.status !== 'failed')
-    throw fail('job.not_failed', { status: failed.status === 'sent' ? 'queued' : failed.status })
+  if (failed.status !== 'failed') throw fail('job.not_failed', { status: failed.status })
   const known = await tx.maybeOne(retryOf(id))
   if (known !== null) return known.id
   const task = taskOf(failed.name)

@@ -19,15 +19,17 @@ export interface TaskDefinition<P, R> {
   /** Checked when enqueued and again when run, because old jobs outlive deploys. */
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
-  /** The entity that handles its messages one after the other; absent or null: the job is independent of others. */
+  /** The entity that handles its messages one after the other; absent or null: the job is one of its owner's for this task. */
   readonly actor?: (payload: P, ownerId: number | null) => string | null
+  /** So many jobs of a mailbox run at once, in all workers: of an actor's, default 1; of an owner's for this task, default any number. */
+  readonly limit?: number
   /** What a message to a busy actor does: become the one under way, or wait behind it. Default `wait`. */
   readonly whenBusy?: 'join' | 'wait'
   /** Of a `join`: what the payload of the job must hold that it becomes, a live or a waiting one; absent: the live one's, whatever it holds. */
   readonly joins?: (payload: P) => Partial<P>
   /**
    * The SQL function that settles what hangs on the end of a job, in the transaction in which it ends, however it does: `NAME(job)`.
-   * For tasks with an actor.
+   * For tasks with an actor or a limit.
    */
   readonly settle?: string
   /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */
@@ -116,12 +118,6 @@ export async function enqueueMany<P, R>(
   return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
 }
 
-// Jobs of this kind are short and run side by side: a delivery each would be most of their cost. Those that fill a
-// thread go out one by one, so that whichever worker is free takes the next.
-const IO_TOGETHER = 25
-// So many of an owner's jobs are ahead of a newcomer's: a moment's work of one worker.
-const FRONT: Readonly<Record<PoolName, number>> = { io: 100, cpu: 8, children: 8, model: 8 }
-
 /**
  * What {@link enqueueMany} adds, for those who add jobs of several callers together.
  * @throws ZodError when a payload is not the task's.
@@ -135,12 +131,14 @@ export function specsOf<P, R>(
 }
 
 function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
+  const actor = task.actor?.(payload, options.ownerId) ?? null
   return {
     id,
     name: task.name,
     queue: task.queue,
     owner_id: options.ownerId,
-    actor: task.actor?.(payload, options.ownerId) ?? null,
+    mailbox: actor ?? `${task.name}/${options.ownerId ?? 0}`,
+    mailbox_limit: task.limit ?? (actor === null ? null : 1),
     when_busy: task.whenBusy ?? 'wait',
     ...(task.settle === undefined ? {} : { settle: task.settle }),
     ...(task.joins === undefined ? {} : { joins: task.joins(payload) }),
@@ -148,8 +146,5 @@ function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOpti
     max_tries: task.tries ?? options.maxTries,
     delay_ms: options.delayMs ?? null,
     request_id: options.requestId ?? null,
-    together: task.pool === 'io' ? IO_TOGETHER : 1,
-    lane: task.pool,
-    front: FRONT[task.pool],
   }
 }

@@ -1,5 +1,5 @@
-import { type Claimed, type FinishEntry, type Heartbeat, MOST_CRASHES, SUSPECT_FROM } from '../sql/jobs.ts'
-import type { Wanted } from '../sql/staged.ts'
+import type { Claimed } from '../sql/jobs/claims.ts'
+import { type FinishEntry, type Heartbeat, MOST_CRASHES, SUSPECT_FROM } from '../sql/jobs.ts'
 import type { TaskFinder } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Alone } from './alone.ts'
@@ -7,16 +7,10 @@ import type { Ledger } from './ledger.ts'
 import type { Pools } from './pools.ts'
 import type { AbortReason, Outcome } from './protocol.ts'
 
-/** Turns deliveries into attempts: claims the job, runs it on a thread, stores how it ended. */
+/** Runs claimed jobs: each on a thread, or alone, until it is stored how it ended. */
 export interface Executor {
-  /** Resolves when the delivery is dealt with, whatever came of it. Rejects never. */
-  deliver(id: string, delivery: number): Promise<void>
-  /** Takes staged jobs of a lane; each is to be given to `attempt`. @throws when the database does not answer. */
-  take(wanted: Wanted): Promise<readonly Claimed[]>
-  /** Runs a job that was taken; resolves when its end is stored. One of a task unknown here is left to others. */
+  /** Runs a job that was claimed; resolves when its end is stored. Rejects never. */
   attempt(job: Claimed): Promise<void>
-  /** Gives back a job that was taken and not begun. */
-  release(job: Claimed): Promise<void>
   /**
    * Compares what the database holds to be running here with what is, and passes cancellations on. `whole`: that is all it
    * holds, and not only what of `ids` it does.
@@ -64,10 +58,8 @@ export function createExecutor(options: {
 }): Executor {
   const { ledger, pools, alone, log, taskNamed, retryMs = RETRY_BASE_MS } = options
   const running = new Map<string, Running>()
-  const claiming = new Map<string, Set<number>>()
-  let unknown = new Map<string, number>()
-  // Statements under way that take jobs: what they have taken is not known here yet.
-  let taking = 0
+  // What the database holds to be running here and is not known, with how many claims had been answered when it was first seen.
+  let unknown = new Map<string, { readonly attempt: number; readonly answered: number }>()
 
   const runnerOf = (job: Claimed) => (job.interruptions < SUSPECT_FROM ? pools : alone)
   const abort = ({ job }: Running, reason: AbortReason): void =>
@@ -124,59 +116,25 @@ export function createExecutor(options: {
     sweeper = undefined
   }
 
-  const knows = (name: string): boolean => {
-    try {
-      return taskNamed(name) !== undefined
-    } catch {
-      return false
-    }
-  }
-  const release = async ({ id, attempt }: Claimed): Promise<void> => {
-    await ledger.finish({ id, attempt, outcome: 'release' })
-  }
-  // With a delivery of its own it goes to a worker of the version that knows it.
-  const leave = (job: Claimed): Promise<void> => {
-    log.warn({ jobId: job.id, task: job.name }, 'A job of an unknown task is left to other workers')
-    return release(job)
-  }
-
   const supersede = (id: string, attempt: number): void => {
     const found = running.get(id)
     if (found?.job.attempt === attempt) abort(found, 'superseded')
   }
 
   return {
-    deliver: async (id, delivery) => {
-      const claims = claiming.get(id) ?? new Set()
-      // The very same delivery can come twice. Which of two others is the current one only the ledger knows.
-      if (running.get(id)?.job.delivery === delivery || claims.has(delivery)) return
-      claiming.set(id, claims.add(delivery))
-      const job = await ledger.claim(id, delivery).finally(() => {
-        claims.delete(delivery)
-        if (claims.size === 0) claiming.delete(id)
-      })
-      if (job !== null) await attempt(job)
-    },
-    take: async (wanted) => {
-      taking++
-      try {
-        return await ledger.take(wanted)
-      } finally {
-        taking--
-      }
-    },
-    attempt: (job) => (knows(job.name) ? attempt(job) : leave(job)),
-    release,
+    attempt,
     reconcile: (held, whole = true) => {
-      const still = new Map<string, number>()
+      const { answered, isUnderWay } = ledger.claims
+      const still: typeof unknown = new Map()
       for (const { id, attempt, cancel } of held) {
         const found = running.get(id)
         if (found !== undefined && cancel) abort(found, 'cancelled')
-        // Claimed, but the answer never came: give it back once that is certain.
-        if (found !== undefined || claiming.has(id)) continue
-        if (unknown.get(id) === attempt && taking === 0)
+        if (found !== undefined) continue
+        const seen = unknown.get(id)
+        // Claimed, but the answer never came: it is given back once that is certain.
+        if (seen?.attempt === attempt && (!isUnderWay || answered > seen.answered))
           void ledger.finish({ id, attempt, outcome: 'release' })
-        else still.set(id, attempt)
+        else still.set(id, seen?.attempt === attempt ? seen : { attempt, answered })
       }
       if (whole) unknown = still
     },
@@ -209,10 +167,11 @@ const GIVEN_UP = {
 
 /** What the ledger is told of an outcome; null when the attempt is not ours to end. */
 function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: number): FinishEntry | null {
-  const { id, attempt, actor } = job
+  const { id, attempt } = job
+  const limited = job.mailbox_limit === null ? null : job.mailbox
   switch (outcome.kind) {
     case 'done':
-      return { id, attempt, outcome: 'done', result: outcome.result, actor }
+      return { id, attempt, outcome: 'done', result: outcome.result, limited }
     case 'failed':
       return failed(job, outcome, retryMs)
     case 'crashed':

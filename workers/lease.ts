@@ -11,7 +11,7 @@ import {
 } from '../sql/jobs.ts'
 import { workerChanged } from '../sql/notify.ts'
 import type { Log } from '../tasks/log.ts'
-import { createPace } from './pace.ts'
+import { createCostThrottle } from './throttle.ts'
 
 /** This process's claim to be alive, on the database's clock. Whoever sees another's run out takes its jobs over. */
 export interface Lease {
@@ -57,7 +57,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const renewMs = ttlMs / RENEWALS
   const hungMs = ttlMs * HUNG
   // Both are quick as long as no snapshot is held open.
-  const [asking, searching] = [createPace(0.01), createPace(0.01)]
+  const [asking, searching] = [createCostThrottle(0.01), createCostThrottle(0.01)]
   let id = randomUUID() as string
   let renewedAt = Date.now()
   // A process that has just been cut off itself is no judge of others: they may have been, too.
@@ -93,14 +93,14 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
   }
 
   const renew = async (): Promise<void> => {
-    const { due } = asking
+    const { ready: isWhole } = asking
     const renewed = id
-    const row = due
-      ? await asking.spend(() => db.maybeOne(renewLease(id, use(), ttlMs)))
+    const row = isWhole
+      ? await asking.run(() => db.maybeOne(renewLease(id, use(), ttlMs)))
       : await db.maybeOne(renewLease(id, use(), ttlMs, options.running()))
     if (Date.now() - renewedAt > ttlMs - renewMs) judgeFrom = Date.now() + ttlMs
     renewedAt = Date.now()
-    if (row !== null) return options.onHeartbeat(row, due)
+    if (row !== null) return options.onHeartbeat(row, isWhole)
     // Two renewals at once find one lease lost.
     if (renewed !== id) return
     replacing ??= replace().finally(() => {
@@ -111,8 +111,8 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 
   const watch = async (): Promise<void> => {
     if (Date.now() < judgeFrom || Date.now() - renewedAt > 2 * renewMs) return
-    const recovered = searching.due
-      ? await searching.spend(() => db.any(recoverJobs(ttlMs * 2)))
+    const recovered = searching.ready
+      ? await searching.run(() => db.any(recoverJobs(ttlMs * 2)))
       : await db.any(recoverJobs(ttlMs * 2, false))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')

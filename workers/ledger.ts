@@ -3,19 +3,15 @@ import type { Database } from '../sql/db.ts'
 import { Failure } from '../sql/errors.ts'
 import {
   type Claimed,
-  claimAndTell,
+  claimedOf,
   claimJobs,
-  endJobs,
-  type FinishEntry,
-  type ProgressEntry,
-  storeProgress,
-} from '../sql/jobs.ts'
+  type Delivery,
+  sendAgain,
+  type Wanted,
+} from '../sql/jobs/claims.ts'
+import { endJobs, type FinishEntry, type ProgressEntry, storeProgress } from '../sql/jobs.ts'
 import { MOST_TOLD, type Publisher } from '../sql/notify.ts'
-import { beginJobs, type Taken, takeJobs, takenOf, type Wanted } from '../sql/staged.ts'
 import type { Log } from '../tasks/log.ts'
-import { createFloors, type Floors } from './floors.ts'
-import { createHolds, type Holds } from './holds.ts'
-import { createPace, type Pace } from './pace.ts'
 
 /**
  * What this process tells the database about its jobs, in batches: while one statement is under way the next one
@@ -23,15 +19,15 @@ import { createPace, type Pace } from './pace.ts'
  * delays, and never drops, what was said.
  */
 export interface Ledger {
-  /** Takes a job for this worker; null when the delivery is stale or the job is no longer there to run. */
-  claim(id: string, delivery: number): Promise<Claimed | null>
-  /** Takes staged jobs of a lane, at most `most`, owner by owner. @throws when the database does not answer. */
-  take(wanted: Wanted): Promise<readonly Claimed[]>
+  /** Claims for this worker what a delivery is about, at most so many jobs, in order. */
+  claim(delivery: Delivery, places: number): Promise<readonly Claimed[]>
+  /** How many statements that claim have been answered, and whether one is under way. */
+  readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
+  /** Puts a delivery back for other workers. */
+  sendAgain(delivery: Delivery): Promise<void>
   progress(entry: ProgressEntry): void
   /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
   finish(entry: FinishEntry): Promise<boolean>
-  /** What the database says that this process holds: jobs that it does not know of are let go. */
-  reconcile(holds: readonly string[]): void
   /** Resolves when nothing is left to store. */
   idle(): Promise<void>
 }
@@ -52,6 +48,8 @@ const GATHER_MS = 15
 // While a statement ends some jobs, so many more are worth another one beside it.
 const WORTHWHILE = 256
 const MOST_AT_ONCE = 2
+// A delivery for which there is no room here is offered to others so soon, and then by the queue's order.
+const AGAIN_MS = 20
 // What a task emits, such as the pieces of an answer, is waited for: only what comes at the same moment is kept for it.
 const GATHER_EVENTS_MS = 2
 
@@ -61,17 +59,10 @@ interface Waiting<T, R> {
 }
 
 export function createLedger(options: LedgerOptions): Ledger {
-  const claims: Waiting<{ id: string; delivery: number }, Claimed | null>[] = []
+  const claims: Waiting<Wanted, readonly Claimed[]>[] = []
   const progress: ProgressEntry[] = []
   const finishes: Waiting<FinishEntry, boolean>[] = []
-  const lanes = new Map<string, Lane>()
-  const holds = createHolds({
-    db: options.db,
-    log: options.log,
-    onLate: () => {
-      writing ??= writeLoop()
-    },
-  })
+  let answered = 0
   let claiming: Promise<void> | null = null
   let writing: Promise<void> | null = null
   const ending = new Set<Promise<void>>()
@@ -80,20 +71,12 @@ export function createLedger(options: LedgerOptions): Ledger {
   let events = false
   let hurry = (): void => {}
 
-  const laneOf = ({ queue, lane }: Wanted): Lane => {
-    const key = `${queue}/${lane}`
-    const known = lanes.get(key) ?? {
-      floors: createFloors(),
-      news: createPace(0.05),
-      whole: createPace(0.01),
-    }
-    lanes.set(key, known)
-    return known
-  }
-
   const claimLoop = async (): Promise<void> => {
     await nextTurn()
-    while (claims.length > 0) await claimBatch(options, claims.splice(0, MOST_ENTRIES))
+    while (claims.length > 0) {
+      await claimBatch(options, claims.splice(0, MOST_ENTRIES))
+      answered++
+    }
     claiming = null
   }
 
@@ -112,23 +95,8 @@ export function createLedger(options: LedgerOptions): Ledger {
     }
   }
 
-  /** Of jobs that are held it is written that they run; of those that have their fence up, only if `waits`. */
-  const begin = async (ids: readonly string[], waits = true): Promise<void> => {
-    const held = [...new Set(ids)].filter((id) => holds.since(id) !== null)
-    while (held.length > 0) {
-      const some = held.splice(0, MOST_ENTRIES)
-      const passed = await untilStored(options.log, () => options.db.any(beginJobs(some, waits)))
-      const fenced = new Set(passed.map(({ id }) => id))
-      for (const id of some) {
-        if (fenced.has(id)) continue
-        holds.settle(id)
-        options.publisher.mark(id)
-      }
-    }
-  }
-
   const endDone = (batch: readonly Waiting<FinishEntry, boolean>[]): void => {
-    const one: Promise<void> = finishBatch(options, holds, begin, batch).then(() => {
+    const one: Promise<void> = finishBatch(options, batch).then(() => {
       ending.delete(one)
     })
     ending.add(one)
@@ -152,37 +120,28 @@ export function createLedger(options: LedgerOptions): Ledger {
       events = false
       // All progress said before these ends is stored before them.
       const ends = finishes.splice(0, MOST_ENTRIES)
-      while (progress.length > 0) {
-        const some = progress.splice(0, MOST_ENTRIES)
-        await begin(some.map(({ id }) => id))
-        await progressBatch(options, some)
-      }
+      while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
       // What is done, as most is, goes by itself: that is faster.
       const done = ends.filter(isDone)
       if (done.length > 0) endDone(done)
       await ended()
       const others = ends.filter((end) => !isDone(end))
-      await begin(others.map(({ item }) => item.id))
-      if (others.length > 0) await finishBatch(options, holds, begin, others)
-      await begin(holds.late(), false)
+      if (others.length > 0) await finishBatch(options, others)
     } while (progress.length > 0 || finishes.length > 0)
     writing = null
   }
 
   return {
-    claim: (id, delivery) =>
+    claim: (delivery, places) =>
       new Promise((resolve) => {
-        claims.push({ item: { id, delivery }, resolve })
+        claims.push({ item: { delivery, places }, resolve })
         claiming ??= claimLoop()
       }),
-    take: async (wanted) => {
-      const taken = await holds.taking((spent) => takeFrom(laneOf(wanted), options, wanted, spent))
-      for (const { hold, jobs } of taken) {
-        const ids = jobs.map(({ id }) => id)
-        if (hold !== null) holds.took(hold, ids)
-        else for (const id of ids) options.publisher.mark(id)
-      }
-      return taken.flatMap(({ jobs }) => jobs)
+    get claims() {
+      return { answered, isUnderWay: claiming !== null }
+    },
+    sendAgain: async (delivery) => {
+      await untilStored(options.log, () => options.db.run(sendAgain([delivery], AGAIN_MS)))
     },
     progress: (entry) => {
       progress.push(entry)
@@ -199,43 +158,10 @@ export function createLedger(options: LedgerOptions): Ledger {
         if (finishes.length === WORTHWHILE) enough()
         writing ??= writeLoop()
       }),
-    reconcile: holds.reconcile,
     idle: async () => {
       while (writing !== null || claiming !== null) await Promise.all([writing, claiming])
-      await holds.drop()
     },
   }
-}
-
-/** What is known of the staged jobs of a lane. */
-interface Lane {
-  readonly floors: Floors
-  /** Of looking for those of other owners. */
-  readonly news: Pace
-  /** Of looking at all of them. */
-  readonly whole: Pace
-}
-
-const NOBODY: ReadonlyMap<number, number> = new Map()
-
-/** From the first staged job on; or beyond the floors of those known, with other owners or without: the dearest way that is due. */
-async function takeFrom(
-  { floors, news, whole }: Lane,
-  { db, leaseId }: LedgerOptions,
-  wanted: Wanted,
-  spent: readonly string[],
-): Promise<readonly Taken[]> {
-  const known = floors.next()
-  if (!whole.due && !news.due && known.size === 0 && spent.length === 0) return []
-  const take = async (beyond: ReadonlyMap<number, number>, others: boolean) => {
-    const rows = await db.any(takeJobs(leaseId(), wanted, { floors: beyond, others, spent }))
-    const taken = rows.map(takenOf)
-    for (const { jobs } of taken) floors.took(jobs)
-    return taken
-  }
-  if (whole.due) return whole.spend(() => take(NOBODY, true))
-  if (news.due) return news.spend(() => take(known, true))
-  return take(known, false)
 }
 
 function nextTurn(): Promise<void> {
@@ -244,21 +170,30 @@ function nextTurn(): Promise<void> {
 
 async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
-  batch: readonly Waiting<{ id: string; delivery: number }, Claimed | null>[],
+  batch: readonly Waiting<Wanted, readonly Claimed[]>[],
 ): Promise<void> {
-  const ids = batch.map(({ item }) => item.id)
-  const deliveries = batch.map(({ item }) => item.delivery)
-  const tells = batch.length <= MOST_TOLD && publisher.takeTurn()
-  const claim = tells ? claimAndTell : claimJobs
-  const rows = await untilStored(log, () => db.any(claim(leaseId(), ids, deliveries)))
-  // A stale delivery and the current one may be asked about at once: only the one that was meant gets the job.
-  const claimed = new Map(rows.map((row) => [`${row.id}/${row.delivery}`, row]))
+  const tells = publisher.takeTurn()
+  const wanted = eachMailbox(batch.map(({ item }) => item))
+  const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, tells)))
+  const jobs = claimedOf({ claims })
+  if (!tells || jobs.length > MOST_TOLD) for (const { id } of jobs) publisher.mark(id)
+  const byMailbox = Map.groupBy(jobs, ({ mailbox }) => mailbox)
   for (const { item, resolve } of batch) {
-    const row = claimed.get(`${item.id}/${item.delivery}`) ?? null
-    claimed.delete(`${item.id}/${item.delivery}`)
-    if (row !== null && !tells) publisher.mark(row.id)
-    resolve(row)
+    const { mailbox } = item.delivery
+    resolve(byMailbox.get(mailbox) ?? [])
+    byMailbox.delete(mailbox)
   }
+}
+
+/** Two deliveries of one mailbox are as good as the first, from where the earlier of them begins. */
+function eachMailbox(wanted: readonly Wanted[]): readonly Wanted[] {
+  const found = new Map<string, Wanted>()
+  for (const { delivery, places } of wanted) {
+    const { first = delivery.first } = found.get(delivery.mailbox)?.delivery ?? {}
+    const earlier = { ...delivery, first: Math.min(first, delivery.first) }
+    found.set(delivery.mailbox, { delivery: earlier, places: found.get(delivery.mailbox)?.places ?? places })
+  }
+  return [...found.values()]
 }
 
 async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
@@ -276,19 +211,15 @@ const isDone = ({ item }: { item: FinishEntry }): boolean => item.outcome === 'd
 
 async function finishBatch(
   options: LedgerOptions,
-  holds: Holds,
-  begin: (ids: readonly string[]) => Promise<void>,
   batch: readonly Waiting<FinishEntry, boolean>[],
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
-  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some, holds.since)
-  const ended = await isolated(options.log, entries, store, async ({ id, attempt }) => {
-    await begin([id])
+  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
+  const ended = await isolated(options.log, entries, store, ({ id, attempt }) => {
     const detail = 'The result of the job could not be stored'
     return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
   })
   for (const { item, resolve } of batch) {
-    holds.settle(item.id)
     if (ended.has(item.id)) options.publisher.mark(item.id)
     resolve(ended.has(item.id))
   }

@@ -26,7 +26,7 @@ const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,
-  providers: createProviders(settings, createChildPool({ log })),
+  providers: createProviders(settings, createChildPool({ log }))(0),
   log,
   signal: new AbortController().signal,
   progress: (label) => process.stderr.write(`${label}\n`),

@@ -3,22 +3,18 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueuePool } from '../sql/driver.ts'
-import type { Claimed } from '../sql/jobs.ts'
-import { createRoom } from '../sql/room.ts'
-import type { Wanted } from '../sql/staged.ts'
+import type { Delivery } from '../sql/jobs/claims.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { AnyTask, PoolName } from '../tasks/task.ts'
-import { createPuller } from './staged.ts'
+import type { Executor } from './executor.ts'
+import type { Ledger } from './ledger.ts'
+import { createSlots, type Slots } from './slots.ts'
 
 /** One queue group's part of this process: its own graphile-worker runner and slots. */
 export interface QueueRunner {
   readonly queue: string
   readonly poolId: string | null
-  /** What of it can be staged: the natures of its tasks. */
-  readonly lanes: readonly PoolName[]
-  /** A lane has staged jobs. */
-  nudge(lane: PoolName): void
   /** Fetches no more; resolves when the deliveries in hand are dealt with. */
   stop(): Promise<void>
 }
@@ -29,11 +25,8 @@ export interface QueueRunnerOptions {
   readonly settings: Settings
   readonly pool: QueuePool
   readonly log: Log
-  readonly deliver: (id: string, delivery: number) => Promise<void>
-  /** Takes staged jobs, see `Executor`. */
-  readonly take: (wanted: Wanted) => Promise<readonly Claimed[]>
-  readonly attempt: (job: Claimed) => Promise<void>
-  readonly release: (job: Claimed) => Promise<void>
+  readonly ledger: Pick<Ledger, 'claim' | 'sendAgain'>
+  readonly executor: Pick<Executor, 'attempt'>
   /** Cron entries, by the group that has them: identifier -> what to do. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
   /** A runner has begun, with a queue pool of its own. */
@@ -42,12 +35,15 @@ export interface QueueRunnerOptions {
   readonly unlock: (poolId: string) => Promise<void>
 }
 
-// Deliveries that an io group has in hand at once, and fetches at once.
-const IO_SLOTS = 512
-// Jobs of `io` that a group has claimed at once: a delivery may stand for several. Of the others one for each thread.
-const MOST_JOBS = 2048
-// What was not begun when the worker stops goes back to the queue, for others.
-const STOPPING = 'The worker stops'
+// Deliveries that a group has in hand at once. A delivery is over once its jobs are claimed: that takes milliseconds.
+const DELIVERIES = { io: 256, other: 8 }
+// Jobs of `io` that a group runs at once; of the others one for each thread.
+const IO_SLOTS = 2048
+// What a delivery claims at once: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so that whichever
+// worker is free takes the next.
+const IO_CLAIM = 500
+// A delivery for which there is no slot for so long is put back, for workers that have some.
+const SLOT_WAIT_MS = 250
 // What is fetched by polling was only missed by LISTEN: waking up is the rule.
 const POLL_MS = 1000
 // What a runner that is ending may take once nothing is in its hands.
@@ -62,37 +58,21 @@ const LIVED_MS = 60_000
  */
 export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
   const { queue, log } = given
-  const lanes = new Map(lanesOf(given).map((lane) => [lane, createLane(given, lane)]))
-  const laneOf = new Map(given.tasks.map((task) => [task.name, lanes.get(task.pool)!]))
-
-  function createLane({ take, attempt, release }: QueueRunnerOptions, lane: PoolName) {
-    const places = lane === 'io' ? MOST_JOBS : placesOf(given, lane)
-    const room = createRoom(places)
-    const puller = createPuller({
-      room,
-      places,
-      take: (most, afterOwner) => take({ queue, lane, most, afterOwner }),
-      run: (job) => (stopped ? release(job) : attempt(job)),
-      onError: (error) => log.warn({ err: error, queue }, 'Staged jobs could not be taken'),
-    })
-    return { room, puller }
-  }
-
+  const slots = new Map(poolsOf(given).map((pool) => [pool, createSlots(slotsOf(given, pool))]))
+  const poolOf = new Map(given.tasks.map(({ name, pool }) => [name, pool]))
   const options: RunnerOptions = {
     ...given,
-    deliverTo: (name, id, delivery) =>
-      laneOf
-        .get(name)!
-        .room.enter(() => (stopped ? Promise.reject(new Error(STOPPING)) : given.deliver(id, delivery))),
+    handle: (delivery) => {
+      const pool = poolOf.get(delivery.task)!
+      return handleDelivery(given, delivery, slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
+    },
   }
   let current: Runner | null = null
   let poolId: string | null = null
   let stopped = false
 
-  /** Everything that this group has begun is in a room until its end. */
-  const emptyHanded = async (): Promise<void> => {
-    const rooms = [...lanes.values()].map(({ room }) => room)
-    while (rooms.some(({ inside }) => inside > 0)) await Promise.all(rooms.map((room) => room.emptied()))
+  const closeSlots = async (): Promise<void> => {
+    await Promise.all([...slots.values()].map((one) => one.close()))
   }
 
   const runOnce = async (): Promise<void> => {
@@ -102,7 +82,7 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
       options.onPool()
     })
     const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
-      if (stopped) await emptyHanded()
+      if (stopped) await closeSlots()
       await delay(END_MS, undefined, { ref: false })
     })
     const runner = await startOnce(options, events)
@@ -138,38 +118,50 @@ export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
     get poolId() {
       return poolId
     },
-    lanes: [...lanes.keys()],
-    nudge: (lane) => lanes.get(lane)?.puller.nudge(),
     stop: async () => {
       stopped = true
-      const pullers = Promise.all([...lanes.values()].map(({ puller }) => puller.stop()))
+      const idle = closeSlots()
       if (current !== null) stopRunner(current)
       await running
-      await pullers
-      await emptyHanded()
+      await idle
     },
   }
 }
 
-interface RunnerOptions extends QueueRunnerOptions {
-  readonly deliverTo: (task: string, id: string, delivery: number) => Promise<void>
+/** Claims as many jobs of a delivery as there are slots for, and has them run; without a slot it is for others. */
+async function handleDelivery(
+  { ledger, executor }: Pick<QueueRunnerOptions, 'ledger' | 'executor'>,
+  delivery: Delivery,
+  slots: Slots,
+  most: number,
+): Promise<void> {
+  const owner = delivery.owner ?? 0
+  const reserved = await slots.reserve(owner, most, SLOT_WAIT_MS)
+  if (reserved === 0) return ledger.sendAgain(delivery)
+  const jobs = await ledger.claim(delivery, reserved)
+  slots.release(owner, reserved - jobs.length)
+  for (const job of jobs) void executor.attempt(job).finally(() => slots.release(owner, 1))
 }
 
-const lanesOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
+interface RunnerOptions extends QueueRunnerOptions {
+  readonly handle: (delivery: Delivery) => Promise<void>
+}
+
+const poolsOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
   ...new Set(tasks.map(({ pool }) => pool)),
 ]
 
-/** How many jobs of a nature other than `io` run at once. */
-function placesOf({ settings }: QueueRunnerOptions, lane: PoolName): number {
-  if (lane === 'model') return 1
-  return lane === 'children'
+function slotsOf({ settings }: QueueRunnerOptions, pool: PoolName): number {
+  if (pool === 'io') return IO_SLOTS
+  if (pool === 'model') return 1
+  return pool === 'children'
     ? settings.workerThreads
     : Math.min(settings.workerThreads, availableParallelism())
 }
 
 function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
-  const slots = io ? IO_SLOTS : Math.max(...lanesOf(options).map((lane) => placesOf(options, lane)))
+  const deliveries = io ? DELIVERIES.io : DELIVERIES.other
   return run({
     pgPool: options.pool,
     taskList: taskList(options),
@@ -186,37 +178,26 @@ function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner
     logger: queueLogger(options.log, options.queue),
     preset: {
       worker: {
-        concurrentJobs: slots,
+        concurrentJobs: deliveries,
         pollInterval: POLL_MS,
         // Prefetching hoards deliveries while other processes idle: only where jobs are short.
-        ...(io ? { localQueue: { size: slots * 2 }, completeJobBatchDelay: 2 } : {}),
+        ...(io ? { localQueue: { size: deliveries }, completeJobBatchDelay: 2 } : {}),
       },
     },
   })
 }
 
-function taskList({ tasks, cron, deliverTo }: RunnerOptions): TaskList {
+function taskList({ tasks, cron, handle }: RunnerOptions): TaskList {
   const list: TaskList = {}
-  for (const task of tasks) {
-    list[task.name] = (payload) => {
-      const given = payload as { id: string; delivery: number } | { jobs: [id: string, delivery: number][] }
-      if ('id' in given) return deliverTo(task.name, given.id, given.delivery)
-      return allOf(given.jobs.map(([id, delivery]) => deliverTo(task.name, id, delivery)))
-    }
-  }
+  for (const { name } of tasks)
+    list[name] = (payload) => handle({ task: name, ...(payload as Omit<Delivery, 'task'>) })
   for (const [identifier, entry] of cron) list[`cron:${identifier}`] = () => entry.run()
   return list
 }
 
-/** Waits for all, and then fails if one has: a delivery goes back only when nothing of it is in hand any more. */
-async function allOf(works: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
-}
-
 function queueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
-    if (level === 'error' && !message.includes(STOPPING)) log.error({ queue, meta }, message)
+    if (level === 'error') log.error({ queue, meta }, message)
     // Slots outnumber connections on purpose: our tasks do not use the queue's pool.
     else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
   })

@@ -3,7 +3,7 @@ import { ZodError } from 'zod'
 import { createDatabase, nothing, type Queries, sql } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { fenceJob } from '../sql/jobs.ts'
-import type { TaskContext, TaskLog } from '../tasks/context.ts'
+import type { Providers, TaskContext, TaskLog } from '../tasks/context.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import { finderOf, loadTasks } from '../tasks/index.ts'
 import { useChildren } from './children/client.ts'
@@ -35,7 +35,7 @@ const db = createDatabase({
   pooled: settings.databasePooled,
 })
 const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
-const providers = createProviders(settings, children, databaseUrl)
+const providersFor = createProviders(settings, children, databaseUrl)
 const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
 // commit nor go away, gives it up when its lease has run out, and not after the minute that other transactions have.
@@ -149,6 +149,7 @@ class Context implements TaskContext {
   readonly job: ThreadJob
   readonly #abort: Abort
   #told = 0
+  #providers: Providers | null = null
 
   constructor(job: ThreadJob, abort: Abort) {
     this.job = job
@@ -166,7 +167,8 @@ class Context implements TaskContext {
     return settings.secretKey
   }
   get providers() {
-    return providers
+    this.#providers ??= providersFor(this.job.ownerId ?? 0)
+    return this.#providers
   }
   get blobs() {
     return blobs

@@ -2,7 +2,6 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
-import { stagedLanes } from '../sql/staged.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
@@ -13,7 +12,6 @@ import { createChildPool } from './children/pool.ts'
 import { createExecutor, type Executor } from './executor.ts'
 import { holdLease, type Lease } from './lease.ts'
 import { createLedger } from './ledger.ts'
-import { createPace } from './pace.ts'
 import { createPools } from './pools.ts'
 import { startRepair } from './repair.ts'
 import { type QueueRunner, startQueueRunner } from './runner.ts'
@@ -86,10 +84,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     threads: () => pools.threads,
     memoryBytes: () => process.memoryUsage.rss() + children.rssBytes,
     running: () => executor.ids,
-    onHeartbeat: ({ running, holds }, whole) => {
-      executor.reconcile(running, whole)
-      if (whole) ledger.reconcile(holds)
-    },
+    onHeartbeat: ({ running }, whole) => executor.reconcile(running, whole),
     onLost: () => executor.supersedeAll(),
     onRecovered: (ids) => {
       for (const id of ids) publisher.mark(id)
@@ -116,10 +111,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         settings,
         pool: queuePool,
         log,
-        deliver: executor.deliver,
-        take: executor.take,
-        attempt: executor.attempt,
-        release: executor.release,
+        ledger,
+        executor,
         cron: cronOf(queue, db, settings),
         // What it locks is freed when this process dies, from its first fetch on.
         onPool: () => lease.renew(),
@@ -128,13 +121,11 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     )
   }
 
-  const staged = watchStaged(db, runners, log)
   const repair = startRepair(db, log, repairMs)
   return {
     lease,
     executor,
     stop: async () => {
-      clearInterval(staged)
       await repair.stop()
       const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
       await Promise.all(runners.map((runner) => runner.stop()))
@@ -149,39 +140,6 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       await db.close()
     },
   }
-}
-
-// What is staged waits behind work under way, which looks again by itself: this finds what nobody is at.
-const STAGED_MS = 500
-
-/** One look for all queues. */
-function watchStaged(db: Database, runners: readonly QueueRunner[], log: Log): NodeJS.Timeout {
-  const lanes = runners.flatMap((runner) => runner.lanes.map((lane) => ({ runner, lane })))
-  const pace = createPace(0.01)
-  let busy = false
-  const look = async (): Promise<void> => {
-    // Of what is known already each looks by itself.
-    if (!pace.due) {
-      for (const { runner, lane } of lanes) runner.nudge(lane)
-      return
-    }
-    const query = stagedLanes(
-      lanes.map(({ runner }) => runner.queue),
-      lanes.map(({ lane }) => lane),
-    )
-    const found = await pace.spend(() => db.any(query))
-    const keys = new Set(found.map(({ key }) => key))
-    for (const { runner, lane } of lanes) if (keys.has(`${runner.queue}/${lane}`)) runner.nudge(lane)
-  }
-  return setInterval(() => {
-    if (busy) return
-    busy = true
-    look()
-      .catch((error) => log.warn({ err: error }, 'Staged jobs could not be looked for'))
-      .finally(() => {
-        busy = false
-      })
-  }, STAGED_MS)
 }
 
 /** Cron only adds a job: the work itself is a job like any other, seen and retried like any other. */

@@ -72,9 +72,9 @@ export async function endLoad(client: Client, { constraints, tables }: Held): Pr
   for (const { table, name, definition } of constraints)
     await client.query(`alter table ${table} add constraint ${quoted([name])} ${definition}`)
   for (const name of tables) await client.query(`alter table ${quoted([name])} enable trigger user`)
-  await client.query(
-    `select job_send(coalesce(array_agg(id order by ordinal), '{}'), 1) from job where status = 'sent'`,
-  )
+  await client.query(`
+    select job_send(array(select distinct on (mailbox, greatest(run_at, now())) id from job where status = 'queued'
+      order by mailbox, greatest(run_at, now()), ordinal))`)
   await client.query('commit')
 }
 

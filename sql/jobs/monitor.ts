@@ -28,7 +28,7 @@ export type Monitor = z.output<typeof Monitor>
 export const readMonitor = (seconds: number, keptSeconds: number): Query<Monitor> =>
   sql.prepared('monitor', Monitor)`
     with waiting as (
-      select id, name, queue, created_at, run_at, actor from job where status in ('queued', 'sent')
+      select id, name, queue, created_at, run_at from job where status = 'queued'
     ), running as (
       select * from job where status = 'running'
     ), ended as (

@@ -37,8 +37,8 @@ async function startEdge(): Promise<Client> {
 async function past(): Promise<void> {
   await query(`delete from job where payload = '{}' and finished_at is not null`)
   await query(`
-    insert into job (id, name, queue, payload, status, max_tries, attempt, created_at, started_at, finished_at, error_code, error_detail)
-    select gen_random_uuid(), name, queue, '{}', case when failed then 'failed' else 'done' end, 3, case when failed then 3 else 1 end,
+    insert into job (id, name, queue, mailbox, payload, status, max_tries, attempt, created_at, started_at, finished_at, error_code, error_detail)
+    select gen_random_uuid(), name, queue, name || '/0', '{}', case when failed then 'failed' else 'done' end, 3, case when failed then 3 else 1 end,
       at - ms * interval '1 ms', at - ms * interval '0.8 ms', at,
       case when failed then code end, case when failed then detail end
     from (

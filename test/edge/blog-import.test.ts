@@ -46,12 +46,12 @@ test('a file waits for its job byte for byte, whatever its ending is spelled lik
     const answer = await send(name, bytes)
     assert.equal(answer.status, 202, answer.text)
     const [row] = await query(
-      `select u.file_name, u.format, j.payload, j.owner_id, j.actor, string_agg(c.bytes, '' order by c.ordinal) as bytes
+      `select u.file_name, u.format, j.payload, j.owner_id, j.mailbox, string_agg(c.bytes, '' order by c.ordinal) as bytes
        from job j join blog_upload u on u.job_id = j.id join blog_upload_chunk c on c.upload_id = u.id where j.id = $1 group by u.id, j.id`,
       [answer.json.job_id],
     )
     assert.deepEqual(
-      [row!.file_name, row!.format, row!.owner_id, row!.actor],
+      [row!.file_name, row!.format, row!.owner_id, row!.mailbox],
       [name, format, editor.id, 'blog'],
     )
     assert.ok((row!.bytes as Buffer).equals(bytes))

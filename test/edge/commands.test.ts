@@ -80,7 +80,7 @@ test('retry-failed does again what failed, once, and leaves what it can not run'
     (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
   assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs that are done again: 1'])
   // The second has a live job of its actor to join: that one does both.
-  assert.deepEqual([await again(one), await again(two)], [[], ['sent']])
+  assert.deepEqual([await again(one), await again(two)], [[], ['queued']])
   assert.deepEqual(await run('retry-failed'), ['Failed jobs that are done again: 1', 'Left as they are: 1'])
 })
 

@@ -232,11 +232,11 @@ test('a forced extraction never becomes one that skips: it runs after it', async
   assert.deepEqual([again, other], [forced, plain])
   assert.notEqual(forced, plain)
   const rows = await query(
-    `select id, status, payload ->> 'force' as force from job where actor = $1 order by ordinal`,
+    `select id, status, payload ->> 'force' as force from job where mailbox = $1 order by ordinal`,
     [`document:${document}`],
   )
   assert.deepEqual(rows, [
-    { id: plain, status: 'sent', force: 'false' },
+    { id: plain, status: 'queued', force: 'false' },
     { id: forced, status: 'queued', force: 'true' },
   ])
 })

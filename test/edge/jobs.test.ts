@@ -66,8 +66,8 @@ test('a limit cuts the list at its end, and has bounds', async () => {
 test('a hundred jobs are listed unless more are asked for', async () => {
   const { query } = database
   await query(
-    `insert into job (id, name, queue, owner_id, payload, status, max_tries, finished_at, result)
-     select gen_random_uuid(), 'many', 'documents', $1, '{}', 'done', 1, now(), '{}' from generate_series(1, 150)`,
+    `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at, result)
+     select gen_random_uuid(), 'many', 'documents', $1, 'many', '{}', 'done', 1, now(), '{}' from generate_series(1, 150)`,
     [bob.id],
   )
   assert.equal((await list('', bob.token)).length, 100)

@@ -64,12 +64,11 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
       return ids
     },
     claim: async (id) => {
-      const [job] = await query('select delivery from job where id = $1', [id])
-      const [claimed] = await query('select * from job_claim($1, array[$2::uuid], array[$3::int])', [
-        randomUUID(),
-        id,
-        job!.delivery,
-      ])
+      const [claimed] = await query(
+        `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[1])::json -> 0 ->> 2)::int
+           as attempt from job where id = $2`,
+        [randomUUID(), id],
+      )
       const attempt = claimed!.attempt as number
       attempts.set(id, { attempt, n: 0 })
       await changed(id)

@@ -68,8 +68,8 @@ test('it begins with every part, and sends each again when it changes', async (t
 
 test('what ended is counted by queue and time, with how long it took', async (t) => {
   await database.query(
-    `insert into job (id, name, queue, payload, status, max_tries, created_at, finished_at, error_code)
-     select gen_random_uuid(), 'n', 'counted', '{}', case when n = 1 then 'failed' else 'done' end, 1,
+    `insert into job (id, name, queue, mailbox, payload, status, max_tries, created_at, finished_at, error_code)
+     select gen_random_uuid(), 'n', 'counted', 'n/0', '{}', case when n = 1 then 'failed' else 'done' end, 1,
        now() - interval '40 s' - n * interval '1 s', now() - interval '40 s', case when n = 1 then 'internal' end
      from generate_series(1, 4) n`,
   )

@@ -31,7 +31,7 @@ test('a task is queued, and its result tells how it stands', async () => {
     name: 'load_test.io_simulation_task',
     queue: 'load_test',
     owner_id: owner.id,
-    status: 'sent',
+    status: 'queued',
   })
   const seen = (await result(task_id, owner.token)).json
   assert.deepEqual([seen.status, seen.result, seen.error, seen.started_at], ['queued', null, null, null])

@@ -43,7 +43,7 @@ test('the same processes still serve, and no job of theirs ended in a fault', as
   const { edge, worker } = service
   for (const { process } of [edge, worker])
     assert.deepEqual([process.exitCode, process.signalCode], [null, null])
-  const waiting = `select from job where status in ('queued', 'sent', 'running') and run_at <= now()`
+  const waiting = `select from job where status in ('queued', 'running') and run_at <= now()`
   await until('the jobs end', async () => (await database.query(waiting)).length === 0, 60_000)
   const failed = (await faults()).filter(({ id }) => !seeded.has(id))
   assert.deepEqual(failed, [], worker.log.slice(-20).join('\n'))

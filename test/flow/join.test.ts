@@ -17,7 +17,7 @@ await client.register('reader@example.com')
 other.token = client.token
 
 const jobsOf = (id: number): Promise<Record<string, unknown>[]> =>
-  query('select id, attempt from job where actor = $1 order by ordinal', [`document:${id}`])
+  query('select id, attempt from job where mailbox = $1 order by ordinal', [`document:${id}`])
 
 test('two requests at once, on two edges, become one job', async () => {
   const id = await crash.uploadText(client, 5, 'twice at once')

@@ -74,7 +74,7 @@ test('an edge that is told to stop answers what it was asked', async () => {
   const id = await crash.uploadText(client, 4, 'asked for')
   const answer = asking.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until('the job is there', async () => {
-    const [row] = await query('select id from job where actor = $1', [`document:${id}`])
+    const [row] = await query('select id from job where mailbox = $1', [`document:${id}`])
     return row?.id as string
   })
   await crash.pagesStored(query, jobId, 1)

@@ -95,7 +95,7 @@ async function ours(stack: Stack): Promise<Pace> {
     jobs: JOBS.ours,
     done: `select count(*)::int as n from job where finished_at is not null and name = 'system.noop'`,
     begun: 'select exists (select from job where finished_at is not null) as yes',
-    over: `select not exists (select from job where status in ('queued', 'sent') and queue = 'system')
+    over: `select not exists (select from job where status = 'queued' and queue = 'system')
       and not exists (select from job where status = 'running') as yes`,
   })
   await verify(url)

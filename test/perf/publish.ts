@@ -1,5 +1,6 @@
 import { createDatabase, type Database } from '../../sql/db.ts'
-import { claimJobs, endJobs, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
+import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
+import { endJobs, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { specsOf } from '../../tasks/task.ts'
@@ -91,16 +92,10 @@ async function runningJobs(db: Database, ownerId: number, count: number): Promis
     Array.from({ length: count }, () => ({ echo: '' })),
     { ownerId, maxTries: 3 },
   )
-  // All with a delivery, since they are claimed by it.
-  await db.any(enqueueJobs(specs.map(({ front: _, ...spec }) => spec)))
-  const ids = specs.map(({ id }) => id)
-  const claimed = await db.any(
-    claimJobs(
-      LEASE,
-      ids,
-      ids.map(() => 1),
-    ),
-  )
+  await db.any(enqueueJobs(specs))
+  const { name: task, mailbox } = specs[0]!
+  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0 }
+  const claimed = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: count }])))
   if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
-  return ids
+  return claimed.map(({ id }) => id)
 }

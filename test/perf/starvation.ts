@@ -70,7 +70,7 @@ async function flood(url: string, ownerId: number): Promise<void> {
 async function waiting(url: string): Promise<number> {
   const [row] = await ask(
     url,
-    `select count(*)::int as n from job where queue = 'load_test' and status in ('queued', 'sent')`,
+    `select count(*)::int as n from job where queue = 'load_test' and status = 'queued'`,
   )
   return row!.n as number
 }

@@ -61,7 +61,7 @@ export async function webhooks(stack: Stack): Promise<Measured> {
 async function fill(url: string): Promise<void> {
   await ask(
     url,
-    `insert into job (id, name, queue, actor, payload, status, max_tries, finished_at)
+    `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at)
     select gen_random_uuid(), 'payments.event', 'payments', 'payment:old' || n, '{}', 'done', 1, now() from generate_series(1, 30000) n`,
   )
   await ask(

@@ -50,8 +50,8 @@ await query(
   `insert into ai_sentiment (conversation_id, sentiment, performance, score) select id, 'negative', 'poor', -1 from ai_conversation limit 8000`,
 )
 await query(
-  `insert into job (id, name, queue, payload, status, max_tries, finished_at, result)
-   select gen_random_uuid(), 'noop', 'system', '{}', 'done', 3, now(), '{}' from generate_series(1, 5000)`,
+  `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, result)
+   select gen_random_uuid(), 'noop', 'system', 'noop/0', '{}', 'done', 3, now(), '{}' from generate_series(1, 5000)`,
 )
 await query('vacuum analyze')
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { cancelJob, claimJobs, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
+import { cancelJob, endJobs, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
 import { chat } from '../../tasks/ai/chat.ts'
 import { testDatabase } from '../database.ts'
 
@@ -38,14 +39,14 @@ async function begin(): Promise<Begun> {
     name: 'ai.chat',
     queue: 'ai',
     owner_id: null,
-    actor: `conversation:${conversationId}`,
+    mailbox: `conversation:${conversationId}`,
+    mailbox_limit: 1,
     when_busy: 'wait' as const,
     settle: chat.settle!,
     payload,
     max_tries: 3,
     delay_ms: null,
     request_id: null,
-    together: 1,
   }
   await db.any(enqueueJobs([spec]))
   const turn = {
@@ -60,9 +61,16 @@ async function begin(): Promise<Begun> {
   await db.any(insertFirstTurn(turn, { userId: 'u', ownerId: null, title: 'Q' }))
   return { jobId, answerId, conversationId }
 }
-async function claim({ jobId }: Begun): Promise<number> {
-  const [row] = await query('select delivery from job where id = $1', [jobId])
-  const [claimed] = await db.any(claimJobs(LEASE, [jobId], [Number(row!.delivery)]))
+async function claim({ jobId, conversationId }: Begun): Promise<number> {
+  const delivery = {
+    task: chat.name,
+    mailbox: `conversation:${conversationId}`,
+    limit: 1,
+    first: 0,
+    owner: null,
+  }
+  const [claimed] = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
+  assert.equal(claimed!.id, jobId)
   return claimed!.attempt
 }
 const emit = (id: string, attempt: number, events: readonly (readonly [kind: string, data: object])[]) =>
@@ -89,7 +97,7 @@ const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
       id: jobId,
       attempt,
       outcome: 'done',
-      actor: `conversation:${conversationId}`,
+      limited: `conversation:${conversationId}`,
       result: JSON.stringify({
         message_id: answerId,
         conversation_id: conversationId,

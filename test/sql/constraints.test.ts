@@ -36,8 +36,9 @@ const job = (fields: Row = {}): Row => ({
   id: randomUUID(),
   name: 'n',
   queue: 'q',
+  mailbox: 'm',
   payload: '{}',
-  status: 'sent',
+  status: 'queued',
   max_tries: 1,
   ...fields,
 })
@@ -79,8 +80,8 @@ const valid: Readonly<Record<string, readonly Row[]>> = {
   account: [account({ role: 'moderator', full_name: 'N' })],
   job: [
     job(),
-    job({ status: 'queued', actor: 'v1' }),
-    job({ ...running, actor: 'v1' }),
+    job({ mailbox: 'v1', mailbox_limit: 1 }),
+    job({ ...running, mailbox: 'v1', mailbox_limit: 1, settle: 'x' }),
     job({ status: 'done', ...ended }),
     job({ status: 'failed', error_code: 'internal', ...ended }),
     job({ status: 'cancelled', ...ended }),
@@ -134,8 +135,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   ],
   job: [
     ['job_status_check', job({ status: 'paused' })],
-    ['job_mailbox_check', job({ status: 'queued', delivery: 1 })],
-    ['job_lane_check', job({ lane: 'gpu' })],
+    ['job_mailbox_limit_check', job({ mailbox_limit: 0 }), job({ mailbox_limit: 1001 })],
     ['job_settle_check', job({ settle: 'x' })],
     [
       'job_lease_check',
@@ -312,20 +312,14 @@ describe('constraints', () => {
     await twice('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
   })
 
-  test('an actor has one live job, in every pair of live states', async () => {
-    for (const first of [{}, running]) {
-      for (const second of [{}, running]) {
-        const actor = `live-${++counter}`
-        await insert('job', job({ actor, ...first }))
-        await insert('job', job({ actor, status: 'done', ...ended }))
-        await insert('job', job({ actor, status: 'queued' }))
-        await assertBroken('job_actor_live_key', insert('job', job({ actor, ...second })))
-        await assertBroken(
-          'job_actor_live_key',
-          query(`update job set status = 'sent' where actor = $1 and status = 'queued'`, [actor]),
-        )
-      }
-    }
+  test('an actor has one running job; a mailbox with another limit, or none, may have several', async () => {
+    const actor = { mailbox: `live-${++counter}`, mailbox_limit: 1 }
+    await insert('job', job({ ...actor, ...running }))
+    await insert('job', job({ ...actor, status: 'done', ...ended }))
+    await insert('job', job(actor))
+    await assertBroken('job_actor_running_key', insert('job', job({ ...actor, ...running })))
+    for (const mailbox_limit of [2, null])
+      for (const _ of [1, 2]) await insert('job', job({ mailbox: 'several', mailbox_limit, ...running }))
   })
 
   test('a session has one current token', async () => {

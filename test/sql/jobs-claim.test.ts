@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { cancelJob, claimAndTell, claimJobs, fenceJob, storeProgress } from '../../sql/jobs.ts'
+import { claimedOf, claimJobs } from '../../sql/jobs/claims.ts'
+import { cancelJob, fenceJob, storeProgress } from '../../sql/jobs.ts'
 import { listen } from '../../sql/listen.ts'
 import { JOB_EVENTS } from '../../sql/notify.ts'
 import { testDatabase } from '../database.ts'
@@ -21,14 +21,14 @@ describe('job_claim', () => {
     const claimed = await ledger.claim(job.id, lease)
     assert.deepEqual(claimed, {
       id: job.id,
-      delivery: 1,
       name: 'test.task',
       payload: '{"page": 3}',
       attempt: 1,
       tries: 1,
       max_tries: 7,
       owner_id: null,
-      actor: 'a1',
+      mailbox: 'a1',
+      mailbox_limit: 1,
       request_id: 'r1',
       interruptions: 0,
     })
@@ -41,65 +41,57 @@ describe('job_claim', () => {
     ])
   })
 
-  test('a stale delivery starts nothing', async () => {
-    const job = spec()
-    await ledger.enqueue(job)
-    assert.equal(await ledger.claim(job.id, lease, 0), null)
-    assert.equal(await ledger.claim(job.id, lease, 2), null)
-    const first = (await ledger.claim(job.id, lease, 1))!
-    await ledger.finish({ id: job.id, attempt: first.attempt, outcome: 'release' })
-    assert.equal(await ledger.claim(job.id, lease, 1), null)
-    assert.equal((await ledger.claim(job.id, lease, 2))?.attempt, 2)
-  })
-
-  test('what is queued, cancelled, ended or missing is not claimed', async () => {
-    const [head, queued, cancelled] = [spec({ actor: 'b1' }), spec({ actor: 'b1' }), spec()]
-    await ledger.enqueue(head, queued, cancelled)
+  test('what runs, is cancelled, has ended or is gone is not claimed', async () => {
+    const [running, cancelled, gone] = [spec(), spec(), spec()]
+    await ledger.enqueue(running, cancelled, gone)
+    const deliveries = await ledger.deliveries(running.id, cancelled.id, gone.id)
+    assert.equal(deliveries.length, 3)
+    await ledger.claim(running.id, lease)
     await db.one(cancelJob(cancelled.id))
-    for (const delivery of [0, 1, 2]) {
-      assert.equal(await ledger.claim(queued.id, lease, delivery), null)
-      assert.equal(await ledger.claim(cancelled.id, lease, delivery), null)
-    }
-    const ended = await ledger.running({}, lease)
-    await ledger.finish({ ...ended, outcome: 'done' })
-    for (const delivery of [1, 2]) assert.equal(await ledger.claim(ended.id, lease, delivery), null)
-    assert.equal(await ledger.claim(randomUUID(), lease, 1), null)
+    await query('delete from job where id = $1', [gone.id])
+    const claim = () => ledger.claimMany(other, ...deliveries.map((delivery) => ({ delivery, places: 5 })))
+    assert.deepEqual(await claim(), [])
+    await ledger.finish({ id: running.id, attempt: 1, outcome: 'done' })
+    assert.deepEqual(await claim(), [])
+    assert.deepEqual(
+      await ledger.deliveries(running.id, cancelled.id),
+      deliveries.slice(0, 2),
+      'nothing is sent',
+    )
   })
 
-  test('the lease that has the job repeats a lost claim, as a new attempt and no new try; another lease can not', async () => {
+  test('a stale delivery finds what waits now', async () => {
     const job = spec()
     await ledger.enqueue(job)
-    await ledger.claim(job.id, lease, 1)
-    assert.equal(await ledger.claim(job.id, other, 1), null)
-    const again = await ledger.claim(job.id, lease, 1)
-    assert.deepEqual([again?.attempt, again?.tries], [2, 1])
-    assert.deepEqual(await ledger.progress(job.id, 1, { n: 1, data: { label: 'stale' } }), [])
+    const [delivery] = await ledger.deliveries(job.id)
+    await ledger.claim(job.id, lease)
+    await ledger.finish({ id: job.id, attempt: 1, outcome: 'release' })
+    const [claimed] = await ledger.claimMany(other, { delivery: delivery!, places: 1 })
+    assert.deepEqual([claimed!.id, claimed!.attempt, claimed!.tries], [job.id, 2, 1])
     assert.deepEqual(await ledger.finish({ id: job.id, attempt: 1, outcome: 'done' }), [])
     assert.deepEqual(await ledger.finish({ id: job.id, attempt: 2, outcome: 'done' }), [job.id])
     await ledger.assertSound(job.id)
   })
 
-  test('of many claims of one delivery by as many leases exactly one wins', async () => {
+  test('of many claims of one job by as many leases exactly one wins', async () => {
     const job = spec()
     await ledger.enqueue(job)
     const leases = await Promise.all(Array.from({ length: 20 }, () => ledger.lease()))
-    const claims = await Promise.all(leases.map((id) => ledger.claim(job.id, id, 1)))
+    const claims = await Promise.all(leases.map((id) => ledger.claim(job.id, id)))
     assert.equal(claims.filter((claim) => claim !== null).length, 1)
     assert.equal((await ledger.row(job.id)).attempt, 1)
   })
 
-  test('many in one call: the current ones are taken, each with its own delivery', async () => {
-    const jobs = Array.from({ length: 30 }, () => spec())
+  test('many deliveries in one call: of each mailbox what it has, in the order in which it was added', async () => {
+    const jobs = Array.from({ length: 30 }, (_, i) => spec({ mailbox: `many/${i % 3}` }))
     await ledger.enqueue(...jobs)
-    const ids = jobs.map((job) => job.id)
-    const claimed = await db.any(
-      claimJobs(
-        lease,
-        ids,
-        ids.map((_, i) => (i % 3 === 0 ? 9 : 1)),
-      ),
+    const deliveries = await ledger.deliveries(...jobs.map(({ id }) => id))
+    assert.equal(deliveries.length, 3)
+    const claimed = await ledger.claimMany(lease, ...deliveries.map((delivery) => ({ delivery, places: 10 })))
+    assert.deepEqual(
+      claimed.map(({ id }) => id),
+      jobs.map(({ id }) => id),
     )
-    assert.deepEqual(claimed.map((row) => row.id).sort(), ids.filter((_, i) => i % 3 !== 0).sort())
   })
 })
 
@@ -112,17 +104,15 @@ test('a claim that tells names the jobs it took, and says nothing when it took n
     onReconnect: () => {},
     onError: () => {},
   })
-  const [stale, first, second] = [spec(), spec(), spec()]
-  await ledger.enqueue(stale, first, second)
-  assert.deepEqual(await db.any(claimAndTell(lease, [stale.id], [9])), [])
-  const rows = await db.any(claimAndTell(lease, [first.id, second.id, stale.id], [1, 1, 9]))
+  const [first, second] = [spec(), spec()]
+  await ledger.enqueue(first, second)
+  const wanted = (await ledger.deliveries(first.id, second.id)).map((delivery) => ({ delivery, places: 1 }))
+  const claim = async () => claimedOf(await db.one(claimJobs(lease, wanted, true)))
   assert.deepEqual(
-    rows.map(({ id, attempt }) => [id, attempt]).sort(),
-    [
-      [first.id, 1],
-      [second.id, 1],
-    ].sort(),
+    (await claim()).map(({ id }) => id),
+    [first.id, second.id],
   )
+  assert.deepEqual(await claim(), [])
   await until('it is heard', () => heard.length > 0)
   await listener.close()
   assert.deepEqual(

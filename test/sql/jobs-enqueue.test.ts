@@ -9,22 +9,25 @@ const { db, query } = base
 const ledger = ledgerOf(base)
 
 describe('job_enqueue', () => {
-  test('a job without an actor is sent, with one delivery', async () => {
+  test('a job waits, with one delivery', async () => {
     const job = spec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
     assert.deepEqual(await ledger.enqueue(job), [{ spec_ordinal: 1, job_id: job.id, joined: false }])
     const row = await ledger.row(job.id)
     assert.deepEqual(
-      { status: row.status, delivery: row.delivery, attempt: row.attempt, tries: row.tries, seq: row.seq },
-      { status: 'sent', delivery: 1, attempt: 0, tries: 0, seq: 0 },
+      { status: row.status, attempt: row.attempt, tries: row.tries, seq: row.seq },
+      { status: 'queued', attempt: 0, tries: 0, seq: 0 },
     )
     const [delivery, ...more] = await ledger.deliveries(job.id)
     assert.deepEqual(more, [])
-    assert.deepEqual([delivery!.delivery, delivery!.task], [1, 'test.other'])
+    assert.deepEqual(
+      [delivery!.task, delivery!.mailbox, delivery!.limit, delivery!.first],
+      ['test.other', job.mailbox, null, Number(row.ordinal)],
+    )
     const [stored] = await query('select payload, queue, request_id from job where id = $1', [job.id])
     assert.deepEqual(stored, { payload: { a: 1 }, queue: 'else', request_id: 'r1' })
   })
 
-  test('an idle actor is sent its message, a busy one keeps it waiting without a delivery', async () => {
+  test('an idle actor has a delivery, what waits behind its message has none', async () => {
     const [first, second, third] = [spec({ actor: 'a1' }), spec({ actor: 'a1' }), spec({ actor: 'a1' })]
     await ledger.enqueue(first)
     await ledger.enqueue(second)
@@ -39,7 +42,6 @@ describe('job_enqueue', () => {
       (await ledger.deliveries(id, second.id, third.id)).map((d) => d.id),
       [id],
     )
-    assert.equal((await ledger.row(second.id)).delivery, 0)
   })
 
   test('joining: the busy actor answers with its live job, and nothing is added', async () => {
@@ -49,7 +51,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.enqueue(second!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
     await ledger.claim(first!.id, await ledger.lease())
     assert.deepEqual(await ledger.enqueue(third!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
-    assert.deepEqual(await query(`select count(*)::int as n from job where actor = 'a2'`), [{ n: 1 }])
+    assert.deepEqual(await query(`select count(*)::int as n from job where mailbox = 'a2'`), [{ n: 1 }])
     assert.deepEqual(await ledger.deliveries(second!.id, third!.id), [])
   })
 
@@ -58,7 +60,7 @@ describe('job_enqueue', () => {
     await ledger.finish({ ...first, outcome: 'done' })
     const next = spec({ actor: 'a3', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
-    assert.equal(await ledger.status(next.id), 'sent')
+    assert.equal((await ledger.deliveries(next.id)).length, 1)
   })
 
   test('a spec that says what it joins becomes the first job that holds it, live or waiting, and else waits', async () => {
@@ -69,15 +71,15 @@ describe('job_enqueue', () => {
     assert.equal(await joinedBy(job(false)), first.id)
     const forced = job(true)
     assert.equal(await joinedBy(forced), forced.id, 'it does not become one that skips')
-    assert.equal(await ledger.status(forced.id), 'queued')
+    assert.deepEqual(await ledger.deliveries(forced.id), [])
     assert.equal(await joinedBy(job(true)), forced.id)
     assert.equal(await joinedBy(job(false)), first.id)
     await db.one(cancelJob(first.id))
     assert.equal(await joinedBy(job(false)), forced.id, 'the one that runs is about to end')
     await ledger.finish({ ...first, outcome: 'cancelled' })
-    assert.equal(await ledger.status(forced.id), 'sent')
+    assert.equal((await ledger.deliveries(forced.id)).length, 1)
     for (const force of [true, false]) assert.equal(await joinedBy(job(force)), forced.id)
-    assert.deepEqual(await query(`select count(*)::int as n from job where actor = 'a5'`), [{ n: 2 }])
+    assert.deepEqual(await query(`select count(*)::int as n from job where mailbox = 'a5'`), [{ n: 2 }])
   })
 
   test('a job that is being cancelled is not joined: the message waits behind it', async () => {
@@ -85,13 +87,12 @@ describe('job_enqueue', () => {
     await db.one(cancelJob(first.id))
     const next = spec({ actor: 'a4', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
-    assert.equal(await ledger.status(next.id), 'queued')
+    assert.deepEqual(await ledger.deliveries(next.id), [])
     await ledger.finish({ ...first, outcome: 'cancelled' })
-    assert.equal(await ledger.status(next.id), 'sent')
     assert.equal((await ledger.deliveries(next.id)).length, 1)
   })
 
-  test('many specs in one call: answers in order, one live job per actor, a delivery per sent job', async () => {
+  test('many specs in one call: answers in order, a delivery for each mailbox', async () => {
     const specs = [
       spec({ actor: 'b1' }),
       spec(),
@@ -116,7 +117,7 @@ describe('job_enqueue', () => {
     const sent = (await ledger.deliveries(...specs.map((s) => s.id))).map((d) => d.id)
     assert.deepEqual([...sent].sort(), [id(0), id(1), id(2), id(5)].sort())
     const ordinals = await query(
-      'select id from job where id = any($1) and actor is not null order by ordinal',
+      'select id from job where id = any($1) and mailbox_limit is not null order by ordinal',
       [specs.map((s) => s.id)],
     )
     assert.deepEqual(
@@ -125,52 +126,41 @@ describe('job_enqueue', () => {
     )
   })
 
-  test('jobs without actors are delivered in the order given', async () => {
-    const specs = Array.from({ length: 300 }, () => spec({ name: 'test.order' }))
-    await ledger.enqueue(...specs)
+  test('what one call adds to a mailbox has one delivery for each time at which it is due, from the first of it on', async () => {
+    const added = (fields: Parameters<typeof spec>[0]) => spec({ mailbox: 'test/one', ...fields })
+    const now = Array.from({ length: 25 }, () => added({}))
+    const later = Array.from({ length: 3 }, () => added({ delay_ms: 60_000 }))
+    const other = Array.from({ length: 2 }, () => added({ mailbox: 'test/two' }))
+    await ledger.enqueue(...later, ...now, ...other)
+    const all = [...now, ...later, ...other].map(({ id }) => id)
     assert.deepEqual(
-      (await ledger.deliveries()).filter((d) => d.task === 'test.order').map((d) => d.id),
-      specs.map((s) => s.id),
+      (await ledger.deliveries(...all)).map(({ id }) => id),
+      [later[0]!.id, now[0]!.id, other[0]!.id],
     )
   })
 
-  test('short jobs without actors share deliveries of so many, of one task and time each', async () => {
-    const together = (fields: Parameters<typeof spec>[0]) =>
-      spec({ name: 'test.together', together: 10, ...fields })
-    const plain = Array.from({ length: 25 }, () => together({}))
-    const later = Array.from({ length: 3 }, () => together({ delay_ms: 60_000 }))
-    const other = Array.from({ length: 2 }, () => together({ name: 'test.elsewhere' }))
-    const actors = [together({ actor: 't1' }), together({ actor: 't2' })]
-    await ledger.enqueue(...plain, ...later, ...other, ...actors)
-    const rowsOf = async (some: readonly { id: string }[]) => {
-      const found = await ledger.deliveries(...some.map((job) => job.id))
-      assert.deepEqual(
-        found.map((d) => [d.id, d.delivery]),
-        some.map((job) => [job.id, 1]),
-        'each once, in order',
-      )
-      return [...new Set(found.map((d) => d.row))].map((row) => found.filter((d) => d.row === row).length)
+  test('what is added behind a job that is due has no delivery; behind one that is not, or runs, it has', async () => {
+    const add = async (mailbox: string, fields: Parameters<typeof spec>[0] = {}) => {
+      const job = spec({ mailbox, ...fields })
+      await ledger.enqueue(job)
+      return job.id
     }
-    assert.deepEqual(await rowsOf(plain), [10, 10, 5])
-    assert.deepEqual([await rowsOf(later), await rowsOf(other), await rowsOf(actors)], [[3], [2], [1, 1]])
+    const countOf = async (id: string) => (await ledger.deliveries(id)).length
+    await add('behind/1')
+    assert.equal(await countOf(await add('behind/1')), 0)
+    assert.equal(await countOf(await add('behind/1', { delay_ms: 60_000 })), 1, 'it has a time of its own')
+    await add('behind/2', { delay_ms: 60_000 })
+    assert.equal(await countOf(await add('behind/2')), 1)
+    await ledger.claim(await add('behind/3'), await ledger.lease())
+    assert.equal(await countOf(await add('behind/3')), 1)
   })
 
-  test('what is sent again, or sent from a mailbox, has a delivery of its own', async () => {
-    const jobs = Array.from({ length: 3 }, () => spec({ together: 10 }))
-    await ledger.enqueue(...jobs)
-    const lease = await ledger.lease()
-    for (const { id } of jobs) await ledger.claim(id, lease)
-    await ledger.finish(...jobs.map(({ id }) => ({ id, attempt: 1, outcome: 'release' as const })))
-    const again = (await ledger.deliveries(...jobs.map(({ id }) => id))).filter((d) => d.delivery === 2)
-    assert.equal(new Set(again.map((d) => d.row)).size, 3)
-  })
-
-  test('no specs, or none to send, is no error', async () => {
+  test('no specs, or none to deliver, is no error', async () => {
     assert.deepEqual(await ledger.enqueue(), [])
     await ledger.enqueue(spec({ actor: 'c1' }))
     const [waiting] = [spec({ actor: 'c1' })]
     assert.equal((await ledger.enqueue(waiting)).length, 1)
-    assert.equal(await ledger.status(waiting.id), 'queued')
+    assert.deepEqual(await ledger.deliveries(waiting.id), [])
   })
 
   test('a later start is kept by job and delivery', async () => {
@@ -204,16 +194,9 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(job.id), [])
   })
 
-  test('fifty enqueues for one actor at once: one is sent, all others wait', async () => {
+  test('fifty enqueues for one actor at once: one has a delivery, all others wait', async () => {
     const specs = Array.from({ length: 50 }, () => spec({ actor: 'f1' }))
     await Promise.all(specs.map((job) => ledger.enqueue(job)))
-    const counts = await query(
-      `select status, count(*)::int as n from job where actor = 'f1' group by 1 order by 1`,
-    )
-    assert.deepEqual(counts, [
-      { status: 'queued', n: 49 },
-      { status: 'sent', n: 1 },
-    ])
     assert.equal((await ledger.deliveries(...specs.map((s) => s.id))).length, 1)
   })
 
@@ -230,9 +213,10 @@ describe('job_enqueue', () => {
       actors.map((_, k) => spec({ actor: actors[(i + (i % 2 ? k : -k) + 8) % 4]! })),
     )
     await Promise.all(calls.map((specs) => ledger.enqueue(...specs)))
-    const counts = await query(`select actor, count(*)::int as n from job where actor = any($1) group by 1`, [
-      actors,
-    ])
+    const counts = await query(
+      `select mailbox, count(*)::int as n from job where mailbox = any($1) group by 1`,
+      [actors],
+    )
     assert.deepEqual(
       counts.map((c) => c.n),
       [40, 40, 40, 40],

@@ -65,18 +65,16 @@ describe('job_finish', () => {
     const before = Date.now()
     await ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
     const row = await ledger.row(job.id)
-    assert.deepEqual(
-      [row.status, row.tries, row.delivery, row.lease_id, row.finished_at],
-      ['sent', 1, 2, null, null],
-    )
+    assert.deepEqual([row.status, row.tries, row.lease_id, row.finished_at], ['queued', 1, null, null])
     const wait = row.run_at.getTime() - before
     assert.ok(wait > 55_000 && wait < 65_000, `waits ${wait} ms`)
-    const current = (await ledger.deliveries(job.id)).filter((d) => d.delivery === 2)
     assert.deepEqual(
-      current.map((d) => d.run_at),
+      (await ledger.deliveries(job.id)).slice(1).map((d) => d.run_at),
       [row.run_at],
     )
     assert.deepEqual((await ledger.events(job.id)).at(-1)!.data.status, 'queued')
+    assert.equal(await ledger.claim(job.id, lease), null, 'it is not due')
+    await query('update job set run_at = now() where id = $1', [job.id])
     assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 2)
     await ledger.assertSound(job.id)
   })
@@ -85,7 +83,8 @@ describe('job_finish', () => {
     const job = await ledger.running({}, lease)
     await ledger.finish({ ...job, outcome: 'release' })
     const row = await ledger.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.interruptions, row.delivery], ['sent', 0, 0, 2])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 0])
+    assert.equal((await ledger.deliveries(job.id)).length, 2)
     assert.ok(row.run_at.getTime() <= Date.now() + 1000)
     assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 1)
   })
@@ -97,7 +96,7 @@ describe('job_finish', () => {
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries],
-        ['sent', Math.min(attempt, SUSPECT_FROM), 0],
+        ['queued', Math.min(attempt, SUSPECT_FROM), 0],
       )
       const claimed = await ledger.claim(job.id, lease)
       assert.equal(claimed!.interruptions, row.interruptions)
@@ -118,7 +117,7 @@ describe('job_finish', () => {
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries, row.error_code],
-        ['sent', SUSPECT_FROM + crashes, 0, null],
+        ['queued', SUSPECT_FROM + crashes, 0, null],
       )
       await ledger.claim(job.id, lease)
     }
@@ -138,10 +137,9 @@ describe('job_finish', () => {
       const third = spec({ actor: `mailbox-${outcome}` })
       await ledger.enqueue(third)
       await ledger.finish({ ...first, outcome, code: 'internal', detail: '' })
-      assert.deepEqual([await ledger.status(next.id), await ledger.status(third.id)], ['sent', 'queued'])
       assert.deepEqual(
-        (await ledger.deliveries(next.id, third.id)).map((d) => [d.id, d.delivery]),
-        [[next.id, 1]],
+        (await ledger.deliveries(next.id, third.id)).map((d) => d.id),
+        [next.id],
       )
     }
   })
@@ -150,7 +148,7 @@ describe('job_finish', () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await busyActor(`busy-${outcome}`)
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
-      assert.deepEqual([await ledger.status(first.id), await ledger.status(next.id)], ['sent', 'queued'])
+      assert.deepEqual([await ledger.state(first.id), await ledger.state(next.id)], ['delivered', 'queued'])
       assert.deepEqual(await ledger.deliveries(next.id), [])
     }
   })
@@ -196,7 +194,10 @@ describe('job_finish', () => {
       const { first, next } = await busyActor(`cancel-${outcome}`)
       await db.one(cancelJob(first.id))
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
-      assert.deepEqual([await ledger.status(first.id), await ledger.status(next.id)], ['cancelled', 'sent'])
+      assert.deepEqual(
+        [await ledger.state(first.id), await ledger.state(next.id)],
+        ['cancelled', 'delivered'],
+      )
       await ledger.assertSound(first.id)
     }
   })
@@ -240,7 +241,7 @@ describe('job_finish', () => {
       return { ended: finishing }
     })
     assert.deepEqual(await finishing.ended, [job.id])
-    assert.equal(await ledger.status(late.id), 'sent')
+    assert.equal(await ledger.state(late.id), 'delivered')
     assert.equal((await ledger.deliveries(late.id)).length, 1)
   })
 
@@ -260,8 +261,8 @@ describe('job_finish', () => {
     const again = ['retry', 'release', 'interrupted']
     for (const [i, { first, next }] of busy.entries()) {
       const outcome = outcomes[i % 6]!
-      assert.equal(await ledger.status(first.id), again.includes(outcome) ? 'sent' : outcome)
-      assert.equal(await ledger.status(next.id), again.includes(outcome) ? 'queued' : 'sent')
+      assert.equal(await ledger.state(first.id), again.includes(outcome) ? 'delivered' : outcome)
+      assert.equal(await ledger.state(next.id), again.includes(outcome) ? 'queued' : 'delivered')
       await ledger.assertSound(first.id)
     }
   })
@@ -274,11 +275,13 @@ describe('job_finish', () => {
     const ended = await Promise.all(halves.map((entries) => ledger.finish(...entries)))
     assert.equal(ended.flat().length, 40)
     const left = await query(
-      `select status, count(*)::int as n from job where actor like 'cross-%' group by 1 order by 1`,
+      `select status, count(*)::int as n from job where mailbox like 'cross-%' group by 1 order by 1`,
     )
     assert.deepEqual(left, [
       { status: 'done', n: 40 },
-      { status: 'sent', n: 40 },
+      { status: 'queued', n: 40 },
     ])
+    const next = await ledger.deliveries(...jobs.map(({ next }) => next.id))
+    assert.equal(next.length, 40)
   })
 })

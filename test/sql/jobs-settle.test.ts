@@ -29,12 +29,12 @@ describe('a job is settled', () => {
     assert.deepEqual(await settled(id), ['done'])
   })
 
-  test('when it is done, and it is said of which actor', async () => {
+  test('when it is done, and it is said of which mailbox', async () => {
     const { id } = await running('note')
-    const actor = `settled:${actors}`
-    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', actor }])
+    const limited = `settled:${actors}`
+    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
     assert.deepEqual(await settled(id), ['done'])
-    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', actor }])
+    await endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
     assert.deepEqual(await settled(id), ['done'], 'once')
   })
 
@@ -73,7 +73,7 @@ describe('a job is settled', () => {
   test('or does not end: both are one transaction', async () => {
     const { id } = await running('refuse')
     await assert.rejects(
-      endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', actor: `settled:${actors}` }]),
+      endJobs(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited: `settled:${actors}` }]),
     )
     assert.equal(await ledger.status(id), 'running')
   })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { claimedOf, claimJobs, type Wanted } from '../../sql/jobs/claims.ts'
 import {
-  claimJobs,
   type Enqueued,
   endJobs,
   enqueueJobs,
@@ -26,9 +26,12 @@ export interface JobRow {
   readonly attempt: number
   readonly tries: number
   readonly interruptions: number
-  readonly delivery: number
+  readonly name: string
+  readonly mailbox: string
+  readonly mailbox_limit: number | null
+  readonly ordinal: string
+  readonly owner_id: number | null
   readonly lease_id: string | null
-  readonly actor: string | null
   readonly result: unknown
   readonly error_code: string | null
   readonly error_detail: string | null
@@ -45,12 +48,16 @@ export interface EventRow {
 }
 
 export interface Delivery {
-  readonly id: string
-  readonly delivery: number
+  /** The first job that it is about. */
+  readonly id: string | null
+  readonly mailbox: string
+  readonly limit: number | null
+  readonly first: number
   readonly task: string
+  readonly owner: number | null
   readonly run_at: Date
   readonly locked_by: string | null
-  /** Its row in the queue: jobs without actors can share one. */
+  /** Its row in the queue. */
   readonly row: number
 }
 
@@ -59,19 +66,23 @@ export const IDLE = { poolIds: [], threads: 0, memoryBytes: 0 }
 
 export const TERMINAL = ['done', 'failed', 'cancelled']
 
-export function spec(fields: Partial<JobSpec> = {}): JobSpec {
+/** A job that is to be added, by default in a mailbox of its own; `actor`: a message of one. */
+export type Fields = Partial<JobSpec> & { readonly actor?: string | null }
+
+export function spec({ actor = null, ...fields }: Fields = {}): JobSpec {
+  const id = fields.id ?? uuidv7()
   return {
-    id: uuidv7(),
+    id,
     name: 'test.task',
     queue: 'test',
     owner_id: null,
-    actor: null,
+    mailbox: actor ?? `of ${id}`,
+    mailbox_limit: actor === null ? null : 1,
     when_busy: 'wait',
     payload: {},
     max_tries: 3,
     delay_ms: null,
     request_id: null,
-    together: 1,
     ...fields,
   }
 }
@@ -107,19 +118,25 @@ export function ledgerOf({ db, query }: TestDatabase) {
 
   const status = async (id: string): Promise<string> => (await row(id)).status
 
+  /** Its status; `delivered`: it waits, and has a delivery. */
+  const state = async (id: string): Promise<string> => {
+    const found = await status(id)
+    return found === 'queued' && (await deliveries(id)).length > 0 ? 'delivered' : found
+  }
+
   const events = async (id: string): Promise<EventRow[]> =>
     (await query('select seq, kind, data from job_event where job_id = $1 order by seq', [
       id,
     ])) as unknown as EventRow[]
 
+  /** What is in the queue: of these jobs, or all. */
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
-      `select one ->> 0 as id, (one ->> 1)::int as delivery, t.identifier as task, j.run_at,
-         j.locked_by, j.id::int as row
+      `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first,
+         (j.payload ->> 'owner')::int as owner, t.identifier as task, j.run_at, j.locked_by, j.id::int as row
        from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
-       cross join lateral json_array_elements(coalesce(j.payload -> 'jobs',
-         json_build_array(json_build_array(j.payload -> 'id', j.payload -> 'delivery')))) with ordinality jobs (one, place)
-       where cardinality($1::text[]) = 0 or one ->> 0 = any($1) order by j.id, place`,
+       left join job on job.mailbox = j.payload ->> 'mailbox' and job.ordinal = (j.payload ->> 'first')::bigint
+       where cardinality($1::text[]) = 0 or job.id::text = any($1) order by j.id`,
       [ids],
     )) as unknown as Delivery[]
 
@@ -129,13 +146,24 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return id
   }
 
-  const claim = async (id: string, leaseId: string, delivery?: number) => {
-    const [claimed] = await db.any(claimJobs(leaseId, [id], [delivery ?? (await row(id)).delivery]))
+  /** A delivery as the queue would hand it out for this job. */
+  const deliveryOf = async (id: string) => {
+    const { name: task, mailbox, mailbox_limit: limit, ordinal, owner_id: owner } = await row(id)
+    return { task, mailbox, limit, first: Number(ordinal), owner }
+  }
+
+  /** Claims what a worker would that gets a delivery of this job's mailbox: the job itself, or null. */
+  const claim = async (id: string, leaseId: string) => {
+    const [claimed] = await claimMany(leaseId, { delivery: await deliveryOf(id), places: 1 })
+    assert.ok(claimed === undefined || claimed.id === id, 'another job of its mailbox was claimed')
     return claimed ?? null
   }
 
+  const claimMany = async (leaseId: string, ...wanted: readonly Wanted[]) =>
+    claimedOf(await db.one(claimJobs(leaseId, wanted)))
+
   /** A running job: its id, attempt and lease. */
-  const running = async (fields: Partial<JobSpec> = {}, leaseId?: string) => {
+  const running = async (fields: Fields = {}, leaseId?: string) => {
     const job = spec(fields)
     await enqueue(job)
     const held = leaseId ?? (await lease())
@@ -176,5 +204,20 @@ export function ledgerOf({ db, query }: TestDatabase) {
     assert.equal(terminal[0]!.data.status, job.status)
   }
 
-  return { enqueue, row, status, events, deliveries, lease, claim, running, finish, progress, assertSound }
+  return {
+    enqueue,
+    row,
+    status,
+    state,
+    events,
+    deliveries,
+    deliveryOf,
+    lease,
+    claim,
+    claimMany,
+    running,
+    finish,
+    progress,
+    assertSound,
+  }
 }

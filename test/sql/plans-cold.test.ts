@@ -32,21 +32,35 @@ async function read(): Promise<number> {
   return row!.n as number
 }
 
-async function enqueue(count: number, front?: number): Promise<readonly string[]> {
+async function enqueue(count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, () => uuidv7())
-  const specs = ids.map((id) => spec({ id, ...(front === undefined ? {} : { front }) }))
+  const specs = ids.map((id) => spec({ id, mailbox: 'test.task/0' }))
   await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   return ids
 }
 
-const end = (jobs: readonly Record<string, unknown>[]) =>
-  query('select job_done($1::uuid[], $2::int4[], $3::jsonb, $4::int4[], $5::timestamptz[], $6::text[])', [
+interface Attempt {
+  readonly id: string
+  readonly attempt: number
+}
+
+/** Claims the first few that wait. */
+async function claim(): Promise<Attempt[]> {
+  const [row] = await query(
+    `select job_claim(gen_random_uuid(), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
+       array[$1::int]) as claims`,
+    [FEW],
+  )
+  const claimed = JSON.parse(row!.claims as string) as [id: string, name: string, attempt: number][]
+  assert.equal(claimed.length, FEW)
+  return claimed.map(([id, , attempt]) => ({ id, attempt }))
+}
+
+const end = (jobs: readonly Attempt[]) =>
+  query('select job_done($1::uuid[], $2::int4[], $3::jsonb, $4::text[])', [
     jobs.map(({ id }) => id),
     jobs.map(({ attempt }) => attempt),
     JSON.stringify(jobs.map(() => ({}))),
-    // Held: what runs is ended all the same.
-    jobs.map(() => 1),
-    [new Date()],
     [],
   ])
 
@@ -56,11 +70,8 @@ beforeEach(async () => {
 })
 
 test('a flood does not make claims, progress and ends read the whole ledger', async () => {
-  const cycle = async (ids: readonly string[]): Promise<void> => {
-    const claimed = await query(
-      'select id, attempt from job_claim(gen_random_uuid(), $1::uuid[], array_fill(1, array[$2::int]))',
-      [ids, ids.length],
-    )
+  const cycle = async (): Promise<void> => {
+    const claimed = await claim()
     const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
     await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
     const ends = claimed.splice(0, FEW / 2).map((job) => ({ ...job, outcome: 'cancelled' }))
@@ -70,32 +81,11 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
     assert.equal(refused.length, 0)
   }
   // Often enough for plans that do not look at the values.
-  for (let i = 0; i < 8; i++) await cycle(await enqueue(FEW))
-  const ids = await enqueue(FLOOD)
-  const before = await read()
-  await cycle(ids.slice(0, FEW))
-  assert.equal((await read()) - before, 0)
-})
-
-test('nor do takes, and what becomes of the jobs that they hold', async () => {
-  let spent: unknown[] = []
-  const cycle = async (): Promise<void> => {
-    const [taken] = await query(
-      `select hold, jobs from job_pull(gen_random_uuid(), 'test', 'io', $1::int, -1, '{}', '{}', true, 1, $2::int8[])`,
-      [FEW, spent],
-    )
-    const jobs = (JSON.parse(taken!.jobs as string) as string[][]).map(([id]) => ({ id, attempt: 1 }))
-    assert.equal(jobs.length, FEW)
-    await query('select job_begin($1::uuid[], $2)', [jobs.slice(0, 2).map(({ id }) => id), false])
-    await query('select job_begin($1::uuid[], $2)', [jobs.slice(2, 4).map(({ id }) => id), true])
-    assert.deepEqual(await end(jobs), [])
-    spent = [taken!.hold]
-  }
   for (let i = 0; i < 8; i++) {
-    await enqueue(FEW, 0)
+    await enqueue(FEW)
     await cycle()
   }
-  await enqueue(FLOOD, 0)
+  await enqueue(FLOOD)
   const before = await read()
   await cycle()
   assert.equal((await read()) - before, 0)
@@ -115,18 +105,14 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
     where id in (select id from job order by ordinal limit ${FLOOD})`)
   await query('vacuum analyze job')
   // The statistics know of none that runs, and of hardly any that waits.
-  const claimed = await query(
-    'select id, attempt from job_claim(gen_random_uuid(), $1::uuid[], array_fill(1, array[$2::int]))',
-    [ids, ids.length],
-  )
-  assert.equal(claimed.length, FEW)
+  const claimed = await claim()
   const before = await used()
   const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
   await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
   assert.deepEqual(await end(claimed.splice(0, FEW / 2)), [])
   const ends = claimed.map((job) => ({ ...job, outcome: 'release' }))
   await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify(ends)])
-  await query('select job_send($1::uuid[], 25)', [ids])
+  await query('select job_send($1::uuid[])', [ids])
   assert.equal(await used(), before)
 })
 

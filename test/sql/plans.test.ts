@@ -14,11 +14,11 @@ import {
 import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
 import { failedJobs, jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
 import {
   cancelJob,
-  claimJobs,
   deleteExpiredJobs,
   enqueueJobs,
   fenceJob,
@@ -46,7 +46,6 @@ import {
   readPages,
 } from '../../sql/pages.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
-import { beginJobs, dropHolds, takeJobs } from '../../sql/staged.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
@@ -61,11 +60,11 @@ await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
 )
 await query(
-  `insert into job (id, name, queue, owner_id, actor, payload, status, max_tries, finished_at, seq, error_code, lease_id)
-   select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 199, 'actor:' || n, '{}', status, 3,
+  `insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, payload, status, max_tries, finished_at, seq, error_code, lease_id)
+   select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 199, 'actor:' || n, 1, '{}', status, 3,
      case when n > 600 then now() - n * interval '0.1 s' end, 3, case when status = 'failed' then 'internal' end,
      case when status = 'running' then '00000000-0000-0000-0000-000000000001'::uuid end
-   from (select n, case when n <= 100 then 'running' when n <= 300 then 'sent' when n <= 600 then 'queued'
+   from (select n, case when n <= 100 then 'running' when n <= 600 then 'queued'
      when n % 20 = 0 then 'failed' when n % 33 = 0 then 'cancelled' else 'done' end as status from generate_series(1, $1) n) x`,
   [JOBS],
 )
@@ -94,10 +93,6 @@ await query(
 await query(
   `insert into worker_lease (id, name, queues, expires_at) select ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'w',
      '{}', now() + interval '1 h' from generate_series(1, 200) n`,
-)
-await query(
-  `insert into job_hold (lease_id, queue, lane, owner, ordinals)
-   select id, 'held', 'io', n, int8multirange(int8range(n, n + 9)) from worker_lease, generate_series(1, 50) n`,
 )
 await query('analyze')
 
@@ -168,7 +163,14 @@ describe('writes by index', () => {
     ['enqueue', async () => enqueueJobs([spec(), spec({ actor: 'actor:50' }), spec({ actor: 'fresh' })])],
     [
       'claim',
-      async () => claimJobs(lease, [await one(`select id from job where status = 'sent' limit 1`)], [0]),
+      async () => {
+        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0 }
+        const other = { ...delivery, mailbox: 'of nobody', limit: null }
+        return claimJobs(lease, [
+          { delivery: { ...delivery, limit: 1 }, places: 1 },
+          { delivery: other, places: 9 },
+        ])
+      },
     ],
     [
       'progress',
@@ -186,10 +188,10 @@ describe('writes by index', () => {
     [
       'done',
       async () => {
-        const [id, actor] = (
-          await one(`select id || ' ' || actor from job where status = 'running' limit 1`)
+        const [id, limited] = (
+          await one(`select id || ' ' || mailbox from job where status = 'running' limit 1`)
         ).split(' ')
-        return finishDone([{ id: id!, attempt: 0, outcome: 'done', result: '1', actor: actor! }])
+        return finishDone([{ id: id!, attempt: 0, outcome: 'done', result: '1', limited: limited! }])
       },
     ],
     [
@@ -204,23 +206,11 @@ describe('writes by index', () => {
         ]),
     ],
     [
-      'take',
-      async () => {
-        const known = { floors: new Map([[5, 0]]), others: true, spent: [] }
-        return takeJobs(lease, { queue: 'test', lane: 'io', most: 10, afterOwner: -1 }, known)
-      },
+      'put back',
+      async () => sendAgain([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, owner: null }], 20),
     ],
-    [
-      'begin',
-      async () => beginJobs([await one(`select id from job where status = 'queued' limit 1`)], false),
-    ],
-    ['drop holds', async () => dropHolds(['1'])],
     ['recover', async () => recoverJobs(0)],
-    [
-      'cancel',
-      async () =>
-        cancelJob(await one(`select id from job where status = 'sent' and actor is not null limit 1`)),
-    ],
+    ['cancel', async () => cancelJob(await one(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE, 60_000)],
     ['what the monitor shows', async () => readMonitor(10, 3600)],

@@ -61,8 +61,8 @@ test('a send without a job that works on it is closed', async () => {
     const [id, send] = [randomUUID(), randomUUID()]
     const end = ['done', 'failed', 'cancelled'].includes(status) ? 'now()' : 'null'
     await query(
-      `insert into job (id, name, queue, payload, status, max_tries, finished_at, lease_id, error_code)
-      values ($1, 'comms.sms', 'comms', '{}', $2, 3, ${end}, case when $2 = 'running' then $1::uuid end,
+      `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, lease_id, error_code)
+      values ($1, 'comms.sms', 'comms', 'sms:' || $1, '{}', $2, 3, ${end}, case when $2 = 'running' then $1::uuid end,
         case when $2 = 'failed' then 'job.timeout' end)`,
       [id, status],
     )
@@ -117,7 +117,7 @@ test('what is older than 90 days goes, but for what is under way', async () => {
   ])
   await query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [open.id])
   await query(
-    `insert into job (id, name, queue, payload, status, max_tries) select job_id, 'comms.sms', 'comms', '{}', 'sent', 3
+    `insert into job (id, name, queue, mailbox, payload, status, max_tries) select job_id, 'comms.sms', 'comms', 'sms:', '{}', 'queued', 3
     from comms_send where id = $1`,
     [open.id],
   )

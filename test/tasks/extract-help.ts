@@ -48,8 +48,8 @@ export interface Ran {
 }
 
 const RUNNING = `
-  insert into job (id, name, queue, payload, status, attempt, max_tries, lease_id)
-  values ($1, 'documents.extract', 'documents', '{}', 'running', $2, 3, gen_random_uuid())
+  insert into job (id, name, queue, mailbox, payload, status, attempt, max_tries, lease_id)
+  values ($1, 'documents.extract', 'documents', 'of ' || $1, '{}', 'running', $2, 3, gen_random_uuid())
   on conflict (id) do update set attempt = excluded.attempt`
 
 export function extractions({ db, query }: TestDatabase) {

@@ -20,8 +20,8 @@ const count = async (table: string): Promise<unknown> =>
 /** Ended jobs with two events each, from `age` seconds ago. */
 const ended = (n: number, age: number) =>
   query(
-    `with made as (insert into job (id, name, queue, payload, status, max_tries, seq, finished_at)
-       select gen_random_uuid(), 'n', 'q', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
+    `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)
+       select gen_random_uuid(), 'n', 'q', 'n/0', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
      insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{}' from made, generate_series(1, 2) s`,
     [n, age],
   )

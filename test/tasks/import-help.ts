@@ -46,8 +46,8 @@ export function imports({ db, query }: TestDatabase) {
   const run = async (uploadId: number, how: ImportAttempt = {}): Promise<Imported> => {
     const job = { id: uuidv7(), attempt: 1, ownerId: how.ownerId ?? null, requestId: null }
     await query(
-      `insert into job (id, name, queue, owner_id, payload, status, max_tries, attempt, lease_id)
-       values ($1, 'blog.import', 'blog', $2, '{}', 'running', 3, $3, gen_random_uuid())`,
+      `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, attempt, lease_id)
+       values ($1, 'blog.import', 'blog', $2, 'blog', '{}', 'running', 3, $3, gen_random_uuid())`,
       [job.id, job.ownerId, how.runningAttempt ?? 1],
     )
     const progress: string[] = []

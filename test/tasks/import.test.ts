@@ -157,8 +157,8 @@ describe('an attempt', () => {
 test('files whose import has ended, or never came about, are removed after a day', async () => {
   await query('delete from blog_upload')
   const jobs = await query(
-    `insert into job (id, name, queue, payload, status, max_tries, finished_at, lease_id) select gen_random_uuid(), 'n', 'q', '{}', s, 3,
-       case when s = 'done' then now() end, case when s = 'running' then gen_random_uuid() end from unnest(array['done', 'running', 'sent']) s returning id, status`,
+    `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, lease_id) select gen_random_uuid(), 'n', 'q', 'n/0', '{}', s, 3,
+       case when s = 'done' then now() end, case when s = 'running' then gen_random_uuid() end from unnest(array['done', 'running', 'queued']) s returning id, status`,
   )
   const old: Record<string, number> = {}
   for (const [name, job] of [

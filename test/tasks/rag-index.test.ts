@@ -224,8 +224,8 @@ describe('what is left behind', () => {
     await purge.run(contextOf(), {})
     const [dead, live] = [uuidv7(), uuidv7()]
     await query(
-      `insert into job (id, name, queue, payload, status, attempt, max_tries, lease_id)
-       values ($1, 'rag.index', 'rag', '{}', 'running', 1, 3, gen_random_uuid())`,
+      `insert into job (id, name, queue, mailbox, payload, status, attempt, max_tries, lease_id)
+       values ($1, 'rag.index', 'rag', 'rag:left', '{}', 'running', 1, 3, gen_random_uuid())`,
       [live],
     )
     await query(

@@ -50,15 +50,30 @@ describe('enqueue', () => {
     assert.equal(ref.result, plain.result)
     const row = await rowOf(ref.jobId)
     assert.deepEqual(
-      [row.name, row.queue, row.owner_id, row.actor, row.payload, row.max_tries, row.request_id, row.status],
-      ['test.plain', 'test', account!.id, null, { id: 1, note: 'x' }, 5, 'r1', 'sent'],
+      [row.name, row.queue, row.owner_id, row.payload, row.max_tries, row.request_id, row.status],
+      ['test.plain', 'test', account!.id, { id: 1, note: 'x' }, 5, 'r1', 'queued'],
     )
   })
 
   test('what the task says of tries counts', async () => {
     const ref = await db.transaction((tx) => enqueue(tx, acting, { id: 1, note: '' }, options))
     const row = await rowOf(ref.jobId)
-    assert.deepEqual([row.actor, row.max_tries], ['thing:1', 7])
+    assert.equal(row.max_tries, 7)
+  })
+
+  test('its mailbox is its actor, or its owner for the task; what the task says of its limit counts', async () => {
+    const { id: ownerId } = (await query('select id from account'))[0] as { id: number }
+    const mailboxOf = async (task: typeof plain, of = options) => {
+      const { jobId } = await db.transaction((tx) => enqueue(tx, task, { id: 1, note: '' }, of))
+      const row = await rowOf(jobId)
+      return [row.mailbox, row.mailbox_limit]
+    }
+    assert.deepEqual(await mailboxOf(plain), ['test.plain/0', null])
+    assert.deepEqual(await mailboxOf(plain, { ...options, ownerId }), [`test.plain/${ownerId}`, null])
+    assert.deepEqual(await mailboxOf(defineTask({ ...plain, limit: 3 })), ['test.plain/0', 3])
+    assert.deepEqual(await mailboxOf(waiting), ['other:1', 1])
+    assert.deepEqual(await mailboxOf(defineTask({ ...waiting, limit: 2 })), ['other:1', 2])
+    assert.deepEqual(await mailboxOf(defineTask({ ...plain, actor: () => null })), ['test.plain/0', null])
   })
 
   test('the payload is checked, and its defaults are filled in, before anything is written', async () => {

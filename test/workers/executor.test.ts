@@ -65,23 +65,27 @@ async function open() {
     executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
   const thread = (id: string, attempt = 1) =>
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
-  /** Enqueues and delivers a job. */
+  /** Claims and runs a job; resolves at its end. */
+  const run = async (id: string): Promise<void> => {
+    for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.attempt(job)
+  }
+  /** Enqueues and runs a job. */
   const start = async (fields: Parameters<typeof spec>[0] = {}) => {
     const job = spec(fields)
     await help.enqueue(job)
-    const delivered = executor.deliver(job.id, 1)
-    return { id: job.id, delivered, thread: await thread(job.id) }
+    const ended = run(job.id)
+    return { id: job.id, ended, thread: await thread(job.id) }
   }
-  return { executor, ledger, lease, threads, thread, heartbeat, start }
+  return { executor, ledger, lease, thread, heartbeat, run, start }
 }
 
 describe('the executor', () => {
-  test('a delivery is dealt with when its job has ended', async () => {
+  test('an attempt is over when its end is stored', async () => {
     const { executor, start } = await open()
     const job = await start()
     assert.equal(executor.running, 1)
     job.thread.end({ kind: 'done', result: '7' })
-    await job.delivered
+    await job.ended
     assert.deepEqual(
       [await help.status(job.id), (await help.row(job.id)).result, executor.running],
       ['done', 7, 0],
@@ -89,19 +93,20 @@ describe('the executor', () => {
   })
 
   test('a curable failure comes again later and later, an incurable one and the last try do not', async () => {
-    const { executor, start, thread } = await open()
+    const { run, start, thread } = await open()
     const failed = { kind: 'failed', code: 'internal', detail: 'no', retryable: true } as const
     const job = await start({ max_tries: 3 })
     job.thread.end(failed)
-    await job.delivered
+    await job.ended
     const waits: number[] = []
     for (const attempt of [2, 3]) {
       const row = await help.row(job.id)
-      assert.equal(row.status, 'sent')
+      assert.equal(row.status, 'queued')
       waits.push(row.run_at.getTime() - Date.now())
-      const delivered = executor.deliver(job.id, row.delivery)
+      await base.query('update job set run_at = now() where id = $1', [job.id])
+      const ended = run(job.id)
       ;(await thread(job.id, attempt)).end(failed)
-      await delivered
+      await ended
     }
     assert.ok(waits[0]! > 500 && waits[0]! < 1300 && waits[1]! > 1300 && waits[1]! < 2600, `waits ${waits}`)
     const row = await help.row(job.id)
@@ -112,7 +117,7 @@ describe('the executor', () => {
 
     const other = await start({ max_tries: 3 })
     other.thread.end({ ...failed, code: 'document.missing', retryable: false })
-    await other.delivered
+    await other.ended
     assert.deepEqual(
       [await help.status(other.id), (await help.row(other.id)).error_code],
       ['failed', 'document.missing'],
@@ -128,7 +133,7 @@ describe('the executor', () => {
     ] as const) {
       const job = await start({ max_tries: 3 })
       job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retryable: true, retryAfter })
-      await job.delivered
+      await job.ended
       const wait = (await help.row(job.id)).run_at.getTime() - Date.now()
       assert.ok(wait > least && wait < most, `${retryAfter} s: ${wait} ms`)
     }
@@ -141,8 +146,8 @@ describe('the executor', () => {
       await until(`${name} is aborted`, () => job.thread.aborts.length > 0)
       assert.deepEqual(job.thread.aborts, ['timeout'])
       job.thread.end({ kind: 'aborted', reason: 'timeout' })
-      await job.delivered
-      assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['sent', 1])
+      await job.ended
+      assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['queued', 1])
     }
   })
 
@@ -153,7 +158,7 @@ describe('the executor', () => {
       const job = await start({ name, max_tries: 1 })
       await until(`${name} is aborted`, () => job.thread.aborts.length > 0)
       job.thread.end({ kind: 'aborted', reason: 'timeout' })
-      await job.delivered
+      await job.ended
       const row = await help.row(job.id)
       assert.equal(row.error_code, 'job.timeout')
       details.push(row.error_detail)
@@ -175,7 +180,7 @@ describe('the executor', () => {
     executor.heard({ id: job.id, attempt: 9 })
     await until('then it does', () => job.thread.aborts.length > 0)
     job.thread.end({ kind: 'done', result: 'null' })
-    await job.delivered
+    await job.ended
   })
 
   test('a cancel request reaches the thread with the heartbeat', async () => {
@@ -187,35 +192,19 @@ describe('the executor', () => {
     await heartbeat()
     assert.deepEqual(job.thread.aborts, ['cancelled'])
     job.thread.end({ kind: 'aborted', reason: 'cancelled' })
-    await job.delivered
+    await job.ended
     assert.equal(await help.status(job.id), 'cancelled')
   })
 
-  test('the same delivery twice starts one attempt', async () => {
-    const { executor, start, thread, threads } = await open()
-    const job = await start()
-    await executor.deliver(job.id, 1)
-    await Promise.all([executor.deliver(job.id, 1), executor.deliver(job.id, 0)])
-    assert.deepEqual([threads.size, (await help.row(job.id)).attempt, job.thread.aborts.length], [1, 1, 0])
-    const twice = spec()
-    await help.enqueue(twice)
-    const delivered = executor.deliver(twice.id, 1)
-    await executor.deliver(twice.id, 1)
-    const second = await thread(twice.id)
-    assert.equal((await help.row(twice.id)).attempt, 1)
-    for (const one of [job.thread, second]) one.end({ kind: 'done', result: 'null' })
-    await Promise.all([job.delivered, delivered])
-  })
-
   test('a job that was taken over and comes back here runs, though its old attempt is not gone yet', async () => {
-    const { executor, start, thread, heartbeat } = await open()
+    const { executor, run, start, thread, heartbeat } = await open()
     const job = await start()
     await help.finish({ id: job.id, attempt: 1, outcome: 'interrupted' })
-    const again = executor.deliver(job.id, 2)
+    const again = run(job.id)
     const second = await thread(job.id, 2)
     assert.deepEqual(job.thread.aborts, ['superseded'])
     job.thread.end({ kind: 'aborted', reason: 'superseded' })
-    await job.delivered
+    await job.ended
     assert.equal(executor.running, 1)
     await db.one(cancelJob(job.id))
     await heartbeat()
@@ -228,27 +217,14 @@ describe('the executor', () => {
     )
   })
 
-  test('a current delivery that comes while a stale one is being claimed is not dropped', async () => {
-    const { executor, thread } = await open()
-    const { id, attempt } = await help.running()
-    await help.finish({ id, attempt, outcome: 'release' })
-    const stale = executor.deliver(id, 1)
-    const current = executor.deliver(id, 2)
-    const running = await thread(id, 2)
-    await stale
-    running.end({ kind: 'done', result: 'null' })
-    await current
-    assert.equal(await help.status(id), 'done')
-  })
-
   test('a lost lease aborts everything, and ends nothing', async () => {
     const { executor, start } = await open()
     const jobs = [await start(), await start()]
     executor.supersedeAll()
-    for (const { id, thread, delivered } of jobs) {
+    for (const { id, thread, ended } of jobs) {
       assert.deepEqual(thread.aborts, ['superseded'])
       thread.end({ kind: 'aborted', reason: 'superseded' })
-      await delivered
+      await ended
       assert.equal(await help.status(id), 'running')
     }
   })
@@ -259,8 +235,8 @@ describe('the executor', () => {
     executor.releaseAll()
     assert.deepEqual(job.thread.aborts, ['stopping'])
     job.thread.end({ kind: 'aborted', reason: 'stopping' })
-    await job.delivered
-    assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['sent', 0])
+    await job.ended
+    assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['queued', 0])
   })
 
   test('a claim whose answer never came is given back by the second heartbeat', async () => {
@@ -271,14 +247,30 @@ describe('the executor', () => {
     assert.equal(await help.status(id), 'running')
     await heartbeat()
     await ledger.idle()
-    assert.equal(await help.status(id), 'sent')
+    assert.equal(await help.status(id), 'queued')
+  })
+
+  test('what a claim under way may have brought is given back only once that is answered', async () => {
+    const { ledger, lease, heartbeat } = await open()
+    const { id } = await help.running({}, lease)
+    const claims = { answered: 7, isUnderWay: true }
+    Object.defineProperty(ledger, 'claims', { get: () => claims })
+    const beat = async (status: string): Promise<void> => {
+      await heartbeat()
+      await ledger.idle()
+      assert.equal(await help.status(id), status)
+    }
+    await beat('running')
+    await beat('running')
+    claims.answered++
+    await beat('queued')
   })
 
   test('a dead thread counts as a try', async () => {
     const { start } = await open()
     const job = await start({ max_tries: 1 })
     job.thread.end({ kind: 'crashed' })
-    await job.delivered
+    await job.ended
     const row = await help.row(job.id)
     assert.deepEqual(
       [row.status, row.error_code, row.error_detail],
@@ -290,13 +282,13 @@ describe('the executor', () => {
     const { start } = await open()
     const job = await start({ max_tries: 1 })
     job.thread.end({ kind: 'crashed', among: 'others' })
-    await job.delivered
+    await job.ended
     const row = await help.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.interruptions], ['sent', 0, 1])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 1])
   })
 
   test('a suspect runs alone, follows its signal there, and is given up when that has died often enough', async () => {
-    const { executor, start, thread, heartbeat } = await open()
+    const { run, start, thread, heartbeat } = await open()
     const [one, two] = [await start({ max_tries: 1 }), await start()]
     for (const job of [one, two])
       for (let attempt = 1; attempt <= SUSPECT_FROM; attempt++) {
@@ -305,9 +297,11 @@ describe('the executor', () => {
         running.end({ kind: 'crashed', among: 'others' })
         await until(
           'it is sent again',
-          async () => (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'sent',
+          async () =>
+            (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'queued',
         )
-        void executor.deliver(job.id, attempt + 1)
+        await base.query('update job set run_at = now() where id = $1', [job.id])
+        void run(job.id)
       }
     const suspect = await thread(two.id, SUSPECT_FROM + 1)
     await db.one(cancelJob(two.id))
@@ -322,7 +316,8 @@ describe('the executor', () => {
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', among: 'nobody' })
       await until('its crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
-      if (crashes < MOST_CRASHES) void executor.deliver(one.id, attempt + 1)
+      await base.query('update job set run_at = now() where id = $1', [one.id])
+      if (crashes < MOST_CRASHES) void run(one.id)
     }
     const row = await help.row(one.id)
     assert.deepEqual(
@@ -333,38 +328,5 @@ describe('the executor', () => {
         'The job was given up: the process that ran it, and nothing else, died 3 times',
       ],
     )
-  })
-
-  test('jobs that are held are cancelled, end and are given back like any other', async () => {
-    const { executor, ledger, heartbeat, thread } = await open()
-    const specs = Array.from({ length: 20 }, () => spec({ front: 0 }))
-    const queue = specs[0]!.id
-    await help.enqueue(...specs.map((job) => ({ ...job, queue })))
-    const jobs = await executor.take({ queue, lane: 'io', most: 500, afterOwner: -1 })
-    assert.equal(jobs.length, 20)
-    assert.equal((await base.query('select from job_hold where queue = $1', [queue])).length, 1)
-    const attempts = jobs.map(executor.attempt)
-    const [one, two, ...rest] = await Promise.all(jobs.map(({ id }) => thread(id)))
-    await db.one(cancelJob(jobs[0]!.id))
-    await heartbeat()
-    assert.deepEqual([one!.aborts, two!.aborts], [['cancelled'], []])
-    one!.end({ kind: 'aborted', reason: 'cancelled' })
-    two!.end({ kind: 'done', result: '2' })
-    await Promise.all(attempts.slice(0, 2))
-    executor.releaseAll()
-    for (const { aborts, end } of rest) {
-      assert.deepEqual(aborts, ['stopping'])
-      end({ kind: 'aborted', reason: 'stopping' })
-    }
-    await Promise.all(attempts)
-    await ledger.idle()
-    const rows = await Promise.all(jobs.map(({ id }) => help.row(id)))
-    assert.deepEqual(
-      rows.map(({ status }) => status),
-      ['cancelled', 'done', ...rest.map(() => 'sent')],
-    )
-    assert.deepEqual(await base.query('select from job_hold where queue = $1', [queue]), [])
-    assert.equal(executor.running, 0)
-    for (const { id } of jobs) await help.assertSound(id)
   })
 })

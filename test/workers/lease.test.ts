@@ -169,7 +169,7 @@ describe('a lease', { concurrency: false }, () => {
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     await until('the job is taken over', () => recovered.length > 0)
     assert.deepEqual(recovered, [job.id])
-    assert.equal(await help.status(job.id), 'sent')
+    assert.equal(await help.status(job.id), 'queued')
     assert.equal(await row(dead), undefined)
   })
 

@@ -54,6 +54,7 @@ export function faulty(db: Database, error: () => Error): Faulty {
   const wrapped: Faulty = {
     ...db,
     any: wrap((query) => db.any(query)) as Database['any'],
+    one: wrap((query) => db.one(query)) as Database['one'],
     run: wrap((query) => db.run(query)) as Database['run'],
     maybeOne: wrap((query) => db.maybeOne(query)) as Database['maybeOne'],
     calls: [],

@@ -55,7 +55,7 @@ describe('a worker', { concurrency: false }, () => {
     for (const attempt of [1, 2]) {
       const row = await until(`attempt ${attempt} has failed`, async () => {
         const found = await help.row(id!)
-        return found.status === 'sent' && found.attempt === attempt ? found : null
+        return found.status === 'queued' && found.attempt === attempt ? found : null
       })
       const wait = row.run_at.getTime() - Date.now()
       assert.ok(wait > 300 * attempt && wait < 1400 * attempt, `attempt ${attempt + 1} comes in ${wait} ms`)
@@ -119,7 +119,7 @@ describe('a worker whose database went back in time', { concurrency: false }, ()
     const [done] = await add('io.echo', [1])
     await allEnded([done!])
     await query(
-      `update job set status = 'sent', attempt = 0, tries = 0, seq = 0, delivery = 1, result = null, finished_at = null,
+      `update job set status = 'queued', attempt = 0, tries = 0, seq = 0, result = null, finished_at = null,
          started_at = null, run_at = now() - interval '1 minute', created_at = now() - interval '1 minute' where id = $1`,
       [done],
     )
@@ -187,7 +187,7 @@ describe('two workers', { concurrency: false }, () => {
     await assertAllDoneOnce(ids)
     for (const actor of actors) {
       const turns = await query(
-        'select id, started_at, finished_at from job where actor = $1 order by ordinal',
+        'select id, started_at, finished_at from job where mailbox = $1 order by ordinal',
         [actor],
       )
       assert.equal(turns.length, 15)
@@ -207,7 +207,7 @@ describe('two workers', { concurrency: false }, () => {
     await worker.stop()
     assert.ok(Date.now() - since < 30_000, `stopped in ${Date.now() - since} ms`)
     const row = await help.row(id!)
-    assert.deepEqual([row.status, row.tries, row.interruptions], ['sent', 0, 0])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 0])
     assert.deepEqual(await query('select id from worker_lease where id = $1', [worker.lease.id]), [])
     assert.equal((await help.deliveries(id!)).at(-1)?.locked_by ?? null, null)
   })

@@ -12,7 +12,13 @@ import {
 /** The pool of the main thread, as a task thread uses it: requests go by a port, in order; each has one answer. */
 
 type Request =
-  | { readonly kind: 'lease'; readonly lease: number; readonly urgent: boolean; readonly ifFree: boolean }
+  | {
+      readonly kind: 'lease'
+      readonly lease: number
+      readonly owner: number
+      readonly urgent: boolean
+      readonly ifFree: boolean
+    }
   | {
       readonly kind: 'ask'
       readonly lease: number
@@ -130,7 +136,7 @@ export function useChildren(connect: (port: MessagePort) => void): Children {
     })
   }
 
-  const lease = async ({ urgent = false, ifFree = false, signal }: LeaseOptions = {}) => {
+  const lease = async ({ owner = 0, urgent = false, ifFree = false, signal }: LeaseOptions = {}) => {
     signal?.throwIfAborted()
     const id = ++last
     let ended: unknown = null
@@ -146,7 +152,7 @@ export function useChildren(connect: (port: MessagePort) => void): Children {
       settle(id)?.reject(ended)
     }
     signal?.addEventListener('abort', kill, { once: true })
-    if (answerOf(await ask({ kind: 'lease', lease: id, urgent, ifFree })) === false) {
+    if (answerOf(await ask({ kind: 'lease', lease: id, owner, urgent, ifFree })) === false) {
       signal?.removeEventListener('abort', kill)
       return null
     }
@@ -168,3 +174,8 @@ export function useChildren(connect: (port: MessagePort) => void): Children {
   }
   return { lease: lease as Children['lease'] }
 }
+
+/** The same children, for the work of one owner. */
+export const childrenFor = (children: Children, owner: number): Children => ({
+  lease: ((options: LeaseOptions = {}) => children.lease({ ...options, owner })) as Children['lease'],
+})

@@ -36,22 +36,24 @@ const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
 const MOST_BYTES = totalmem() / 2
 
 interface Waiting {
+  readonly owner: number
   readonly urgent: boolean
   grant(child: Child): void
   refuse(error: unknown): void
 }
 
 /**
- * Makes a pool; children start when they are needed. Those who wait are served in turn, the urgent ones first. There is one place
- * more than said, and each of both kinds may have all but one: a long document never holds up somebody who waits for an answer,
- * and those never the documents.
+ * Makes a pool; children start when they are needed. Those who wait are served in turn, the urgent ones first, then those whose
+ * owner has the fewest at work. There is one place more than said, and each of both kinds may have all but one: a long document
+ * never holds up somebody who waits for an answer, and those never the documents. And there is one more for the documents of an
+ * owner who has none at work: those of another never hold up the first.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   const entry = options.entry ?? fileURLToPath(new URL('./main.ts', import.meta.url))
   const { log, places = availableParallelism(), limits = LIMITS, idleMs = 20_000, checkMs = 100 } = options
   const all = new Set<Child>()
   // With those that are being given back.
-  const busy = new Map<Child, { readonly urgent: boolean }>()
+  const busy = new Map<Child, Pick<Waiting, 'owner' | 'urgent'>>()
   const idle = new Map<Child, NodeJS.Timeout>()
   let waiting: Waiting[] = []
   let checking: NodeJS.Timeout | undefined
@@ -71,15 +73,23 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     return child
   }
 
-  const isFree = ({ urgent }: Pick<Waiting, 'urgent'>): boolean => {
+  const busyFor = (owner: number): number =>
+    [...busy.values()].filter((one) => one.owner === owner && !one.urgent).length
+
+  const isFree = ({ owner, urgent }: Pick<Waiting, 'owner' | 'urgent'>): boolean => {
+    const more = !urgent && busyFor(owner) === 0 ? 1 : 0
     const alike = [...busy.values()].filter((one) => one.urgent === urgent).length
-    if (busy.size > places || alike >= places) return false
+    if (busy.size > places + more || alike >= places + more) return false
     return urgent || busy.size === 0 || rssBytes() < MOST_BYTES
   }
 
+  /** Of those that could have a child now the one whose turn it is: of equals who waits longest. */
+  const nextOf = (some: readonly Waiting[]): Waiting | undefined =>
+    some.filter(isFree).toSorted((a, b) => busyFor(a.owner) - busyFor(b.owner))[0]
+
   const serve = (): void => {
     while (!closed) {
-      const next = waiting.find((one) => one.urgent && isFree(one)) ?? waiting.find((one) => isFree(one))
+      const next = waiting.find((one) => one.urgent && isFree(one)) ?? nextOf(waiting)
       if (next === undefined) return
       // One that is being given back is there sooner than a new one.
       if (!next.urgent && idle.size === 0 && returning > 0) return
@@ -168,7 +178,12 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     }
   }
 
-  const lease = ({ urgent = false, ifFree = false, signal }: LeaseOptions = {}): Promise<ChildLease | null> =>
+  const lease = ({
+    owner = 0,
+    urgent = false,
+    ifFree = false,
+    signal,
+  }: LeaseOptions = {}): Promise<ChildLease | null> =>
     new Promise((resolve, reject) => {
       if (closed) throw new Error(CLOSED)
       signal?.throwIfAborted()
@@ -177,6 +192,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
         signal?.removeEventListener('abort', giveUp)
       }
       const one: Waiting = {
+        owner,
         urgent,
         grant: (child) => {
           done()

@@ -6,7 +6,8 @@ import type { Work } from './work.ts'
  */
 export interface Children {
   /**
-   * A child without a trace of other work, for this caller alone until it is released. Callers get theirs in turn.
+   * A child without a trace of other work, for this caller alone until it is released. Of those who wait whose owner has the
+   * fewest is the next.
    * @throws the signal's reason, when that is aborted before there is one.
    */
   lease(options: LeaseOptions & { readonly ifFree: true }): Promise<ChildLease | null>
@@ -14,6 +15,8 @@ export interface Children {
 }
 
 export interface LeaseOptions {
+  /** Whose work it is, an account's id; 0: nobody's. */
+  readonly owner?: number
   /** Somebody waits for the answer: it comes before what may take its time. */
   readonly urgent?: boolean
   /** Only a child that nobody has to wait for: null when there is none. */

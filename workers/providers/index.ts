@@ -1,6 +1,7 @@
 import type { Providers } from '../../tasks/context.ts'
 import { createRetrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { childrenFor } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
 import { createChat } from './chat.ts'
 import { createComms } from './comms.ts'
@@ -10,28 +11,22 @@ import { readModelList } from './model-list.ts'
 import { createPayments } from './payments.ts'
 import { createSpeaker } from './speech.ts'
 
-/** The real outside, as the settings want it. What comes from it is taken apart in `children`; what asks them loads with the first file. */
+/**
+ * The real outside, as the settings want it, for the work of an owner (0: nobody). What comes from it is taken apart in `children`;
+ * what asks them loads with the first file.
+ */
 export function createProviders(
   settings: Settings,
   children: Children,
   databaseUrl = settings.databaseUrl ?? '',
-): Providers {
+): (owner: number) => Providers {
   const mailer = createMailer(settings)
-  const { visionProvider: vision, maxDocumentPages: maxPages } = settings
-  return {
+  const shared = {
     payments: createPayments(settings),
     chat: createChat(settings),
     speech: createSpeaker(settings),
     sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
-    openPages: async (load, mediaType, signal) =>
-      (await import('./documents.ts')).openDocument(children, load, mediaType, { vision, maxPages, signal }),
-    drawPage: async (bytes, mediaType, page, signal) =>
-      (await import('./documents.ts')).drawPage(children, bytes, mediaType, page, { maxPages, signal }),
-    readPosts: async (name, format, bytes, signal) =>
-      (await import('./posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
-    analyze: async (bytes, file, signal) =>
-      (await import('./analysis.ts')).analyzeFile(children, bytes, file, signal),
     embed: createEmbedder(settings),
     retrieval: createRetrieval({
       url: databaseUrl,
@@ -40,5 +35,20 @@ export function createProviders(
       pooled: settings.databasePooled,
     }),
     readModelList,
-  }
+  } satisfies Partial<Providers>
+  return (owner) => ({ ...shared, ...readersOf(settings, childrenFor(children, owner)) })
 }
+
+const readersOf = (
+  { visionProvider: vision, maxDocumentPages: maxPages }: Settings,
+  children: Children,
+): Pick<Providers, 'openPages' | 'drawPage' | 'readPosts' | 'analyze'> => ({
+  openPages: async (load, mediaType, signal) =>
+    (await import('./documents.ts')).openDocument(children, load, mediaType, { vision, maxPages, signal }),
+  drawPage: async (bytes, mediaType, page, signal) =>
+    (await import('./documents.ts')).drawPage(children, bytes, mediaType, page, { maxPages, signal }),
+  readPosts: async (name, format, bytes, signal) =>
+    (await import('./posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
+  analyze: async (bytes, file, signal) =>
+    (await import('./analysis.ts')).analyzeFile(children, bytes, file, signal),
+})

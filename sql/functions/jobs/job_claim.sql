@@ -1,23 +1,71 @@
--- Takes jobs for a lease: only those whose delivery is the current one. Answers what there is to run. A claim whose
--- answer was lost with its connection is repeated by the same lease and gets its jobs, as a new attempt. An event is stored of
--- every attempt but the first.
-create or replace function job_claim(lease uuid, ids uuid[], deliveries integer[])
-returns table (id uuid, delivery integer, name text, payload jsonb, attempt integer, tries integer, max_tries integer,
-  owner_id integer, actor text, request_id text, interruptions integer)
-language sql
+-- Claims what deliveries are about for a lease: of each mailbox at most `places` due jobs, the oldest first, from an ordinal on;
+-- of a limited one no more than its limit leaves. A mailbox is given once, with the task of its delivery. Sends the next delivery
+-- of each mailbox that has more. Answers the jobs in order, as JSON: a list for each, as `claimedJob` reads it, since one value is
+-- read in a third of the time that rows take; null: none.
+--
+-- No job is left without a delivery from it or one before it on. One that was added behind others has none of its own (see
+-- job_enqueue): until its commit its transaction shares the mailbox's lock. So under that lock alone is it decided from where on the
+-- next delivery is, or that there is none; where it can't be had, the same delivery comes again.
+create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
+  places integer[])
+returns text
+language plpgsql
 as $$
-  with claimed as (
-    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0,
-      tries = job.tries + case when job.status = 'sent' then 1 else 0 end,
+#variable_conflict use_column
+declare
+  -- How soon is looked again where nothing more was found.
+  pause constant interval := '20 ms';
+  locked text[] := '{}';
+  filled text[];
+  claims text;
+begin
+  if exists (select from unnest(limits) most where most is not null) then
+    select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
+    where w.most is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
+  end if;
+
+  with wanted as (
+    select w.*, case when w.most is null then w.places else least(w.places, w.most - (
+      select count(*) from job where job.mailbox = w.mailbox and job.status = 'running' and job.mailbox_limit is not null)) end as free
+    from unnest(tasks, mailboxes, limits, firsts, places) as w(task, mailbox, most, first, places)
+    where w.most is null or w.mailbox = any(locked)
+  ), claimed as (
+    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
-    from unnest(ids, deliveries) as wanted(id, delivery)
-    where job.id = wanted.id and job.delivery = wanted.delivery
-      and (job.status || '' = 'sent' or (job.status || '' = 'running' and job.lease_id = lease))
-    returning job.*
+    from wanted cross join lateral (
+      select id from (
+        select job.id, job.name, job.run_at from job
+        where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal >= wanted.first
+          -- An actor's first message is its next, also when it is not due.
+          and (wanted.most = 1 or job.run_at <= clock_timestamp())
+        order by job.ordinal limit greatest(wanted.free, 0) for update skip locked) waiting
+      where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task) next
+    where job.id = next.id
+    returning job.*, wanted.free
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
-    select claimed.id, claimed.seq, 'status', jsonb_build_object('status', 'running', 'label', claimed.label,
-      'current', claimed.progress_current, 'total', claimed.progress_total) from claimed where claimed.attempt > 1
+    select c.id, c.seq, 'status', jsonb_build_object('status', 'running', 'label', c.label,
+      'current', c.progress_current, 'total', c.progress_total) from claimed c where c.attempt > 1
   )
-  select id, delivery, name, payload, attempt, tries, max_tries, owner_id, actor, request_id, interruptions from claimed
-$$;
+  select
+    (select json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
+      c.mailbox_limit, c.request_id, c.payload::text) order by c.ordinal)::text from claimed c),
+    -- As many as there was room for: there may be more.
+    array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free)
+  into claims, filled;
+
+  select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
+  where w.most is null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
+
+  -- A statement of its own: what was committed before the locks were had counts. What somebody else is claiming seems to wait, too.
+  perform job_send_next(array_agg(w.mailbox), array_agg(w.first), case when is_filled then interval '0' else pause end)
+  from (
+    select w.*, w.most is not null or w.mailbox = any(filled) as is_filled from unnest(mailboxes, limits, firsts) as w(mailbox, most, first)
+    where w.mailbox = any(locked) and (w.most is null or w.most > (
+      select count(*) from job where job.mailbox = w.mailbox and job.status = 'running' and job.mailbox_limit is not null))) w
+  group by is_filled;
+  perform job_deliver(array_agg(w.task), array_agg(w.mailbox), array_agg(w.most), array_agg(w.owner), array_agg(w.first),
+    array_agg(now() + case when w.mailbox = any(filled) then interval '0' else pause end))
+  from unnest(tasks, mailboxes, limits, owners, firsts) as w(task, mailbox, most, owner, first) where w.mailbox <> all(locked);
+  return claims;
+end $$;

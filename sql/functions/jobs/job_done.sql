@@ -1,42 +1,34 @@
--- Ends attempts that are done. Of jobs that are held, too: `held` says which of the moments in `since` each is held from, 0: it
--- is not. What actors they are of is said by the caller, who knows it: looking it up took as long as the lock.
-create or replace function job_done(ids uuid[], attempts integer[], results jsonb, held integer[], since timestamptz[], actors text[])
+-- Ends attempts that are done. Which limited mailboxes they are of is said by the caller, who knows it: looking it up took as long
+-- as the lock. Answers the ids of those that are not the running ones.
+create or replace function job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
 returns setof uuid
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   ended uuid[];
-  idle text[];
+  freed text[];
   settled uuid[];
 begin
-  if cardinality(actors) > 0 then
-    perform pg_advisory_xact_lock(key) from (
-      select distinct actor_lock_key(actor) as key from unnest(actors) actor order by 1) locks;
+  if cardinality(limited) > 0 then
+    perform mailbox_lock(limited);
   end if;
 
   with moved as (
-    update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null,
-      attempt = e.attempt, delivery = job.delivery + 1,
-      -- Of one that is held, what it began with is said only now.
-      started_at = case when job.lease_id is null then since[e.held] else job.started_at end,
-      seq = job.seq + case when job.lease_id is null then 2 else 1 end,
-      tries = job.tries + case when job.lease_id is null then 1 else 0 end
-    from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results), unnest(held))
-      as e(id, attempt, result, held)
-    where job.id = e.id and (job.attempt = e.attempt and job.lease_id is not null
-      or e.held > 0 and job.attempt = e.attempt - 1 and job.status || '' = 'queued' and job.actor is null)
-    returning job.id, job.actor, job.settle
+    update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null, seq = job.seq + 1
+    from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results)) as e(id, attempt, result)
+    where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
+    returning job.id, case when job.mailbox_limit is not null then job.mailbox end as mailbox, job.settle
   )
-  select coalesce(array_agg(id), '{}'), array_agg(actor) filter (where actor is not null),
+  select coalesce(array_agg(id), '{}'), array_agg(distinct mailbox) filter (where mailbox is not null),
     array_agg(id) filter (where settle is not null)
-  into ended, idle, settled from moved;
+  into ended, freed, settled from moved;
 
-  if idle is not null then
-    if not idle <@ actors then
-      raise exception 'job_done was not told of all actors';
+  if freed is not null then
+    if not freed <@ limited then
+      raise exception 'job_done was not told of all limited mailboxes';
     end if;
-    perform job_send(job_send_heads(idle));
+    perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]));
   end if;
   if settled is not null then
     perform job_settle(settled);

@@ -3,7 +3,5 @@ create or replace function job_fence(job_id uuid, of_attempt integer)
 returns boolean
 language sql
 as $$
-  select true from job where id = job_id
-    and (attempt = of_attempt and status = 'running'
-      or attempt = 0 and of_attempt = 1 and status = 'queued' and actor is null) for share
+  select true from job where id = job_id and attempt = of_attempt and status = 'running' for share
 $$;

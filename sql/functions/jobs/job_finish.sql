@@ -3,7 +3,7 @@
 -- interrupted (again at once, the try not counted: its process died with it and others in it); crashed (the same, with nothing
 -- beside it: given up, with code and detail, when it has been interrupted `most` times in all). What was only interrupted is
 -- given up by nobody: from `suspect` interruptions on it runs alone, and is not counted any further.
--- Sends the next message of every actor that became idle. An event is stored only of what goes back to the queue. Answers the
+-- Sends the next job of each limited mailbox. An event is stored only of what goes back to the queue. Answers the
 -- ids that were ended by this call.
 create or replace function job_finish(entries jsonb, suspect integer, most integer)
 returns setof uuid
@@ -12,14 +12,12 @@ as $$
 #variable_conflict use_column
 declare
   ended uuid[];
-  resend uuid[];
-  idle text[];
+  again uuid[];
+  freed text[];
   settled uuid[];
 begin
-  perform pg_advisory_xact_lock(key) from (
-    select distinct actor_lock_key(job.actor) as key
-    from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id
-    where job.actor is not null order by 1) locks;
+  perform mailbox_lock(array(
+    select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
 
   with entry as (
     select * from jsonb_to_recordset(entries)
@@ -31,8 +29,8 @@ begin
         when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
         when e.outcome = 'crashed' and job.interruptions + 1 >= most then 'failed'
-        else 'sent' end,
-      lease_id = null, seq = job.seq + 1, delivery = job.delivery + 1,
+        else 'queued' end,
+      lease_id = null, seq = job.seq + 1,
       result = case when e.outcome = 'done' then e.result end,
       error_code = case
         when e.outcome = 'failed' then coalesce(e.code, 'internal')
@@ -50,25 +48,22 @@ begin
       run_at = case when e.outcome in ('retry', 'release', 'interrupted', 'crashed')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.id, job.seq, job.status, job.actor, job.label, job.progress_current, job.progress_total, job.settle
+    returning job.id, job.seq, job.status, job.mailbox, job.mailbox_limit, job.label, job.progress_current, job.progress_total, job.settle
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
-      'current', moved.progress_current, 'total', moved.progress_total) from moved where moved.status = 'sent'
+      'current', moved.progress_current, 'total', moved.progress_total) from moved where moved.status = 'queued'
   )
-  select coalesce(array_agg(id), '{}'),
-    coalesce(array_agg(id) filter (where status = 'sent'), '{}'),
-    coalesce(array_agg(actor) filter (where status <> 'sent' and actor is not null), '{}'),
-    array_agg(id) filter (where status <> 'sent' and settle is not null)
-  into ended, resend, idle, settled from moved;
+  select coalesce(array_agg(id), '{}'), coalesce(array_agg(id) filter (where status = 'queued' and mailbox_limit is distinct from 1), '{}'),
+    coalesce(array_agg(distinct mailbox) filter (where mailbox_limit is not null), '{}'),
+    array_agg(id) filter (where status <> 'queued' and settle is not null)
+  into ended, again, freed, settled from moved;
 
   if settled is not null then
     perform job_settle(settled);
   end if;
-
-  if cardinality(idle) > 0 then
-    resend := resend || job_send_heads(idle);
-  end if;
-  perform job_send(resend);
+  -- An actor's that waits again is its next.
+  perform job_send(again);
+  perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]));
   return query select unnest(ended);
 end $$;

@@ -1,6 +1,5 @@
 -- Takes over what the workers whose lease has run out were doing. Right after a restart of PostgreSQL every lease
--- looks expired though its worker lives, so nobody is judged until the server has been up for `grace`. What a worker held that
--- is gone may have begun, and its holds go with it.
+-- looks expired though its worker lives, so nobody is judged until the server has been up for `grace`.
 create or replace function job_recover(grace interval, suspect integer, most integer)
 returns setof uuid
 language plpgsql
@@ -8,32 +7,18 @@ as $$
 #variable_conflict use_column
 declare
   dead_pools text[];
-  orphans bigint[];
   lost jsonb;
 begin
   if now() - pg_postmaster_start_time() < grace then return; end if;
   if not exists (select from worker_lease where expires_at < now())
      and not exists (select from job where status = 'running'
-       and not exists (select from worker_lease where worker_lease.id = job.lease_id))
-     and not exists (select from job_hold h where not exists (select from worker_lease where worker_lease.id = h.lease_id)) then
+       and not exists (select from worker_lease where worker_lease.id = job.lease_id)) then
     return;
   end if;
   with dead as (delete from worker_lease where expires_at < now() returning pool_ids)
   select coalesce(array_agg(pool), '{}') into dead_pools from dead, unnest(pool_ids) pool;
   if cardinality(dead_pools) > 0 then
     perform graphile_worker.force_unlock_workers(dead_pools);
-  end if;
-  select array_agg(id) into orphans from (
-    select h.id from job_hold h where not exists (select from worker_lease where worker_lease.id = h.lease_id)
-    for update skip locked) h;
-  if orphans is not null then
-    perform job_begin(array(
-      select job.id from job_hold h cross join lateral unnest(h.ordinals) part
-      cross join lateral (
-        select id from job where job.queue = h.queue and job.lane = h.lane and job.status = 'queued' and job.actor is null
-          and coalesce(job.owner_id, 0) = h.owner and job.ordinal >= lower(part) and job.ordinal < upper(part)) job
-      where h.id = any(orphans)), true);
-    delete from job_hold where id = any(orphans);
   end if;
   select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into lost
   from job where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id);

@@ -1,11 +1,11 @@
--- Finds what no other function looks for and has it go on: jobs that are `sent` without a delivery in the queue, messages in
--- mailboxes of actors that do nothing, deliveries that are locked by no live worker's pool. The service never leaves such
--- rows behind by itself; a database that went back to an earlier moment, a deleted row or an interrupted repair by hand does.
--- What was sent within `patience` is left alone. Answers the jobs that it has sent.
+-- Finds what no other function looks for and has it go on: waiting jobs that are due and have no delivery in the queue, and
+-- deliveries that are locked by no live worker's pool. The service never leaves such rows behind by itself, but for a job that was
+-- added by a long transaction behind others that have been claimed meanwhile; a database that went back to an earlier moment, a
+-- deleted row or an interrupted repair by hand does. What became due within `patience` is left alone. Answers the jobs that it has
+-- sent.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
   lost uuid[];
-  idle text[];
 begin
   -- One at a time: all would find the same.
   if not pg_try_advisory_xact_lock(7236501147) then return; end if;
@@ -16,42 +16,27 @@ begin
       and not exists (select from worker_lease where locked_by = any(pool_ids))) orphaned
   having count(*) > 0;
 
-  with due as (
-    select id, name, delivery from job where status = 'sent' and greatest(created_at, run_at) < now() - patience
-  ), carried as (
-    select one ->> 0 as id, (one ->> 1)::integer as delivery
-    from graphile_worker._private_jobs queued join graphile_worker._private_tasks task on task.id = queued.task_id
-    cross join lateral json_array_elements(coalesce(queued.payload -> 'jobs',
-      json_build_array(json_build_array(queued.payload -> 'id', queued.payload -> 'delivery')))) one
-    -- Others may have work of their own in the same queue.
-    where task.identifier in (select name from due)
-  ), missing as (
-    select id::text, delivery from due except select id, delivery from carried
-  ), moved as (
-    -- One that was claimed meanwhile is no longer `sent`.
-    update job set delivery = job.delivery + 1 from missing
-    where job.id = missing.id::uuid and job.delivery = missing.delivery and job.status = 'sent'
-    returning job.id
-  )
-  select coalesce(array_agg(id), '{}') into lost from moved;
-
-  -- From one actor to the next by the index, however many messages each has.
-  with recursive mailbox as (
-    (select actor from job where status = 'queued' and actor is not null order by actor limit 1)
+  -- From one mailbox to the next by the index, however many jobs each has.
+  with recursive line as (
+    (select mailbox from job where status = 'queued' order by mailbox limit 1)
     union all
-    select (select job.actor from job where status = 'queued' and job.actor > mailbox.actor order by job.actor limit 1)
-    from mailbox where mailbox.actor is not null
+    select (select job.mailbox from job where status = 'queued' and job.mailbox > line.mailbox order by job.mailbox limit 1)
+    from line where line.mailbox is not null
+  ), delivery as materialized (
+    select payload ->> 'mailbox' as mailbox, min((payload ->> 'first')::bigint) as first
+    from graphile_worker._private_jobs where run_at <= now() and payload ->> 'mailbox' is not null group by 1
   )
-  select array_agg(actor) into idle from mailbox
-  where actor is not null and not exists (
-    select from job live where live.actor = mailbox.actor and live.status in ('sent', 'running'));
-  if idle is not null then
-    perform pg_advisory_xact_lock(key) from (
-      select distinct actor_lock_key(actor) as key from unnest(idle) actor order by 1) locks;
-    -- Another look, by a statement of its own: what the locks waited for counts.
-    lost := lost || job_send_heads(idle);
-  end if;
-
+  select coalesce(array_agg(head.id), '{}') into lost
+  from line cross join lateral (
+    select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and (job.mailbox_limit = 1 or job.run_at <= now())
+    order by job.ordinal limit 1) head
+  where greatest(head.created_at, head.run_at) < now() - patience
+    -- Of a limited mailbox any delivery will do, and while it is full what ends sends the next.
+    and not exists (
+      select from delivery where delivery.mailbox = head.mailbox and (head.mailbox_limit is not null or delivery.first <= head.ordinal))
+    and (head.mailbox_limit is null or head.mailbox_limit > (
+      select count(*) from job running
+      where running.mailbox = head.mailbox and running.status = 'running' and running.mailbox_limit is not null));
   perform job_send(lost);
   return query select unnest(lost);
 end $$;

@@ -12,9 +12,10 @@ declare
   called regproc;
 begin
   foreach called in array array[
-    'job_begin',
+    'job_behind',
     'job_cancel',
     'job_claim',
+    'job_deliver',
     'job_done',
     'job_enqueue',
     'job_finish',
@@ -23,19 +24,17 @@ begin
     'job_running',
     'job_running_of',
     'job_send',
-    'job_send_heads',
-    'job_settle',
-    'job_pick',
-    'job_pull',
-    'job_unknown_owners'
+    'job_send_next',
+    'job_settle'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off '
       'set plan_cache_mode = force_generic_plan', called, pg_get_function_identity_arguments(called));
   end loop;
   foreach called in array array[
-    'job_pick',
-    'job_pull',
-    'job_unknown_owners'
+    'job_behind',
+    'job_claim',
+    'job_enqueue',
+    'job_send_next'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_bitmapscan = off', called, pg_get_function_identity_arguments(called));
   end loop;

@@ -13,7 +13,7 @@ begin
   end if;
   -- Locked: of two that come again at once one takes it up.
   return query select e.applied_at is null and not exists (
-      select from job j where j.id = e.job_id and j.status in ('queued', 'sent', 'running')),
+      select from job j where j.id = e.job_id and j.status in ('queued', 'running')),
       case when e.applied_at is null then e.job_id end
     from payment_event e where e.id = payment_event_take.id for update;
 end $$;

@@ -1,21 +1,21 @@
 /**
- * Work that is cheap as a rule, and may become dear: it is done as often as wanted while it is cheap, and else as often as
+ * Work that is cheap as a rule, and may become expensive: it is done as often as wanted while it is cheap, and else as often as
  * its share of the time allows.
  */
-export interface Pace {
-  readonly due: boolean
+export interface CostThrottle {
+  readonly ready: boolean
   /** Does it, and notes how long it took. */
-  spend<T>(work: () => Promise<T>): Promise<T>
+  run<T>(work: () => Promise<T>): Promise<T>
 }
 
 /** @param share of the time, below 1. */
-export function createPace(share: number, now: () => number = () => performance.now()): Pace {
+export function createCostThrottle(share: number, now: () => number = () => performance.now()): CostThrottle {
   let nextAt = Number.NEGATIVE_INFINITY
   return {
-    get due() {
+    get ready() {
       return now() >= nextAt
     },
-    spend: async (work) => {
+    run: async (work) => {
       const startedAt = now()
       try {
         return await work()

@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { nothing, type Query, sql } from '../db.ts'
+import { JOB_EVENTS, MOST_TOLD } from '../notify.ts'
+
+/** What workers are told by the queue, and claim by it; how, stands in `functions/jobs/job_claim.sql`. */
+
+/** A delivery of the queue: a mailbox has due jobs of a task, from an ordinal on. */
+export interface Delivery {
+  readonly task: string
+  readonly mailbox: string
+  /** The mailbox's limit. */
+  readonly limit: number | null
+  readonly first: number
+  /** Whose job the first one is. */
+  readonly owner: number | null
+}
+
+export interface Claimed {
+  readonly id: string
+  readonly name: string
+  readonly attempt: number
+  readonly tries: number
+  readonly max_tries: number
+  /** How often a process has died under it; from `SUSPECT_FROM` on it runs alone. */
+  readonly interruptions: number
+  readonly owner_id: number | null
+  readonly mailbox: string
+  readonly mailbox_limit: number | null
+  readonly request_id: string | null
+  /** JSON text: only the thread that runs the job needs to know what is in it. */
+  readonly payload: string
+}
+
+/** A delivery, and for how many jobs there is room. */
+export interface Wanted {
+  readonly delivery: Delivery
+  readonly places: number
+}
+
+const Claims = z.object({ claims: z.string().nullable(), told: z.string().nullable() })
+type Claims = z.output<typeof Claims>
+
+/**
+ * Claims what these deliveries, each of another mailbox, are about: at most `places` jobs of each; a text for `claimedOf`. `tells`
+ * those who listen to jobs, a round trip sooner than a notification of its own, unless there are more than `MOST_TOLD`.
+ */
+export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = false): Query<Claims> => {
+  const column = <T>(of: (one: Wanted) => T): readonly T[] => wanted.map(of)
+  return sql.prepared('job_claim', Claims)`
+    select claims, (
+      select pg_notify(${JOB_EVENTS}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
+      where ${tells}::boolean having count(*) between 1 and ${MOST_TOLD}::int4)::text as told
+    from (select job_claim(${lease}::uuid,
+      ${sql.array(
+        column(({ delivery }) => delivery.task),
+        'text',
+      )},
+      ${sql.array(
+        column(({ delivery }) => delivery.mailbox),
+        'text',
+      )},
+      ${sql.array(
+        column(({ delivery }) => delivery.limit),
+        'int4',
+      )},
+      ${sql.array(
+        column(({ delivery }) => delivery.owner),
+        'int4',
+      )},
+      ${sql.array(
+        column(({ delivery }) => firstOf(delivery)),
+        'int8',
+      )},
+      ${sql.array(
+        column(({ places }) => places),
+        'int4',
+      )}) as claims offset 0) claimed`
+}
+
+// The jobs of a limited mailbox begin where its oldest waits, be it one that waits again.
+const firstOf = ({ limit, first }: Delivery): number => (limit === null ? first : 0)
+
+type ClaimedList = readonly [
+  id: string,
+  name: string,
+  attempt: number,
+  tries: number,
+  max_tries: number,
+  interruptions: number,
+  owner_id: number | null,
+  mailbox: string,
+  mailbox_limit: number | null,
+  request_id: string | null,
+  payload: string,
+]
+
+/** The jobs that were claimed, in the order in which they were added. */
+export const claimedOf = ({ claims }: Pick<Claims, 'claims'>): readonly Claimed[] =>
+  claims === null ? [] : (JSON.parse(claims) as ClaimedList[]).map(claimedJob)
+
+const claimedJob = ([
+  id,
+  name,
+  attempt,
+  tries,
+  max_tries,
+  interruptions,
+  owner_id,
+  mailbox,
+  mailbox_limit,
+  request_id,
+  payload,
+]: ClaimedList): Claimed => ({
+  id,
+  name,
+  attempt,
+  tries,
+  max_tries,
+  interruptions,
+  owner_id,
+  mailbox,
+  mailbox_limit,
+  request_id,
+  payload,
+})
+
+/** Puts deliveries back for other workers, due in so many ms. */
+export const sendAgain = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
+  sql.type(nothing)`
+    select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
+      array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))
+    from jsonb_to_recordset(${JSON.stringify(deliveries)}::jsonb)
+      as d(task text, mailbox text, "limit" integer, owner integer, first bigint)`

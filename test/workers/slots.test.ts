@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSlots } from '../../workers/slots.ts'
+
+const LONG = 60_000
+
+/** Who was given how many slots, in that order. */
+function opened(count: number) {
+  const slots = createSlots(count)
+  const given: [owner: number, n: number][] = []
+  const ask = (owner: number, most: number, waitMs = LONG) =>
+    slots.reserve(owner, most, waitMs).then((n) => void given.push([owner, n]))
+  return { slots, given, ask }
+}
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+test('a lone owner has all slots, and no more', async () => {
+  const { slots, given, ask } = opened(4)
+  await ask(1, 3)
+  await ask(1, 3)
+  await ask(1, 3, 5)
+  assert.deepEqual(given, [
+    [1, 3],
+    [1, 1],
+    [1, 0],
+  ])
+  assert.equal(slots.active, 4)
+})
+
+test('one slot is left for an owner who has none', async () => {
+  const { slots, given, ask } = opened(4)
+  await ask(1, 9)
+  await ask(2, 9)
+  await ask(3, 9, 5)
+  assert.deepEqual(given, [
+    [1, 4],
+    [2, 1],
+    [3, 0],
+  ])
+  assert.equal(slots.active, 5)
+})
+
+test('what becomes free goes to who has the fewest, and of equals to who waits longest', async () => {
+  const { slots, given, ask } = opened(4)
+  await ask(1, 9)
+  await ask(2, 1)
+  given.length = 0
+  const all = [ask(1, 9), ask(2, 1), ask(3, 1), ask(4, 1)]
+  for (let i = 0; i < 4; i++) {
+    slots.release(1, 1)
+    await settled()
+  }
+  assert.deepEqual(given, [
+    [3, 1],
+    [4, 1],
+    [1, 1],
+  ])
+  slots.release(3, 1)
+  await Promise.all(all)
+  assert.deepEqual(given.at(-1), [2, 1])
+})
+
+test('several that wait share what becomes free at once', async () => {
+  const { slots, given, ask } = opened(8)
+  await ask(1, 8)
+  given.length = 0
+  const all = [ask(1, 8), ask(1, 8)]
+  slots.release(1, 8)
+  await Promise.all(all)
+  assert.deepEqual(given, [
+    [1, 4],
+    [1, 4],
+  ])
+})
+
+test('closed: who waits or comes gets none, and it is over when the last is free', async () => {
+  const { slots, given, ask } = opened(1)
+  await ask(1, 1)
+  const waiting = ask(1, 1)
+  let closed = 0
+  const closing = [slots.close(), slots.close()].map((one) => one.then(() => closed++))
+  await waiting
+  await ask(2, 1)
+  assert.deepEqual(
+    [given.slice(1), closed],
+    [
+      [
+        [1, 0],
+        [2, 0],
+      ],
+      0,
+    ],
+  )
+  slots.release(1, 1)
+  await Promise.all(closing)
+  await slots.close()
+})
