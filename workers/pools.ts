@@ -281,17 +281,17 @@ function killThread({ job, home, threadId }: Running, log: Log): void {
   void thread?.terminate()
 }
 
-const THREADS: Readonly<Record<PoolName, number>> = {
-  io: IO_THREADS,
-  cpu: availableParallelism(),
-  children: CHILDREN_THREADS,
-  model: 1,
+function threadsOf({ workerThreads }: Settings, name: PoolName): number {
+  if (name === 'io') return Math.min(workerThreads, IO_THREADS)
+  // One more than there are slots, as in `Slots`: for an owner who has none.
+  if (name === 'cpu') return Math.min(workerThreads, availableParallelism()) + 1
+  return name === 'children' ? CHILDREN_THREADS : 1
 }
 
 /** How many trips, of one job or many, a thread has at once. */
 function jobsPerThread(settings: Settings, name: PoolName): number {
   if (name === 'io') return IO_TRIPS_PER_THREAD
-  return name === 'children' ? settings.workerThreads : 1
+  return name === 'children' ? settings.workerThreads + 1 : 1
 }
 
 function makePool(
@@ -299,7 +299,7 @@ function makePool(
   name: PoolName,
   channel: string,
 ): Piscina {
-  const threads = Math.min(settings.workerThreads, THREADS[name])
+  const threads = threadsOf(settings, name)
   return new Piscina({
     filename: new URL('./thread-main.ts', import.meta.url).href,
     minThreads: name === 'io' ? 1 : 0,

@@ -174,5 +174,5 @@ test('files whose import has ended, or never came about, are removed after a day
   const fresh = await upload('x.md', 'x')
   assert.deepEqual(await db.one(deleteAbandonedImports(100)), { count: 2 })
   const left = await query('select id::int from blog_upload order by id')
-  assert.deepEqual(left.map(({ id }) => id).sort(), [old.running, old.sent, fresh].sort())
+  assert.deepEqual(left.map(({ id }) => id).sort(), [old.running, old.queued, fresh].sort())
 })

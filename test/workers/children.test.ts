@@ -173,6 +173,31 @@ for (const [how, reached] of [
   })
 }
 
+test('an owner who has none at work gets one beside the flood of another, and then whoever has fewest', async () => {
+  const pool = poolOf({ places: 2 })
+  const order: number[] = []
+  const lease = (owner: number) =>
+    pool.lease({ owner }).then((given) => {
+      order.push(owner)
+      return given
+    })
+  const [first, second] = await Promise.all([lease(1), lease(1)])
+  const flood = [lease(1), lease(1)]
+  const [small, more] = [await lease(2), lease(2)]
+  assert.deepEqual(order, [1, 1, 2])
+  const third = lease(3)
+  // Three are at work, and there are no places for more.
+  first!.release()
+  ;(await third).release()
+  assert.deepEqual(order.slice(3), [3])
+  small.release()
+  ;(await more).release()
+  assert.deepEqual(order.slice(4, 5), [2])
+  second!.release()
+  for (const one of flood) (await one).release()
+  assert.deepEqual(order, [1, 1, 2, 3, 2, 1, 1])
+})
+
 test('a child that does not start is no fault of what it was asked', async () => {
   for (const broken of ['fixtures/no-such-file.ts', 'fixtures/not-a-child.ts']) {
     const lease = await poolOf({ entry: new URL(broken, import.meta.url).pathname }).lease()

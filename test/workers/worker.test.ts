@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { cancelJob } from '../../sql/jobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
@@ -110,6 +111,26 @@ describe('a worker', { concurrency: false }, () => {
     }
     await allEnded(ids, 40_000)
     await assertAllDoneOnce(ids)
+  })
+})
+
+describe('a worker that computes', { concurrency: false }, () => {
+  test('has a thread left for an owner who has none, whatever another one floods it with', async () => {
+    const [flooder, other] = (
+      await query(
+        `insert into account (email, password_hash) values ('flood@example.com', 'x'), ('other@example.com', 'x') returning id`,
+      )
+    ).map(({ id }) => id as number)
+    await startTestWorker(url, 'cpu')
+    const flood = await add('cpu.spin', Array(6).fill({ ms: 60_000 }), { ownerId: flooder! })
+    const running = async () =>
+      (await Promise.all(flood.map(help.status))).filter((status) => status === 'running')
+    await until('the flood has all slots', async () => (await running()).length >= 2)
+    const [id] = await add('cpu.echo', [1], { ownerId: other! })
+    await allEnded([id!])
+    assert.equal((await running()).length, 2)
+    for (const one of flood) await db.one(cancelJob(one))
+    await allEnded(flood)
   })
 })
 

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { documentBombs } from '../document-bombs.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+/** The heaviest documents of one account, and a small one of another. */
+
+// More than the worker has threads, children or slots for.
+const COPIES = 6
+// Alone it takes 0.5 s; what waited for the flood took 37 s.
+const MOST_MS = 5000
+const HEAVY = ['10,000 pages of one strip', 'a page of 200 MB of text', '20,000 frames']
+
+test('a flood of the heaviest documents of one account does not keep the small one of another waiting', async (t) => {
+  const { url, query } = await testDatabase()
+  const edge = await startProcess('edge', url)
+  const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents', WORKER_THREADS: '4' })
+  const [flooder, reader] = [new Client(edge.ready.port!), new Client(edge.ready.port!)]
+  await flooder.register('flooder@example.com')
+  await reader.register('reader@example.com')
+  // The worker has read a document, so that its threads and children are there.
+  const first = await crash.uploadText(reader, 1, 'first')
+  await crash.jobEnded(query, await crash.extract(reader, first))
+
+  const heavy = documentBombs.filter(({ name }) => HEAVY.includes(name))
+  assert.equal(heavy.length, HEAVY.length)
+  for (const { fileName, make } of heavy) {
+    const bytes = await make()
+    for (let copy = 0; copy < COPIES; copy++) {
+      // Other bytes are another document.
+      const own = Buffer.concat([bytes, Buffer.from(`\n% ${copy}`)])
+      const { id } = (await (await flooder.upload(own, fileName)).json()) as { id: number }
+      await crash.extract(flooder, id)
+    }
+  }
+  const running = async (): Promise<number> =>
+    (await query(`select count(*)::int as n from job where status = 'running'`))[0]!.n as number
+  await until('the flood has all slots', async () => (await running()) >= 4)
+
+  const small = await crash.uploadText(reader, 1, 'small')
+  const since = performance.now()
+  const job = await crash.extract(reader, small)
+  const ended = await crash.jobEnded(query, job, MOST_MS)
+  const seconds = (performance.now() - since) / 1000
+  t.diagnostic(`read after ${seconds.toFixed(1)} s, beside ${await running()} of the flood`)
+  assert.deepEqual([ended.status, ended.result], ['done', { read: 1, unread: 0, skipped: 0 }])
+  assert.ok((await running()) >= 4, 'the flood is not over')
+  await worker.kill()
+})
