@@ -1,6 +1,6 @@
 import { accountChanged, endMailedTokens, endSessions, upsertAdmin } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
-import type { Edge } from './context.ts'
+import type { Edge } from './pipeline/context.ts'
 
 /**
  * Sees to it that the account that `ADMIN_EMAIL` names is an active admin. Whoever registered the address without

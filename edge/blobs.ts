@@ -1,4 +1,4 @@
-import type { BodyWriter } from './server.ts'
+import type { BodyWriter } from './http/server.ts'
 
 /**
  * Sends bytes as fast as the client takes them. The answer begins with the first piece, so that bytes that are gone

@@ -10,7 +10,7 @@ import { digestOf } from '../tasks/accounts/tokens.ts'
 import { UsageError } from '../tasks/command.ts'
 import { retryJob } from '../tasks/retry.ts'
 import { createPasswords } from './passwords.ts'
-import { Email } from './schemas.ts'
+import { Email } from './pipeline/schemas.ts'
 
 export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin, and the account first if there is none

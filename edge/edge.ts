@@ -7,21 +7,22 @@ import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { shutDown } from '../tasks/shutdown.ts'
 import { ensureAdmin } from './admin.ts'
-import { createAccounts } from './auth.ts'
-import type { Edge } from './context.ts'
-import { createDispatch, type Dispatch } from './dispatch.ts'
-import { createEnqueuer } from './enqueuer.ts'
-import { createHub } from './hub.ts'
-import { createLimits } from './limits.ts'
+import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
 import { serveMetrics } from './metrics-port.ts'
-import { createOverview } from './overview.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
-import type { Area } from './route.ts'
+import { createAccounts } from './pipeline/auth.ts'
+import type { Edge } from './pipeline/context.ts'
+import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
+import { createEnqueuer } from './pipeline/enqueuer.ts'
+import { createLimits } from './pipeline/limits.ts'
+import type { Area } from './pipeline/route.ts'
 import { areas as allAreas } from './routes/index.ts'
-import { createServer } from './server.ts'
-import { createStreams } from './sse.ts'
+import { createHub } from './streams/hub.ts'
+import { createOverview } from './streams/overview.ts'
+import { createStreams } from './streams/sse.ts'
 
 export interface EdgeOptions {
   readonly settings: Settings
@@ -107,18 +108,23 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
     edge,
     dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
     closeStreams: () => streams.close(),
-    close: async () => {
-      streams.close()
-      hub.close()
-      overview.close()
-      await listener.close()
-      if (options.passwords === undefined) await edge.passwords.close()
-      await edge.retrieval.close()
-      await publisher.close()
-      await reader.close()
-      await edge.blobs.close()
-      await db.close()
-    },
+    close: () =>
+      shutDown([
+        { name: 'end the streams', limitMs: 3000, run: () => streams.close() },
+        { name: 'stop following jobs', limitMs: 3000, run: () => hub.close() },
+        { name: 'stop watching all', limitMs: 3000, run: () => overview.close() },
+        { name: 'stop listening', limitMs: 3000, run: () => listener.close() },
+        {
+          name: 'end the password threads',
+          limitMs: 3000,
+          run: () => options.passwords ?? edge.passwords.close(),
+        },
+        { name: 'end the search thread', limitMs: 3000, run: () => edge.retrieval.close() },
+        { name: 'tell what is to be told', limitMs: 3000, run: () => publisher.close() },
+        { name: 'end the reader', limitMs: 3000, run: () => reader.close() },
+        { name: 'leave the store of bytes', limitMs: 3000, run: () => edge.blobs.close() },
+        { name: 'leave the database', limitMs: 3000, run: () => db.close() },
+      ]),
   }
 }
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { matchesEtag } from './range.ts'
-import type { Header } from './reply.ts'
-import { Answer, type RawInput } from './route.ts'
-import type { EdgeRequest } from './server.ts'
+import { matchesEtag } from './http/range.ts'
+import type { Header } from './http/reply.ts'
+import type { EdgeRequest } from './http/server.ts'
+import { Answer, type RawInput } from './pipeline/route.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',

@@ -2,9 +2,9 @@ import { timingSafeEqual } from 'node:crypto'
 import { fail } from '../sql/errors.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import type { Settings } from '../tasks/settings.ts'
-import type { Edge } from './context.ts'
-import { failureBody } from './reply.ts'
-import { createServer, type EdgeRequest } from './server.ts'
+import { failureBody } from './http/reply.ts'
+import { createServer, type EdgeRequest } from './http/server.ts'
+import type { Edge } from './pipeline/context.ts'
 
 /**
  * Who may read the measurements: with a token whoever has it, with a port whoever reaches that, with neither everybody,

@@ -3,10 +3,10 @@ import type * as prom from 'prom-client'
 import type { Database } from '../sql/db.ts'
 import { readQueueDepths } from '../sql/jobs.ts'
 import type { Reader } from '../sql/reader.ts'
-import type { Found } from './exchange.ts'
-import type { Hub } from './hub.ts'
-import { KeptText } from './kept-text.ts'
-import type { Streams } from './sse.ts'
+import { KeptText } from './http/kept-text.ts'
+import type { Found } from './pipeline/request-context.ts'
+import type { Hub } from './streams/hub.ts'
+import type { Streams } from './streams/sse.ts'
 
 /**
  * What `/metrics` shows, in the names that Prometheus recommends (https://prometheus.io/docs/practices/naming/). A count by

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { type ErrorCode, errorRow } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
-import type { Auth } from './access.ts'
-import { roleFor } from './auth.ts'
 import { exampleOf } from './openapi/examples.ts'
 import { TAGS } from './openapi/tags.ts'
-import { showNulls } from './optional.ts'
-import { type AnyRoute, type Area, isJobBacked } from './route.ts'
-import { Accepted, Problem } from './schemas.ts'
+import type { Auth } from './pipeline/access.ts'
+import { roleFor } from './pipeline/auth.ts'
+import { showNulls } from './pipeline/optional.ts'
+import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
+import { Accepted, Problem } from './pipeline/schemas.ts'
+import { statusOf } from './pipeline/statuses.ts'
 
 /** The OpenAPI 3.1 document of the service, made from the very schemas that requests are checked against. */
 
@@ -162,7 +163,7 @@ function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): 
   const byStatus = new Map<number, string[]>()
   for (const code of codes) {
     const row = errorRow(code)
-    const status = code === 'request.invalid' ? area.invalidStatus : row.status
+    const status = code === 'request.invalid' ? area.invalidStatus : statusOf(code)
     const detail = code === 'request.invalid' ? 'The input is not valid' : row.detail
     byStatus.set(status, [...(byStatus.get(status) ?? []), detail])
   }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
 import { Failure, fail } from '../sql/errors.ts'
-import type { EdgeRequest } from './server.ts'
+import type { EdgeRequest } from './http/server.ts'
 import { FileChunks } from './uploads/chunks.ts'
 import { cleanFileName, disposition, mediaTypeOf, type PartHeaders, parameters } from './uploads/headers.ts'
 

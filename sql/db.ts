@@ -10,7 +10,7 @@ import {
 import { z } from 'zod'
 import { Failure, mapDatabaseError } from './errors.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
-import { createRoom } from './room.ts'
+import { createSemaphore } from './semaphore.ts'
 
 /**
  * The seam to PostgreSQL and the only importer of slonik. Queries are values (`sql/<area>.ts` makes them);
@@ -94,7 +94,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
   // slonik forgets callers that wait for a connection when those in use die together: none ever waits in there.
-  const room = createRoom(options.size)
+  const semaphore = createSemaphore(options.size)
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
       (result) => {
@@ -111,7 +111,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   // When each caller's turn began, the oldest first.
   const began = new Set<{ readonly at: number }>()
   const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
-    room.enter(async () => {
+    semaphore.run(async () => {
       const turn = { at: performance.now() }
       began.add(turn)
       try {
@@ -133,9 +133,9 @@ export function createDatabase(options: DatabaseOptions): Database {
     usage: () => {
       const [oldest] = began
       return {
-        active: room.inside,
+        active: semaphore.active,
         idle: pool?.state().idleConnections ?? 0,
-        waiting: room.waiting,
+        waiting: semaphore.waiting,
         oldestMs: oldest === undefined ? 0 : performance.now() - oldest.at,
       }
     },

@@ -1,5 +1,5 @@
 import { keepCode } from '../tasks/code-cache.ts'
 
 keepCode()
-const { startAll } = await import('./start-all.ts')
+const { startAll } = await import('./processes/start-all.ts')
 await startAll()

@@ -6,15 +6,16 @@ import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { shutDown } from '../tasks/shutdown.ts'
 import { enqueue } from '../tasks/task.ts'
-import { createAlone } from './alone.ts'
+import { createExecutor, type Executor } from './attempts/executor.ts'
+import { holdLease, type Lease } from './attempts/lease.ts'
+import { createLedger } from './attempts/ledger.ts'
+import { startRepair } from './attempts/repair.ts'
 import { createChildPool } from './children/pool.ts'
-import { createExecutor, type Executor } from './executor.ts'
-import { holdLease, type Lease } from './lease.ts'
-import { createLedger } from './ledger.ts'
-import { createPools } from './pools.ts'
-import { startRepair } from './repair.ts'
-import { type QueueRunner, startQueueRunner } from './runner.ts'
+import { createAlone } from './processes/alone.ts'
+import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
+import { createPools } from './threads/pools.ts'
 
 /** One worker process's parts, running. */
 export interface Worker {
@@ -38,8 +39,9 @@ export interface WorkerOptions {
   readonly repairMs?: number
 }
 
-// Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal.
+// Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal, and what that takes.
 const DRAIN_MS = 4000
+const END_MS = 8000
 
 /** Starts a worker; resolves when it holds its lease and fetches jobs. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
@@ -125,21 +127,27 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   return {
     lease,
     executor,
-    stop: async () => {
-      await repair.stop()
-      const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
-      await Promise.all(runners.map((runner) => runner.stop()))
-      clearTimeout(release)
-      await ledger.idle()
-      await publisher.close()
-      await lease.close()
-      alone.close()
-      await pools.close()
-      await children.close()
-      await queuePool.end()
-      await db.close()
-    },
+    stop: () =>
+      shutDown([
+        { name: 'stop repairs', limitMs: 3000, run: () => repair.stop() },
+        { name: 'let jobs end', limitMs: END_MS, run: () => drain(runners, executor) },
+        { name: 'store what they said', limitMs: 3000, run: () => ledger.idle() },
+        { name: 'tell of it', limitMs: 3000, run: () => publisher.close() },
+        { name: 'give the lease back', limitMs: 3000, run: () => lease.close() },
+        { name: 'end processes of jobs', limitMs: 3000, run: () => alone.close() },
+        { name: 'end threads', limitMs: 3000, run: () => pools.close() },
+        { name: 'end children', limitMs: 3000, run: () => children.close() },
+        { name: 'leave the queue', limitMs: 3000, run: () => queuePool.end() },
+        { name: 'leave the database', limitMs: 3000, run: () => db.close() },
+      ]),
   }
+}
+
+/** Fetches no more; what runs has some time to end, and is released then. */
+async function drain(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
+  const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
+  await Promise.all(runners.map((runner) => runner.stop()))
+  clearTimeout(release)
 }
 
 /** Cron only adds a job: the work itself is a job like any other, seen and retried like any other. */

@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { acceptInviteRoute } from './accounts/invites.ts'
 import { recoveryRoutes } from './accounts/recovery.ts'
 import { registerRoute } from './accounts/register.ts'

@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { agentRoutes } from './ai/agents.ts'
 import { chatRoutes } from './ai/chat.ts'
 import { conversationRoutes } from './ai/conversations.ts'

@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { exportRoute } from './blog/export.ts'
 import { importRoute } from './blog/import.ts'
 import { postRoutes } from './blog/posts.ts'

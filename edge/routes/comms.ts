@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { domainRoutes } from './comms/domains.ts'
 import { ledgerRoutes } from './comms/ledger.ts'
 import { sendRoutes } from './comms/sends.ts'

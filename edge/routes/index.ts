@@ -1,4 +1,4 @@
-import type { Area } from '../route.ts'
+import type { Area } from '../pipeline/route.ts'
 import { accounts } from './accounts.ts'
 import { ai, aiVersion } from './ai.ts'
 import { blog } from './blog.ts'

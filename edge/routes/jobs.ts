@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { recordRoutes } from './jobs/records.ts'
 import { streamRoutes } from './jobs/streams.ts'
 

@@ -15,9 +15,9 @@ import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { sync } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'
-import type { Edge } from '../context.ts'
-import { area, json, route } from '../route.ts'
-import { count } from '../schemas.ts'
+import type { Edge } from '../pipeline/context.ts'
+import { area, json, route } from '../pipeline/route.ts'
+import { count } from '../pipeline/schemas.ts'
 import {
   CatalogStatus,
   Current,

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
-import type { Edge } from '../context.ts'
 import { sendFile } from '../files.ts'
-import { KeptText } from '../kept-text.ts'
+import { KeptText } from '../http/kept-text.ts'
+import { JSON_TYPE } from '../http/reply.ts'
 import { admitToMetrics } from '../metrics-port.ts'
 import { openApi } from '../openapi.ts'
-import { JSON_TYPE } from '../reply.ts'
-import { Answer, type Area, area, route, verbatim } from '../route.ts'
+import type { Edge } from '../pipeline/context.ts'
+import { Answer, type Area, area, route, verbatim } from '../pipeline/route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)

@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { inviteRoutes } from './orgs/invites.ts'
 import { memberRoutes } from './orgs/members.ts'
 import { organizationRoutes } from './orgs/organizations.ts'

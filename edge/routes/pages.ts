@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { sendFile } from '../files.ts'
-import { type AnyRoute, area, route } from '../route.ts'
+import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const FOLDER = new URL('../pages/', import.meta.url)
 

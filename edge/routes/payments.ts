@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { checkoutRoutes } from './payments/checkout.ts'
 import { disputeRoutes } from './payments/disputes.ts'
 import { subscriptionRoutes } from './payments/subscriptions.ts'

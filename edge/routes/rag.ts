@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { collectionRoutes } from './rag/collections.ts'
 import { healthRoute } from './rag/health.ts'
 import { indexRoute } from './rag/index-files.ts'

@@ -6,9 +6,9 @@ import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MOST_AT_ONCE } from '../../tasks/load-test/orchestrator.ts'
 import { type AnyTask, specsOf, type TaskDefinition } from '../../tasks/task.ts'
-import { parsePart } from '../input.ts'
-import { area, json, route } from '../route.ts'
-import { Timestamp } from '../schemas.ts'
+import { parsePart } from '../pipeline/input.ts'
+import { area, json, route } from '../pipeline/route.ts'
+import { Timestamp } from '../pipeline/schemas.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
 const LONGEST_DELAY_SECONDS = 30 * 86_400

@@ -1,4 +1,4 @@
-import { area } from '../route.ts'
+import { area } from '../pipeline/route.ts'
 import { voiceCatalogRoutes } from './voice/catalog.ts'
 import { previewRoutes } from './voice/previews.ts'
 import { voiceSettingsRoutes } from './voice/settings.ts'

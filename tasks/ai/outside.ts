@@ -1,6 +1,6 @@
 import type { AiProvider } from './providers.ts'
 
-/** Models as tasks see them. `workers/providers/chat.ts` has the real ones. */
+/** Models as tasks see them. `workers/providers/ai/chat.ts` has the real ones. */
 export interface ChatModels {
   /**
    * Asks a model, and hands on each piece of its answer as it comes when there is `onText`. Waits for no piece longer

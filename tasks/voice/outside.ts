@@ -1,6 +1,6 @@
 import type { Speech } from '../../sql/voice.ts'
 
-/** Makers of speech as tasks see them. `workers/providers/speech.ts` has the real ones. */
+/** Makers of speech as tasks see them. `workers/providers/voice/speech.ts` has the real ones. */
 export interface Speaker {
   /**
    * Has a text spoken; answers its MP3 in pieces as they come. Waits for no piece longer than the settings say.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Moment } from '../../edge/schemas.ts'
+import { Moment } from '../../edge/pipeline/schemas.ts'
 import { priceOn } from '../../sql/llm.ts'
 import { until } from '../until.ts'
 import { CHAT, startTalk } from './ai-help.ts'

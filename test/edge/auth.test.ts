@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { mock, test } from 'node:test'
 import { type JWTPayload, SignJWT } from 'jose'
 import { z } from 'zod'
-import { area, route } from '../../edge/route.ts'
+import { area, route } from '../../edge/pipeline/route.ts'
 import { until } from '../until.ts'
 import { type Answered, edgeAndDatabase, SECRET } from './harness.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { compact } from '../../edge/compact.ts'
+import { compact } from '../../edge/http/compact.ts'
 import { runs } from '../runs.ts'
 import { blogWorld } from './blog-help.ts'
 import { ledgerOf } from './ledger.ts'

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import pino from 'pino'
 import { z } from 'zod'
-import { area, json, route } from '../../edge/route.ts'
+import { area, json, route } from '../../edge/pipeline/route.ts'
 import { fail } from '../../sql/errors.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 

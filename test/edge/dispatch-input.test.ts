@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { invalid } from '../../edge/input.ts'
-import { area, route } from '../../edge/route.ts'
-import { count, RowId } from '../../edge/schemas.ts'
+import { invalid } from '../../edge/pipeline/input.ts'
+import { area, route } from '../../edge/pipeline/route.ts'
+import { count, RowId } from '../../edge/pipeline/schemas.ts'
 import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
 const Body = z.strictObject({

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { createMatcher } from '../../edge/match.ts'
-import { area, route } from '../../edge/route.ts'
+import { createMatcher } from '../../edge/pipeline/match.ts'
+import { area, route } from '../../edge/pipeline/route.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
 const ok = () => ({ ok: true })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createEnqueuer } from '../../edge/enqueuer.ts'
+import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 
 /** How requests that arrive together share a statement. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createHub, type JobEvent } from '../../edge/hub.ts'
+import { createHub, type JobEvent } from '../../edge/streams/hub.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { type AnyRoute, area, route } from '../../edge/route.ts'
+import { type AnyRoute, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { edgeAndDatabase } from './harness.ts'
 

@@ -64,6 +64,6 @@ test('the main thread of a worker loads no parser, no provider and no work', () 
 
 test('a task thread loads its providers without their libraries', () => {
   const loaded = loadedBy('workers/providers/index.ts')
-  assert.ok(loaded.own.includes('workers/providers/email.ts'), 'it is counted')
+  assert.ok(loaded.own.includes('workers/providers/comms/email.ts'), 'it is counted')
   assert.deepEqual(among(RARE, loaded.packages), [])
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AnyRoute, Area } from '../../edge/route.ts'
+import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { testDatabase } from '../database.ts'
 import { WEBHOOK_SECRET } from '../payment-events.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import pino from 'pino'
-import { createMatcher } from '../../edge/match.ts'
+import { createMatcher } from '../../edge/pipeline/match.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { parsePart } from '../../edge/input.ts'
-import { type AnyRoute, type Area, area, route } from '../../edge/route.ts'
+import { parsePart } from '../../edge/pipeline/input.ts'
+import { type AnyRoute, type Area, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 

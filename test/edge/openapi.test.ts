@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { type AnyRoute, type Area, isJobBacked } from '../../edge/route.ts'
+import { type AnyRoute, type Area, isJobBacked } from '../../edge/pipeline/route.ts'
+import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { errorRow } from '../../sql/errors.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
 interface Operation {
@@ -72,7 +72,7 @@ test('every operation lists every status that its errors have', () => {
     const { route, area } = item
     const { responses } = operationOf(item)
     const name = `${route.method} ${pathOf(area, route)}`
-    for (const code of route.errors ?? []) assert.ok(responses[errorRow(code).status], `${name}: ${code}`)
+    for (const code of route.errors ?? []) assert.ok(responses[statusOf(code)], `${name}: ${code}`)
     const auth = route.auth ?? area.auth
     if (auth !== 'public') assert.ok(responses[401], `${name}: 401`)
     if (auth !== 'public' && route.method !== 'get')

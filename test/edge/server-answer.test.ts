@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/server.ts'
+import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/http/server.ts'
 import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
 
 const OK = { status: 200, headers: [] }

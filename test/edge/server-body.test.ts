@@ -3,7 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Handler, Responder } from '../../edge/server.ts'
+import type { Handler, Responder } from '../../edge/http/server.ts'
+import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { Failure } from '../../sql/errors.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 
@@ -19,7 +20,7 @@ const echo: Handler = async (incoming, responder) => {
     reply(responder, Buffer.from(await incoming.body.bytes(MAX)).toString('latin1'))
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    reply(responder, error.code, error.status)
+    reply(responder, error.code, statusOf(error.code))
   }
 }
 

@@ -3,8 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import net from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ChunkWriter } from '../../edge/server/types.ts'
-import { createServer } from '../../edge/server.ts'
+import { createServer } from '../../edge/http/server.ts'
+import type { ChunkWriter } from '../../edge/http/types.ts'
 
 /** Bodies of unknown length: whole, at the pace of the client, and cut when they can't be whole. */
 

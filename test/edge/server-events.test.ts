@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventSink, Responder } from '../../edge/server.ts'
+import type { EventSink, Responder } from '../../edge/http/server.ts'
 import { Client, child, request, serve, until } from './fixtures/raw.ts'
 
 const HEAD = { status: 200, headers: [['content-type', 'text/event-stream']] as const }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
 import { test } from 'node:test'
-import { createServer } from '../../edge/server.ts'
+import { createServer } from '../../edge/http/server.ts'
 import { Client, child, request, serve, until } from './fixtures/raw.ts'
 
 const answers = (name: string) =>

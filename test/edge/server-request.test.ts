@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { addressText, type EdgeRequest, type Handler, HEADERS } from '../../edge/server.ts'
+import { addressText, type EdgeRequest, type Handler, HEADERS } from '../../edge/http/server.ts'
 import { Client, child, request, serve } from './fixtures/raw.ts'
 
 /** Answers with what it sees, after the turn in which uWS's own request lives. */
@@ -201,5 +201,5 @@ test('uWebSockets.js has one importer', async () => {
       if (/from 'uWebSockets\.js'/.test(text)) importers.push(`${folder}/${file}`)
     }
   }
-  assert.deepEqual(importers, ['edge/server.ts'])
+  assert.deepEqual(importers, ['edge/http/server.ts'])
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { EventSink } from '../../edge/server.ts'
+import type { EventSink } from '../../edge/http/server.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 
 // uWS closes connections by a timer of 10 s that looks every 4 s, so 12 s show what it would have cut. All wait at once.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Spill } from '../../edge/server/spill.ts'
+import { Spill } from '../../edge/http/spill.ts'
 import { runs } from '../runs.ts'
 
 test('bytes leave in the order in which they came, however pushing and shifting alternate', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventSink } from '../../edge/server.ts'
+import type { EventSink } from '../../edge/http/server.ts'
 import { Client, request, serve, until } from './fixtures/raw.ts'
 import { edgeAndDatabase } from './harness.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { z } from 'zod'
-import { area, route } from '../../edge/route.ts'
+import { area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
-import { openPosts } from '../../workers/providers/posts.ts'
+import { openPosts } from '../../workers/providers/documents/posts.ts'
 import { type Bomb, postBombs, zipBombs } from '../bombs.ts'
 import { BOMB_CPU_MS } from '../runs.ts'
 

@@ -136,7 +136,7 @@ describe('chunks', () => {
     for (const [path, format] of [
       ['README.md', 'markdown'],
       ['sql/schema.sql', 'code'],
-      ['workers/pools.ts', 'code'],
+      ['workers/threads/pools.ts', 'code'],
       ['edge/pages/docs.js', 'code'],
       ['package-lock.json', 'text'],
     ] satisfies [string, Format][]) {

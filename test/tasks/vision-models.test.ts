@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
-import { openDocument } from '../../workers/providers/documents.ts'
+import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { pageLines, scanPdf } from '../pdfs.ts'
 
 /** A provider that speaks OpenAI's protocol, and does what the test says. */

@@ -4,7 +4,7 @@ import { Failure } from '../../sql/errors.ts'
 import type { Question } from '../../tasks/ai/outside.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createChat } from '../../workers/providers/chat.ts'
+import { createChat } from '../../workers/providers/ai/chat.ts'
 import { modelServer, type Script } from '../standins/models.ts'
 
 /** The real client against a server that speaks for the providers, and fails as they do. */

@@ -8,7 +8,7 @@ import { serveChildren, useChildren } from '../../workers/children/client.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../workers/children/ports.ts'
 import { usageOf } from '../../workers/children/usage.ts'
-import { analyzeFile } from '../../workers/providers/analysis.ts'
+import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 

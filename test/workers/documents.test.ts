@@ -11,7 +11,7 @@ import {
   type LeaseOptions,
   type LossReason,
 } from '../../workers/children/ports.ts'
-import { type DocumentOptions, drawPage, openDocument } from '../../workers/providers/documents.ts'
+import { type DocumentOptions, drawPage, openDocument } from '../../workers/providers/documents/documents.ts'
 import { deepPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'

@@ -6,7 +6,7 @@ import PostalMime, { type Email } from 'postal-mime'
 import { Failure } from '../../sql/errors.ts'
 import type { EmailMessage, Request } from '../../tasks/comms/outside.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createMailer, type Mailer } from '../../workers/providers/email.ts'
+import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
 import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 

@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import { Failure } from '../../sql/errors.ts'
 import type { EmailMessage } from '../../tasks/comms/outside.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createMailer, type Mailer } from '../../workers/providers/email.ts'
+import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
 import { until } from '../until.ts'
 import { reply, type SmtpStandIn, smtpServer } from './smtp.ts'
 

@@ -3,7 +3,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { parse } from '../../tasks/settings.ts'
-import { createEmbedder } from '../../workers/providers/embeddings.ts'
+import { createEmbedder } from '../../workers/providers/ai/embeddings.ts'
 import { folder } from '../edge/rag-help.ts'
 import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 

@@ -1,6 +1,6 @@
 import { fail } from '../../sql/errors.ts'
 import type { ProgressEntry } from '../../sql/jobs.ts'
-import { createLedger } from '../../workers/ledger.ts'
+import { createLedger } from '../../workers/attempts/ledger.ts'
 import { testDatabase } from '../database.ts'
 import { ledgerOf } from '../sql/ledger-help.ts'
 import { type Faulty, faulty, log } from './parts.ts'

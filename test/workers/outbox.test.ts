@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import type { EmailMessage } from '../../tasks/comms/outside.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createMailer } from '../../workers/providers/email.ts'
+import { createMailer } from '../../workers/providers/comms/email.ts'
 
 const folders: string[] = []
 after(() => {

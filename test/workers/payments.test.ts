@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createPayments } from '../../workers/providers/payments.ts'
+import { createPayments } from '../../workers/providers/payments/payments.ts'
 import { event } from '../payment-events.ts'
 import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import type { Speech } from '../../sql/voice.ts'
 import { parse } from '../../tasks/settings.ts'
-import { createSpeaker } from '../../workers/providers/speech.ts'
+import { createSpeaker } from '../../workers/providers/voice/speech.ts'
 import { sound, speechServer, spoken } from '../standins/speech.ts'
 
 /** Speech by the real client: what is asked, what comes, and what goes wrong. */

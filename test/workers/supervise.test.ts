@@ -6,7 +6,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
-import { type ChildSpec, childFlags, createSupervisor, restartDelay } from '../../workers/supervise.ts'
+import {
+  type ChildSpec,
+  childFlags,
+  createSupervisor,
+  restartDelay,
+} from '../../workers/processes/supervise.ts'
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures')
 

@@ -3,13 +3,13 @@ import { createRetrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { childrenFor } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
-import { createChat } from './chat.ts'
-import { createComms } from './comms.ts'
-import { createMailer } from './email.ts'
-import { createEmbedder } from './embeddings.ts'
-import { readModelList } from './model-list.ts'
-import { createPayments } from './payments.ts'
-import { createSpeaker } from './speech.ts'
+import { createChat } from './ai/chat.ts'
+import { createEmbedder } from './ai/embeddings.ts'
+import { readModelList } from './ai/model-list.ts'
+import { createComms } from './comms/comms.ts'
+import { createMailer } from './comms/email.ts'
+import { createPayments } from './payments/payments.ts'
+import { createSpeaker } from './voice/speech.ts'
 
 /**
  * The real outside, as the settings want it, for the work of an owner (0: nobody). What comes from it is taken apart in `children`;
@@ -44,11 +44,18 @@ const readersOf = (
   children: Children,
 ): Pick<Providers, 'openPages' | 'drawPage' | 'readPosts' | 'analyze'> => ({
   openPages: async (load, mediaType, signal) =>
-    (await import('./documents.ts')).openDocument(children, load, mediaType, { vision, maxPages, signal }),
+    (await import('./documents/documents.ts')).openDocument(children, load, mediaType, {
+      vision,
+      maxPages,
+      signal,
+    }),
   drawPage: async (bytes, mediaType, page, signal) =>
-    (await import('./documents.ts')).drawPage(children, bytes, mediaType, page, { maxPages, signal }),
+    (await import('./documents/documents.ts')).drawPage(children, bytes, mediaType, page, {
+      maxPages,
+      signal,
+    }),
   readPosts: async (name, format, bytes, signal) =>
-    (await import('./posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
+    (await import('./documents/posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
   analyze: async (bytes, file, signal) =>
-    (await import('./analysis.ts')).analyzeFile(children, bytes, file, signal),
+    (await import('./documents/analysis.ts')).analyzeFile(children, bytes, file, signal),
 })

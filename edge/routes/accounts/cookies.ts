@@ -1,7 +1,7 @@
-import { readCookie } from '../../auth.ts'
-import type { Edge } from '../../context.ts'
-import type { Header } from '../../reply.ts'
-import type { EdgeRequest } from '../../server.ts'
+import type { Header } from '../../http/reply.ts'
+import type { EdgeRequest } from '../../http/server.ts'
+import { readCookie } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
 
 /** The two cookies of a session: the access token for every path, the refresh token for these routes alone. */
 

@@ -14,9 +14,9 @@ import { passwordReset } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit } from '../../audit.ts'
-import { route } from '../../route.ts'
-import { Email } from '../../schemas.ts'
+import { audit } from '../../pipeline/audit.ts'
+import { route } from '../../pipeline/route.ts'
+import { Email } from '../../pipeline/schemas.ts'
 import { Detail, MailedToken, Password } from './shapes.ts'
 
 /** Ways back into an account, and the proof that its address is its owner's. */

@@ -15,12 +15,12 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import { endLogin } from '../../../sql/limits.ts'
 import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
-import { audit } from '../../audit.ts'
-import type { Caller } from '../../auth.ts'
-import type { Edge } from '../../context.ts'
-import type { Exchange } from '../../exchange.ts'
-import { Answer, type Input, json, route, verbatim } from '../../route.ts'
-import { Timestamp } from '../../schemas.ts'
+import { audit } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import type { RequestContext } from '../../pipeline/request-context.ts'
+import { Answer, type Input, json, route, verbatim } from '../../pipeline/route.ts'
+import { Timestamp } from '../../pipeline/schemas.ts'
 import { clearedCookies, refreshCookie, sessionCookies } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
 
@@ -68,7 +68,7 @@ export const sessionRoutes = [
   route({
     method: 'post',
     path: '/refresh',
-    summary: 'Exchange the refresh cookie for a new session token',
+    summary: 'RequestContext the refresh cookie for a new session token',
     description: `Reads only the refresh cookie. A token that was exchanged before revokes its whole session. With an \
 Idempotency-Key, a client that lost the answer gets it again by the same request, until the new token is used.`,
     auth: 'public',
@@ -138,7 +138,7 @@ export async function beginSession(
   edge: Edge,
   tx: Queries,
   accountId: number,
-  exchange: Exchange,
+  exchange: RequestContext,
 ): Promise<Begun> {
   const sessionId = uuidv7()
   const refreshToken = newRefreshToken()

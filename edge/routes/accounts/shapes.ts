@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Timestamp } from '../../schemas.ts'
+import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** What the routes of accounts take and answer. */
 

@@ -12,10 +12,10 @@ import {
 } from '../../../sql/accounts.ts'
 import { AUDIT_KINDS, type AuditEvent, appendAudit, readAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
-import { audit, eventOf, type From } from '../../audit.ts'
-import type { Caller } from '../../auth.ts'
-import { type Answer, type Input, json, route } from '../../route.ts'
-import { count, RowId, Timestamp } from '../../schemas.ts'
+import { audit, eventOf, type From } from '../../pipeline/audit.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import { type Answer, type Input, json, route } from '../../pipeline/route.ts'
+import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { ROLES, User } from './shapes.ts'
 
 const UserParams = z.object({ user_id: RowId })

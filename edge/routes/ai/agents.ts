@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readAgent, readAgents, updateAgent } from '../../../sql/ai.ts'
 import { fail } from '../../../sql/errors.ts'
-import { json, route } from '../../route.ts'
+import { json, route } from '../../pipeline/route.ts'
 import { Agent, AgentChanges } from './shapes.ts'
 
 /** Who answers, and how. */

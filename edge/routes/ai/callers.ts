@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import type { Caller } from '../../auth.ts'
+import type { Caller } from '../../pipeline/auth.ts'
 
 /** Whom a caller acts for. Accounts are their own user_id; who came without a credential is whoever they say. */
 export interface Who {

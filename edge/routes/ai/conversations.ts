@@ -9,10 +9,10 @@ import {
   stopTurns,
 } from '../../../sql/ai.ts'
 import { fail } from '../../../sql/errors.ts'
-import type { Caller } from '../../auth.ts'
-import type { Edge } from '../../context.ts'
-import { type Answer, json, route } from '../../route.ts'
-import { count } from '../../schemas.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { type Answer, json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
 import { isTheirs, UserId, whoOf } from './callers.ts'
 import { ByUser, Conversation, ConversationParams, ConversationSummary } from './shapes.ts'
 

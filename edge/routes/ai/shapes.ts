@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isUuid } from '../../../sql/ids.ts'
-import { count, Timestamp } from '../../schemas.ts'
+import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { CollectionName } from '../rag/shapes.ts'
 import { UserId } from './callers.ts'
 

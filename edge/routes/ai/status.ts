@@ -4,7 +4,7 @@ import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
 import { AI_PROVIDERS, keyName } from '../../../tasks/ai/providers.ts'
 import type { AiSettings } from '../../../tasks/ai/settings.ts'
 import { VERSION } from '../../openapi.ts'
-import { route } from '../../route.ts'
+import { route } from '../../pipeline/route.ts'
 import { DEFAULT_AGENT } from './turn.ts'
 
 const SERVICE = 'ai'

@@ -1,8 +1,8 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
 import type { ChatResult } from '../../../tasks/ai/chat.ts'
-import { jobFailure } from '../../endings.ts'
-import { type Hub, isTerminal, type JobEvent } from '../../hub.ts'
-import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../sse.ts'
+import { jobFailure } from '../../pipeline/endings.ts'
+import { type Hub, isTerminal, type JobEvent } from '../../streams/hub.ts'
+import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
 
 /**
  * The stream of a turn: `connect`, a `chunk` for each piece, `final` with the whole answer and `complete`, or `error`.

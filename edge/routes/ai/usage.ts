@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readUsage, readUsageOf } from '../../../sql/ai/usage.ts'
-import { json, route } from '../../route.ts'
-import { count, Moment, Timestamp } from '../../schemas.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { UserId, whoOf } from './callers.ts'
 
 const Count = z.int().min(0)

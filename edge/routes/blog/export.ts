@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { exportedAfter } from '../../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../../sql/blog.ts'
-import type { Edge } from '../../context.ts'
-import type { Header } from '../../reply.ts'
-import { route } from '../../route.ts'
+import type { Header } from '../../http/reply.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { route } from '../../pipeline/route.ts'
 import { Exported, Status } from './shapes.ts'
 
 /** All posts, as they are stored: what the import takes back. */

@@ -12,9 +12,9 @@ import { importPosts } from '../../../tasks/blog/import.ts'
 import { ImportResult, ON_CONFLICT } from '../../../tasks/blog/shapes.ts'
 import { inParts } from '../../../tasks/documents/blobs/parts.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import type { Edge } from '../../context.ts'
-import { type Received, route } from '../../route.ts'
-import type { EdgeRequest } from '../../server.ts'
+import type { EdgeRequest } from '../../http/server.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { type Received, route } from '../../pipeline/route.ts'
 import { readMultipart } from '../../uploads.ts'
 
 const ImportForm = z.object({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })

@@ -16,9 +16,9 @@ import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { publicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugOfTitle } from '../../../tasks/blog/slugs.ts'
-import type { Edge } from '../../context.ts'
-import { invalid } from '../../input.ts'
-import { type Answer, route, verbatim } from '../../route.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { invalid } from '../../pipeline/input.ts'
+import { type Answer, route, verbatim } from '../../pipeline/route.ts'
 import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
 
 type PostAnswer = Answer<z.input<typeof Post>>

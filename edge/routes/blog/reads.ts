@@ -8,7 +8,7 @@ import {
   readPublishedTagged,
   readTags,
 } from '../../../sql/blog.ts'
-import { json, route, verbatim } from '../../route.ts'
+import { json, route, verbatim } from '../../pipeline/route.ts'
 import { found, PAGED, Post, PostList, SlugParams, Status, TagList } from './shapes.ts'
 
 // A list that is whole is bounded all the same.

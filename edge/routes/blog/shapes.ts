@@ -3,8 +3,8 @@ import { POST_STATUSES } from '../../../sql/blog.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
 import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
-import { type Answer, verbatim } from '../../route.ts'
-import { count, RowId, Timestamp } from '../../schemas.ts'
+import { type Answer, verbatim } from '../../pipeline/route.ts'
+import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** What the routes of the blog take and answer. */
 

@@ -3,8 +3,8 @@ import { deleteTag, insertTag, updateTag } from '../../../sql/blog.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { slugify, slugOfTag } from '../../../tasks/blog/slugs.ts'
-import { invalid } from '../../input.ts'
-import { json, route } from '../../route.ts'
+import { invalid } from '../../pipeline/input.ts'
+import { json, route } from '../../pipeline/route.ts'
 import { TAG_FIELDS, Tag, TagParams } from './shapes.ts'
 
 /** What editors do to tags. */

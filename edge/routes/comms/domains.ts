@@ -8,8 +8,8 @@ import {
   listDomains,
 } from '../../../tasks/comms/domains.ts'
 import { newJob } from '../../../tasks/task.ts'
-import type { Edge } from '../../context.ts'
-import { route } from '../../route.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { route } from '../../pipeline/route.ts'
 import { Background, DomainName, DomainRequest } from './shapes.ts'
 
 const SendingDomain = Domain.meta({ id: 'SendingDomain' })

@@ -4,8 +4,8 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { json, route } from '../../route.ts'
-import { count } from '../../schemas.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
 
 /** What is configured, and what became of what was sent. */

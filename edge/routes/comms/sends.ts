@@ -8,9 +8,9 @@ import { segmentsOf } from '../../../tasks/comms/segments.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sms } from '../../../tasks/comms/sms.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
-import type { Caller } from '../../auth.ts'
-import type { Edge } from '../../context.ts'
-import { route } from '../../route.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { route } from '../../pipeline/route.ts'
 import { Background, CallRequest, EmailRequest, SmsRequest } from './shapes.ts'
 
 const ONCE = `What the provider has taken is not sent again, also when a worker dies meanwhile. Where nobody can tell \

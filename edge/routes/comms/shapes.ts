@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
 import { PhoneNumber } from '../../phones.ts'
-import { Timestamp } from '../../schemas.ts'
+import { Timestamp } from '../../pipeline/schemas.ts'
 
 // The provider's own limit: https://resend.com/docs/api-reference/emails/send-email
 const MOST_RECIPIENTS = 50

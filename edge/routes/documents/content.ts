@@ -1,9 +1,9 @@
 import { documentContent, hasBlob } from '../../../sql/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
 import { sendPieces } from '../../blobs.ts'
-import { matchesEtag, parseRange } from '../../range.ts'
-import type { Header } from '../../reply.ts'
-import { Answer, route } from '../../route.ts'
+import { matchesEtag, parseRange } from '../../http/range.ts'
+import type { Header } from '../../http/reply.ts'
+import { Answer, route } from '../../pipeline/route.ts'
 import { DocumentParams } from './shapes.ts'
 import { contentHeaders } from './upload.ts'
 

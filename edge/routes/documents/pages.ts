@@ -4,11 +4,11 @@ import { pageImage, readExtraction, readHasBytes, readPage, readPages } from '..
 import { draw } from '../../../tasks/documents/draw.ts'
 import { ExtractCounts, extract } from '../../../tasks/documents/extract.ts'
 import { newJob, specsOf } from '../../../tasks/task.ts'
-import type { Edge } from '../../context.ts'
-import { jobFailure } from '../../endings.ts'
-import { matchesEtag } from '../../range.ts'
-import type { Header } from '../../reply.ts'
-import { Answer, json, route } from '../../route.ts'
+import { matchesEtag } from '../../http/range.ts'
+import type { Header } from '../../http/reply.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { jobFailure } from '../../pipeline/endings.ts'
+import { Answer, json, route } from '../../pipeline/route.ts'
 import { DocumentParams, found, Page, PageParams, PageWithText } from './shapes.ts'
 
 /** Reading a document's pages, and what was read. */

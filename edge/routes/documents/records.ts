@@ -9,8 +9,8 @@ import {
 } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/pages.ts'
-import type { Edge } from '../../context.ts'
-import { type Answer, json, route } from '../../route.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Document, DocumentParams, found, METADATA } from './shapes.ts'
 
 const { title, kind, document_date, note, channel } = METADATA

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { type Answer, json } from '../../route.ts'
-import { RowId, Timestamp } from '../../schemas.ts'
+import { type Answer, json } from '../../pipeline/route.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** What the routes of documents take and answer. */
 

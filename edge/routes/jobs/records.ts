@@ -4,8 +4,8 @@ import { isUuid } from '../../../sql/ids.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
 import { cancelJob, readJob, readJobIsOwn, readJobs } from '../../../sql/jobs.ts'
 import { retryJob } from '../../../tasks/retry.ts'
-import { json, route } from '../../route.ts'
-import { count } from '../../schemas.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
 import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
 
 /** Looking at jobs, ending them and doing them again. */

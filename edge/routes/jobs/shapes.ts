@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Caller } from '../../auth.ts'
-import type { Edge } from '../../context.ts'
-import { Timestamp } from '../../schemas.ts'
+import type { Caller } from '../../pipeline/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** What the routes of jobs take and answer. */
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { AI_PROVIDERS } from '../../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../../tasks/llm/modalities.ts'
 import { sync } from '../../../tasks/llm/sync.ts'
-import { Timestamp } from '../../schemas.ts'
+import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** US dollars per million tokens; null where nobody knows. */
 const Dollars = z.number().min(0).nullable()

@@ -15,9 +15,9 @@ import {
 } from '../../../sql/orgs.ts'
 import { invite } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { audit, eventOf } from '../../audit.ts'
-import { json, route } from '../../route.ts'
-import { Email } from '../../schemas.ts'
+import { audit, eventOf } from '../../pipeline/audit.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { Email } from '../../pipeline/schemas.ts'
 import {
   acceptance,
   change,

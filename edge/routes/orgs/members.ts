@@ -14,9 +14,9 @@ import {
   setMemberRole,
   unknownAccounts,
 } from '../../../sql/orgs.ts'
-import { audit, eventOf } from '../../audit.ts'
-import { json, route } from '../../route.ts'
-import { RowId } from '../../schemas.ts'
+import { audit, eventOf } from '../../pipeline/audit.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { RowId } from '../../pipeline/schemas.ts'
 import { change, type OfOrg, RANKED, REFUSALS, requireRank, roleOf, seen } from './access.ts'
 import {
   GivenRole,

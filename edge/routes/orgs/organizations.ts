@@ -11,8 +11,8 @@ import {
   setMemberRole,
   updateOrganization,
 } from '../../../sql/orgs.ts'
-import { audit } from '../../audit.ts'
-import { json, route } from '../../route.ts'
+import { audit } from '../../pipeline/audit.ts'
+import { json, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { change, RANKED, REFUSALS, seen } from './access.ts'
 import { Organization, OrgParams, PAGED, Page, sliceOf, UserId, UserMembership } from './shapes.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ORG_ROLES } from '../../../sql/orgs.ts'
-import { count, RowId, Timestamp } from '../../schemas.ts'
+import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** What the routes of organizations take and answer. */
 

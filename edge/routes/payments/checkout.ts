@@ -5,7 +5,7 @@ import { isRedirect } from '../../../tasks/payments/settings.ts'
 import { Catalog, CheckoutSession } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { route } from '../../route.ts'
+import { route } from '../../pipeline/route.ts'
 import { PROVIDER_ERRORS, requireProvider } from './shapes.ts'
 
 const Redirect = z

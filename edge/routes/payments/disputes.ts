@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
-import { json, route } from '../../route.ts'
+import { json, route } from '../../pipeline/route.ts'
 import { DISPUTE_STATUSES, Dispute, DisputeList, found, RowParams } from './shapes.ts'
 
 // What still waits for somebody.

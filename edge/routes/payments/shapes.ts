@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { type Answer, json } from '../../route.ts'
-import { RowId, Timestamp } from '../../schemas.ts'
+import { type Answer, json } from '../../pipeline/route.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** What the routes of payments take and answer, beside what their jobs do. */
 

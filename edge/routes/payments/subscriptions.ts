@@ -5,7 +5,7 @@ import { readSubscriptions, scopeOf } from '../../../sql/payments.ts'
 import { cancel } from '../../../tasks/payments/cancel.ts'
 import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { json, route } from '../../route.ts'
+import { json, route } from '../../pipeline/route.ts'
 import {
   PROVIDER_ERRORS,
   RowParams,

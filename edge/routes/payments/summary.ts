@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readRevenue, readSummary, scopeOf } from '../../../sql/payments.ts'
-import { json, route } from '../../route.ts'
-import { count } from '../../schemas.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
 import { RevenueSeries, Summary } from './shapes.ts'
 
 export const summaryRoutes = [

@@ -5,8 +5,8 @@ import { readTransaction, readTransactions, scopeOf } from '../../../sql/payment
 import { refund } from '../../../tasks/payments/refund.ts'
 import { TRANSACTION_STATUSES, Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { json, route } from '../../route.ts'
-import { count } from '../../schemas.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
 import { found, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
 // What the provider can express; no payment is larger.

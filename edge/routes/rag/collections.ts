@@ -3,7 +3,7 @@ import { fail } from '../../../sql/errors.ts'
 import { hideCollection, readCollection, readCollections, readFiles } from '../../../sql/rag.ts'
 import { purge } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { type Answer, json, route } from '../../route.ts'
+import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
 
 function found<T>(text: string | null): Answer<T> {

@@ -1,6 +1,6 @@
 import { readRagCounts } from '../../../sql/rag.ts'
-import type { Edge } from '../../context.ts'
-import { route } from '../../route.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { route } from '../../pipeline/route.ts'
 import { modelProblem } from './model-state.ts'
 import type { Asking } from './question.ts'
 import { Health } from './shapes.ts'

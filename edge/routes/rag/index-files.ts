@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { indexFiles } from '../../../tasks/rag/index-files.ts'
 import { newJob } from '../../../tasks/task.ts'
-import { route } from '../../route.ts'
+import { route } from '../../pipeline/route.ts'
 import { IndexRequest, IndexResult } from './shapes.ts'
 
 export const indexRoute = route({

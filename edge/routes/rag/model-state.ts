@@ -1,5 +1,5 @@
 import type { EmbedResult } from '../../../tasks/rag/embed.ts'
-import type { Edge } from '../../context.ts'
+import type { Edge } from '../../pipeline/context.ts'
 import { type Asking, embeddedBy } from './question.ts'
 
 /** What is known of the model that embeds questions. Finding out takes a job, and where no worker has it no end. */

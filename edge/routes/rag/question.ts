@@ -1,7 +1,7 @@
 import { EmbedResult, embedTaskOf, queryVectorOf } from '../../../tasks/rag/embed.ts'
 import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import type { Edge } from '../../context.ts'
+import type { Edge } from '../../pipeline/context.ts'
 
 /** Who asks, for the job that it takes. */
 export interface Asking {

@@ -1,4 +1,4 @@
-import { route } from '../../route.ts'
+import { route } from '../../pipeline/route.ts'
 import { ask } from './question.ts'
 import { SearchRequest, SearchResult } from './shapes.ts'
 

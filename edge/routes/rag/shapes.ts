@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { IndexResult as Indexed } from '../../../tasks/rag/index-files.ts'
-import { Timestamp } from '../../schemas.ts'
+import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** A name that stands in paths: one line without a slash. */
 export const CollectionName = z

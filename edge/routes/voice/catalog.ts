@@ -10,7 +10,7 @@ import {
   VOICES,
   type VoiceProvider,
 } from '../../../tasks/voice/catalog.ts'
-import { route } from '../../route.ts'
+import { route } from '../../pipeline/route.ts'
 import { settingsNow } from './settings.ts'
 import { Model, Providers, Summary, Voice } from './shapes.ts'
 

@@ -6,7 +6,7 @@ import {
   storeVoiceSettings,
 } from '../../../sql/voice.ts'
 import { changedSettings, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settings.ts'
-import { route } from '../../route.ts'
+import { route } from '../../pipeline/route.ts'
 import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'
 
 /** How speech is made and understood, for all. */

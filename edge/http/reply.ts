@@ -1,0 +1,127 @@
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { Failure } from '../../sql/errors.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import type { EdgeRequest, Responder } from './server.ts'
+
+export type Header = readonly [string, string]
+
+/** A finished answer, in a form that can be kept. */
+export interface KeptAnswer {
+  readonly status: number
+  readonly headers: readonly Header[]
+  readonly body: string
+}
+
+const brotli = promisify(brotliCompress)
+const gunzippable = promisify(gzip)
+
+// Below this the headers weigh more than what is saved.
+const COMPRESS_FROM = 1024
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
+
+export const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
+
+/** Sends a JSON text, compressed when it is worth it and the client takes it. Resolves when it is handed over. */
+export function sendJson(
+  request: EdgeRequest,
+  responder: Responder,
+  status: number,
+  headers: readonly Header[],
+  text: string,
+): Promise<void> | void {
+  const head = request.method === 'HEAD'
+  if (text.length < COMPRESS_FROM) {
+    responder.send({ status, headers: [JSON_TYPE, ...headers], body: text, head })
+    return
+  }
+  const encoding = acceptedEncoding(request.header('accept-encoding'))
+  const varied: Header[] = [JSON_TYPE, ['vary', 'accept-encoding'], ...headers]
+  if (encoding === null) {
+    responder.send({ status, headers: varied, body: text, head })
+    return
+  }
+  return compressed(encoding, text).then((body) => {
+    responder.send({ status, headers: [...varied, ['content-encoding', encoding]], body, head })
+  })
+}
+
+export function compressed(encoding: 'br' | 'gzip', text: string | Buffer): Promise<Buffer> {
+  return encoding === 'br' ? brotli(text, BROTLI) : gunzippable(text, { level: 5 })
+}
+
+/** The best coding that the client takes and we have (RFC 9110, section 12.5.3); null for none. */
+export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
+  const weights = new Map<string, number>()
+  for (const item of header.split(',')) {
+    const [coding = '', ...parameters] = item.trim().toLowerCase().split(';')
+    const q = Number(
+      parameters
+        .find((p) => p.trim().startsWith('q='))
+        ?.trim()
+        .slice(2) ?? 1,
+    )
+    weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), Number.isNaN(q) ? 0 : q)
+  }
+  // A star stands for the codings that are not named.
+  const weigh = (name: string): number => weights.get(name) ?? weights.get('*') ?? 0
+  const [br, gzip] = [weigh('br'), weigh('gzip')]
+  if (br > 0 && br >= gzip) return 'br'
+  return gzip > 0 ? 'gzip' : null
+}
+
+/** The body of a failure: `{detail}`, with the problems of invalid input. */
+export function failureBody(failure: Failure): string {
+  return JSON.stringify(
+    failure.problems === undefined
+      ? { detail: failure.detail }
+      : { detail: failure.detail, errors: failure.problems },
+  )
+}
+
+/** Headers that let a browser page of an allowed origin read the answer (https://fetch.spec.whatwg.org/#http-cors-protocol). */
+export function corsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
+  if (settings.corsOrigins.size === 0) return []
+  const origin = request.header('origin')
+  if (!settings.corsOrigins.has(origin)) return [['vary', 'origin']]
+  return [
+    ['vary', 'origin'],
+    ['access-control-allow-origin', origin],
+    ['access-control-allow-credentials', 'true'],
+    ['access-control-expose-headers', 'x-request-id, etag, location, retry-after, content-disposition'],
+  ]
+}
+
+/** What a preflight is told on top. */
+export function preflightHeaders(allow: string): readonly Header[] {
+  return [
+    ['access-control-allow-methods', allow],
+    [
+      'access-control-allow-headers',
+      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id',
+    ],
+    ['access-control-max-age', '600'],
+  ]
+}
+
+/**
+ * Whether a request was sent by a page of another site: `Origin` names one that is neither ours nor allowed, or the
+ * browser says so itself (https://www.w3.org/TR/fetch-metadata/). `strict`: another origin of our site is another site, too.
+ */
+export function isCrossSite(settings: Settings, request: EdgeRequest, strict: boolean): boolean {
+  const origin = request.header('origin')
+  if (origin !== '') {
+    if (settings.corsOrigins.has(origin)) return false
+    return origin !== new URL(settings.publicBaseUrl).origin && hostOf(origin) !== request.header('host')
+  }
+  const site = request.header('sec-fetch-site')
+  return site === 'cross-site' || (strict && site === 'same-site')
+}
+
+function hostOf(origin: string): string {
+  try {
+    return new URL(origin).host
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,178 @@
+import * as uWS from 'uWebSockets.js'
+import { Body } from './body.ts'
+import { UwsExchange } from './exchange.ts'
+import { Request } from './request.ts'
+import type { EdgeServer, Handler, NativeRequest, NativeResponse, Shared } from './types.ts'
+
+export { HeaderBlock } from './head.ts'
+export { HEADERS, type LowerCaseHeaderName } from './names.ts'
+export { addressText } from './request.ts'
+export type {
+  BodyWriter,
+  ChunkWriter,
+  EdgeRequest,
+  EdgeServer,
+  EventSink,
+  Handler,
+  Headers,
+  Reply,
+  ReplyHead,
+  RequestBody,
+  Responder,
+} from './types.ts'
+
+// One registration per method hands its name over as a constant; any() covers the rest, and without it uWS answers
+// unknown methods with a page of its own.
+const METHODS = ['get', 'head', 'options', 'post', 'put', 'patch', 'del', 'any'] as const
+const NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
+
+// LIBUS_LISTEN_DEFAULT shares the port with every process that asks the same way (SO_REUSEPORT).
+const SHARED_PORT = 0
+const EXCLUSIVE = 1
+
+/**
+ * An HTTP server that turns uWebSockets.js into plain requests and responders; nothing above it sees a value of uWS.
+ * What a handler throws goes to `onError`, and the client gets a 500 unless something was answered already.
+ */
+export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
+  const shared: Shared = {
+    openStreams: 0,
+    connections: 0,
+    bodiless: 0,
+    leaving: false,
+    held: undefined,
+    // An exception that reaches uWS ends the process; a broken log must not.
+    onError: (error) => {
+      try {
+        options.onError(error)
+      } catch {}
+    },
+  }
+  const app = uWS.App()
+  for (const method of METHODS) {
+    const name = NAMES[method] ?? method.toUpperCase()
+    app[method]('/*', (res, req) => serve(handler, shared, name, res as NativeResponse, req))
+  }
+  let deserted: (() => void) | undefined
+  const counted = (_: unknown, change: number): void => {
+    shared.connections += change
+    if (shared.connections === 0) deserted?.()
+  }
+  app.filter(counted)
+  let listening: uWS.us_listen_socket | undefined
+  const stopListening = () => {
+    if (listening !== undefined) uWS.us_listen_socket_close(listening)
+    listening = undefined
+  }
+  return {
+    async listen(target) {
+      listening = await bind(app, target)
+      return { port: uWS.us_socket_local_port(listening as uWS.us_socket) }
+    },
+    stopListening,
+    async leave() {
+      shared.leaving = true
+      const held: (() => void)[] = []
+      shared.held = held
+      await quietTurn()
+      stopListening()
+      shared.held = undefined
+      for (const handle of held) handle()
+    },
+    async deserted() {
+      if (shared.connections > 0) await new Promise<void>((resolve) => (deserted = resolve))
+    },
+    close() {
+      stopListening()
+      app.close()
+    },
+    get openStreams() {
+      return shared.openStreams
+    },
+  }
+}
+
+// A turn of the event loop that did nothing but take in connections, and how many are waited for it.
+const QUIET_MS = 0.2
+const MOST_TURNS = 20
+
+/**
+ * Resolves right after the event loop has taken in all connections that the kernel had for it. What comes between that and the
+ * closing of the listening socket is reset, by Linux also where another process shares the port, unless net.ipv4.tcp_migrate_req
+ * is set. So requests wait meanwhile, and a turn is waited for that was short.
+ */
+async function quietTurn(): Promise<void> {
+  // The rest of this turn says nothing: only from one such point to the next are all sockets looked at.
+  await endOfTurn()
+  for (let turns = 0, tookMs = QUIET_MS; turns < MOST_TURNS && tookMs >= QUIET_MS; turns++) {
+    const startedAt = performance.now()
+    await endOfTurn()
+    tookMs = performance.now() - startedAt
+  }
+}
+
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** One request. Nothing may be thrown from here: an exception that reaches uWS ends the process. */
+function serve(
+  handler: Handler,
+  shared: Shared,
+  name: string,
+  res: NativeResponse,
+  req: NativeRequest,
+): void {
+  const exchange = new UwsExchange(res, shared)
+  try {
+    const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
+    const request = new Request(method, res, req, exchange)
+    exchange.isLast = request.misframed
+    // Of one that is misframed nobody knows what its body is.
+    if (method !== 'GET' && method !== 'HEAD' && !request.misframed) attachBody(request, exchange, res)
+    if (shared.held === undefined) handle(handler, request, exchange)
+    else shared.held.push(() => handle(handler, request, exchange))
+  } catch (error) {
+    exchange.failed(error)
+  }
+  exchange.corked = false
+}
+
+function handle(handler: Handler, request: Request, exchange: UwsExchange): void {
+  try {
+    const result = handler(request, exchange)
+    if (result !== undefined) result.then(undefined, (error: unknown) => exchange.failed(error))
+  } catch (error) {
+    exchange.failed(error)
+  }
+}
+
+/** At once, because uWS throws away what arrives before onData. */
+function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse): void {
+  const length = request.header('content-length')
+  const chunked = request.header('transfer-encoding') !== ''
+  if (!chunked && (length === '' || length === '0')) return
+  exchange.incoming = new Body(res, chunked ? -1 : Number(length))
+  request.body = exchange.incoming
+}
+
+function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclusive: boolean }) {
+  const { host, port, exclusive } = target
+  // The core takes any number unchecked.
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new RangeError(`Not a port: ${port}`)
+  return new Promise<uWS.us_listen_socket>((resolve, reject) => {
+    const bound = (socket: uWS.us_listen_socket | false) => {
+      if (socket === false)
+        reject(new Error(`Cannot listen on ${host}:${port}: taken, or not an address of this machine`))
+      else resolve(socket)
+    }
+    // The types lack this combination, the core has it.
+    const listen = app.listen as unknown as (
+      host: string,
+      port: number,
+      options: number,
+      bound: (socket: uWS.us_listen_socket | false) => void,
+    ) => void
+    listen.call(app, host, port, exclusive ? EXCLUSIVE : SHARED_PORT, bound)
+  })
+}

@@ -1,0 +1,37 @@
+import type { Database } from '../../sql/db.ts'
+import type { Publisher } from '../../sql/notify.ts'
+import type { Reader } from '../../sql/reader.ts'
+import type { Blobs } from '../../tasks/documents/blobs.ts'
+import type { Log } from '../../tasks/log.ts'
+import type { Retrieval } from '../../tasks/rag/retrieval.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Passwords } from '../passwords.ts'
+import type { Hub } from '../streams/hub.ts'
+import type { Overview } from '../streams/overview.ts'
+import type { Accounts } from './auth.ts'
+import type { Enqueuer } from './enqueuer.ts'
+import type { Limits } from './limits.ts'
+
+/** What handlers work with: made once per edge process. */
+export interface Edge {
+  readonly settings: Settings
+  /** Writes and transactions. */
+  readonly db: Database
+  /** Hot reads: JSON built by PostgreSQL, passed on as it is. */
+  readonly reader: Reader
+  /** The bytes of documents. */
+  readonly blobs: Blobs
+  readonly hub: Hub
+  readonly overview: Overview
+  /** Jobs of requests that write nothing else. */
+  readonly enqueuer: Enqueuer
+  readonly publisher: Publisher
+  readonly accounts: Accounts
+  readonly passwords: Passwords
+  readonly retrieval: Retrieval
+  readonly limits: Limits
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly secretKey: string
+}

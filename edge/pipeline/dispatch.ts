@@ -1,0 +1,157 @@
+import { Failure, fail } from '../../sql/errors.ts'
+import { failureBody, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
+import type { EdgeRequest, Responder } from '../http/server.ts'
+import type { Streams } from '../streams/sse.ts'
+import type { Auth } from './access.ts'
+import { createAccessLog } from './access-log.ts'
+import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
+import type { Edge } from './context.ts'
+import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './endings.ts'
+import { fingerprintOf } from './idempotency.ts'
+import { jsonBytes, parseBody, parsePart } from './input.ts'
+import { createMatcher, type Entry } from './match.ts'
+import { RequestContext } from './request-context.ts'
+import { type AnyRoute, type Area, isJobBacked } from './route.ts'
+import { statusOf } from './statuses.ts'
+
+/** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
+export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
+
+export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
+  const matcher = createMatcher(areas)
+  const access = createAccessLog(edge.log, edge.settings.accessLog)
+
+  const serve = async (exchange: RequestContext): Promise<void> => {
+    const { request } = exchange
+    if (request.misframed) throw fail('request.malformed', { reason: 'its framing is ambiguous' })
+    const match = matcher.find(request.path)
+    if (match === undefined)
+      throw fail('request.malformed', { reason: 'the path is not valid percent-encoding' })
+    if (match === null) throw fail('route.missing')
+    const entry = match.entries.get(request.method === 'HEAD' ? 'GET' : request.method)
+    if (entry === undefined) return answerMethod(exchange, [...match.entries.keys()])
+    exchange.entry = entry
+    const admitted = admit(edge, exchange, entry)
+    exchange.caller = admitted instanceof Promise ? await admitted : admitted
+    const { caller, requestId } = exchange
+    const { route } = entry
+    if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, caller)
+    const params = parsePart(route.params, 'path', match.params)
+    const query =
+      route.query && parsePart(route.query, 'query', Object.fromEntries(new URLSearchParams(request.query)))
+    const body = hasParsedBody(route)
+      ? await parseBody(route, request, jsonBytes(edge.settings, route))
+      : null
+    const input = { params, query, body: body?.value, caller, edge, request, requestId, exchange } as never
+    const fingerprint = (): Buffer =>
+      fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
+    await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })
+  }
+
+  return async (request, responder) => {
+    const exchange = new RequestContext(request, responder, edge.settings)
+    try {
+      await serve(exchange)
+    } catch (error) {
+      await refuse(edge, exchange, error)
+    }
+    const { entry, status } = exchange
+    edge.metrics.answered(entry, request.method, status, exchange.elapsed())
+    access(exchange)
+  }
+}
+
+function hasParsedBody(route: AnyRoute): boolean {
+  return (
+    route.body !== undefined &&
+    (route.bodyType === undefined || route.bodyType === 'json' || route.bodyType === 'form')
+  )
+}
+
+function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
+  if (route.handle !== undefined) return endWithHandle
+  if (isJobBacked(route)) return endWithJob
+  return route.stream !== undefined ? endWithStream : endWithRaw
+}
+
+/** Who calls, if the route is for them. @throws the refusal. */
+function admit(
+  edge: Edge,
+  exchange: RequestContext,
+  { area, route }: Entry,
+): Caller | null | Promise<Caller | null> {
+  const { request } = exchange
+  const auth = route.auth ?? area.auth
+  if (
+    browserMatters(route, auth, request) &&
+    isUnsafe(request, route) &&
+    isCrossSite(edge.settings, request, route.spends === true)
+  )
+    throw fail('request.cross_site')
+  if (auth === 'public') return authenticateAnyway(edge, request, route)
+  const permit = (caller: Caller | null): Caller => {
+    const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
+    if (caller === null) {
+      if (!isOpen) throw fail('auth.required')
+      return ANONYMOUS
+    }
+    const role = isOpen ? null : roleFor(auth, edge.settings)
+    const refused = role === null ? null : requireRole(caller, role)
+    if (refused !== null) throw refused
+    return caller
+  }
+  const caller = edge.accounts.authenticate(request)
+  return caller instanceof Promise ? caller.then(permit) : permit(caller)
+}
+
+/** Whether a page of another site could use a browser's cookies, give it some, or spend through it: then it must not. */
+function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
+  if (route.signsIn === true) return true
+  if (route.spends === true) return request.header('authorization') === ''
+  if (auth === 'public' && route.cookieAuth !== true) return false
+  return request.header('authorization') === '' && request.header('cookie') !== ''
+}
+
+/** A public route knows its caller when the credential is good, and does not mind when it is not. */
+async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRoute): Promise<Caller | null> {
+  try {
+    return await edge.accounts.authenticate(request)
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'auth.required') return null
+    // Unless it is about the session, it goes without: /health answers a browser while the database is down.
+    if (error instanceof Failure && statusOf(error.code) === 503 && route.cookieAuth !== true) return null
+    throw error
+  }
+}
+
+function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean {
+  // A GET that adds a job has an effect, as has one that costs.
+  if (method === 'GET' && route !== undefined && (isJobBacked(route) || route.spends === true)) return true
+  return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
+}
+
+/** Answers OPTIONS, and methods that the path does not have. */
+function answerMethod(exchange: RequestContext, methods: readonly string[]): Promise<void> | void {
+  const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  if (exchange.request.method === 'OPTIONS')
+    return exchange.empty(204, [['allow', allow], ...preflightHeaders(allow)])
+  return exchange.json(405, [['allow', allow]], failureBody(fail('route.method', { allow })))
+}
+
+async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
+  const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
+  const status = statusOf(failure.code)
+  if (status >= 500) {
+    edge.log.error(
+      { err: error, requestId: exchange.requestId, route: exchange.entry?.pattern },
+      'A request failed',
+    )
+  }
+  const invalidStatus = failure.code === 'request.invalid' ? exchange.entry?.area.invalidStatus : undefined
+  const headers: Header[] = []
+  if (status === 401) headers.push(['www-authenticate', 'Bearer'])
+  const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
+  if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
+  if (exchange.responder.done) return
+  await exchange.json(invalidStatus ?? status, headers, failureBody(failure))
+}

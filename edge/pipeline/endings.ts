@@ -1,0 +1,267 @@
+import { type Queries, readWithin } from '../../sql/db.ts'
+import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
+import { type Claim, tieKeyToJob } from '../../sql/idempotency.ts'
+import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
+import { failureBody, type KeptAnswer } from '../http/reply.ts'
+import type { JobEvent } from '../streams/hub.ts'
+import { SSE_HEADERS, type StreamSource, type Streams } from '../streams/sse.ts'
+import type { Edge } from './context.ts'
+import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, once, takeKey } from './idempotency.ts'
+import { invalid, wantsBackground } from './input.ts'
+import { networkOf } from './limits.ts'
+import type { Entry } from './match.ts'
+import type { Place } from './places.ts'
+import type { RequestContext } from './request-context.ts'
+import { Answer, type Received, type TaskInput } from './route.ts'
+import { statusOf } from './statuses.ts'
+
+/** The four ways in which a route can end. */
+export interface Ending {
+  readonly edge: Edge
+  readonly streams: Streams
+  readonly exchange: RequestContext
+  readonly entry: Entry
+  readonly input: never
+  /** What a repetition under an Idempotency-Key must equal. */
+  readonly fingerprint: () => Buffer
+}
+
+// A repeated request looks at the job of the first one, and waits no longer than reading it takes.
+const REPEAT_WAIT_MS = 100
+
+export async function endWithHandle(ending: Ending): Promise<void> {
+  const { edge, exchange, entry, input } = ending
+  const { handle } = entry.route
+  const key = keyOf(exchange, entry)
+  if (key === null) {
+    const answer = checked(edge, entry, await handle!(input))
+    return sendAnswer(exchange, completed(edge, entry, answer))
+  }
+  let live: Answer<unknown> | null = null
+  const kept = await once(edge, key, ending.fingerprint, async () => {
+    live = checked(edge, entry, await handle!(input))
+    return { status: live.status ?? 200, headers: live.headers, body: textOf(live) }
+  })
+  // The first answer may carry cookies; its repetitions do not.
+  if (live !== null) return sendAnswer(exchange, completed(edge, entry, live))
+  await exchange.kept({ ...kept, body: completeText(edge, entry, kept.status, kept.body) })
+}
+
+export async function endWithJob(ending: Ending): Promise<void> {
+  const { exchange, entry, input } = ending
+  const { follow } = entry.route
+  // Looking at the head of an answer has no effect, whatever the answer would have.
+  if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
+  const resumed = (await follow?.resume(input)) ?? null
+  if (resumed !== null) return withPlace(ending, (place) => openStream(ending, resumed, place))
+  const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
+  if (follow === undefined || background) return runJob(ending, background, null)
+  // A place before the job: one that is refused costs nothing.
+  return withPlace(ending, (place) => runJob(ending, background, place))
+}
+
+async function runJob(ending: Ending, background: boolean, place: Place | null): Promise<void> {
+  const { edge, exchange, entry, input } = ending
+  const { follow } = entry.route
+  const key = keyOf(exchange, entry)
+  const received = await entry.route.receive?.(input)
+  const begun = await beginJob(ending, key, received).catch(async (error) => {
+    await received?.discard()
+    throw error
+  })
+  if ('first' in begun) await received?.discard()
+  if ('first' in begun) return repeatJob(ending, key!, begun.first, place)
+  const { jobId } = begun
+  if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
+  const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
+  // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
+  if (key !== null && (background || !exchange.responder.done)) await keepAnswer(edge, key, answer)
+  await exchange.kept(answer)
+}
+
+/** Adds the job, or finds the request that was the first under its key. */
+async function beginJob(
+  ending: Ending,
+  key: KeyRef | null,
+  received: Received | undefined,
+): Promise<{ first: Claim } | { jobId: string }> {
+  const { edge, entry, exchange, fingerprint } = ending
+  const { method, path, query } = exchange.request
+  if (entry.route.task !== undefined && key === null) return addTogether(ending)
+  const begun = await edge.db.transaction(async (tx: Queries) => {
+    if (key !== null) {
+      const print =
+        received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
+      const first = await takeKey(edge, tx, key, print)
+      if (first !== null) return { first }
+    }
+    const jobId = await addWithin(tx, ending, received)
+    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, jobId))
+    return { jobId }
+  })
+  if ('jobId' in begun) edge.publisher.mark(begun.jobId, 'later')
+  return begun
+}
+
+async function addWithin(tx: Queries, ending: Ending, received: Received | undefined): Promise<string> {
+  const { job } = ending.entry.route
+  if (job !== undefined) return (await job({ ...(ending.input as object), tx, received } as never)).jobId
+  const spec = await specOf(ending, (statement, values) => readWithin(tx, statement, values))
+  return (await tx.one(enqueueJobs([spec]))).job_id
+}
+
+/** A statement that several requests may share is all that such a route needs of the database. */
+async function addTogether(ending: Ending): Promise<{ jobId: string }> {
+  const { enqueuer, reader } = ending.edge
+  const [added] = await enqueuer.add([await specOf(ending, reader.text)])
+  return { jobId: added!.job_id }
+}
+
+async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput['read']): Promise<JobSpec> {
+  const job = await entry.route.task!({ ...(input as object), read } as never)
+  return job.spec({
+    ownerId: exchange.caller?.ownerId ?? null,
+    requestId: exchange.requestId,
+    maxTries: edge.settings.workerMaxTries,
+  })
+}
+
+export async function endWithStream(ending: Ending): Promise<void> {
+  await withPlace(ending, async (place) => {
+    const source = await ending.entry.route.stream!(ending.input)
+    return openStream(ending, source, place)
+  })
+}
+
+/** Does work that may open a stream, with a place for that. */
+async function withPlace(ending: Ending, work: (place: Place) => Promise<void> | void): Promise<void> {
+  const { caller, address } = ending.exchange
+  const place = ending.streams.place({ accountId: caller?.ownerId ?? null, address })
+  try {
+    await work(place)
+  } finally {
+    if (!place.taken) place.giveUp()
+  }
+}
+
+function openStream(
+  { edge, exchange, streams }: Ending,
+  source: StreamSource,
+  place: Place,
+): Promise<void> | void {
+  // 204 tells an EventSource that came back to stay away: everything was delivered.
+  if (source === 'ended') return exchange.empty(204)
+  const head = exchange.head(200, SSE_HEADERS)
+  if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
+  const { caller } = exchange
+  const audience = {
+    accountId: caller?.ownerId ?? null,
+    admitted: async () => caller === null || edge.accounts.stillAdmits(caller),
+  }
+  streams.open(exchange.responder, head, source, audience, place)
+}
+
+export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {
+  const key = keyOf(exchange, entry)
+  const raw = {
+    ...(input as object),
+    responder: exchange.responder,
+    head: (status: number, headers: Parameters<RequestContext['head']>[1]) => exchange.head(status, headers),
+    once: (fingerprint: () => Buffer, work: () => Promise<KeptAnswer>) => once(edge, key, fingerprint, work),
+  }
+  const answer = await entry.route.raw!(raw as never)
+  if (answer !== undefined) await sendAnswer(exchange, answer)
+}
+
+async function waitForJob({ edge, entry, exchange }: Ending, jobId: string): Promise<KeptAnswer> {
+  const gone = new AbortController()
+  exchange.responder.onClose(() => gone.abort())
+  const event = await edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
+  return event === null ? accepted(jobId) : jobAnswer(entry, event)
+}
+
+async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place | null): Promise<void> {
+  const { edge, entry, exchange, input } = ending
+  const { follow } = entry.route
+  if (place !== null && first.status === null && first.job_id !== null)
+    return openStream(ending, await follow!.open(input, first.job_id), place)
+  // The answer of a job whose first request died with its process is on the job.
+  const event =
+    first.status === null && first.job_id !== null
+      ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
+      : null
+  const answer = event === null ? keptAnswer(first) : jobAnswer(entry, event)
+  if (event !== null) await keepAnswer(edge, key, answer)
+  await exchange.kept(answer)
+}
+
+function accepted(jobId: string): KeptAnswer {
+  return {
+    status: 202,
+    headers: [['location', `/api/v1/jobs/${jobId}`]],
+    body: JSON.stringify({ job_id: jobId }),
+  }
+}
+
+/** What a job's end means to the one who waited for it. */
+function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
+  if (event.status === 'done') {
+    const { result = null } = JSON.parse(event.frame) as { result?: unknown }
+    return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
+  }
+  const failure = jobFailure(event)
+  return { status: statusOf(failure.code), headers: [], body: failureBody(failure) }
+}
+
+/** Why a job ended that is not done. */
+export function jobFailure(event: JobEvent): Failure {
+  const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
+  return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : storedFailure(error)
+}
+
+function keyOf(exchange: RequestContext, { area, route }: Entry): KeyRef | null {
+  const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
+  if (key === '') return null
+  if (key.length > 255)
+    throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
+  const { caller } = exchange
+  // Without an account it is somebody of that address, as a limit counts them.
+  const who = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
+  const scope = `${who} ${route.method} ${exchange.request.path}`
+  return { scope, key, invalidStatus: area.invalidStatus }
+}
+
+/** A handler's result as an answer with its status; in tests and development it must be what the route promises. */
+function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
+  const { route } = entry
+  const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
+  const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
+  if (edge.settings.checked && route.response !== undefined && status < 300) {
+    const { json, value } = completed(edge, entry, given)
+    route.response.parse(json === undefined ? value : JSON.parse(json))
+  }
+  return (given.status ?? 200) === status ? given : given.withStatus(status)
+}
+
+/** An answer with what is stored nowhere. */
+function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
+  if (entry.route.complete === undefined) return answer
+  const { status, headers } = answer
+  const text = completeText(edge, entry, status ?? 200, textOf(answer))
+  return new Answer({ headers, json: text, ...(status === undefined ? {} : { status }) })
+}
+
+function completeText(edge: Edge, { route }: Entry, status: number, text: string): string {
+  return route.complete === undefined || status >= 300 ? text : route.complete(edge, text)
+}
+
+function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
+  const status = answer.status ?? 200
+  const text = textOf(answer)
+  return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
+}
+
+function textOf(answer: Answer<unknown>): string {
+  if (answer.json !== undefined) return answer.json
+  return answer.value === undefined ? '' : JSON.stringify(answer.value)
+}

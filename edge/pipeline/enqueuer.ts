@@ -1,0 +1,86 @@
+import type { Database } from '../../sql/db.ts'
+import { type Enqueued, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
+import type { Publisher } from '../../sql/notify.ts'
+
+/**
+ * Adds the jobs of requests that arrive together in one statement. A commit that adds jobs notifies, and such commits
+ * go one at a time through the whole cluster: what counts is how many jobs each of them carries.
+ */
+export interface Enqueuer {
+  /** Resolves when the jobs are committed, and listeners will be told: one row per spec, in order. */
+  add(specs: readonly JobSpec[]): Promise<readonly Enqueued[]>
+}
+
+interface Request {
+  readonly specs: readonly JobSpec[]
+  resolve(rows: readonly Enqueued[]): void
+  reject(error: unknown): void
+}
+
+// Whoever adds more than this waits for its own statement, and nobody else for it.
+const FEW = 50
+// What one statement carries: more gains nothing, and the first would wait for the last.
+const MOST_TOGETHER = 500
+// Of so many others a client that watches all jobs hears when they start.
+const MOST_ANNOUNCED = 1000
+
+export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'mark'>): Enqueuer {
+  let waiting: Request[] = []
+  let sending = false
+
+  const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
+    const rows = await db.any(enqueueJobs(specs))
+    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.mark(job_id, 'later')
+    return rows
+  }
+
+  const addTogether = async (together: readonly Request[]): Promise<void> => {
+    try {
+      const rows = await addNow(together.flatMap(({ specs }) => specs))
+      let from = 0
+      for (const { specs, resolve } of together) {
+        resolve(rows.slice(from, from + specs.length))
+        from += specs.length
+      }
+    } catch (error) {
+      const [only, ...others] = together
+      if (others.length === 0) return only!.reject(error)
+      // One may be refused, such as that of an account deleted meanwhile: the others must not suffer for it.
+      for (const one of together) await addTogether([one])
+    }
+  }
+
+  const send = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const together = take(waiting)
+      waiting = waiting.slice(together.length)
+      await addTogether(together)
+    }
+    sending = false
+  }
+
+  return {
+    add: (specs) =>
+      specs.length > FEW
+        ? addNow(specs)
+        : new Promise((resolve, reject) => {
+            waiting.push({ specs, resolve, reject })
+            if (sending) return
+            sending = true
+            // After everything that has arrived in this turn of the loop.
+            setImmediate(send)
+          }),
+  }
+}
+
+/** The first of those who wait, as many as one statement carries. */
+function take(waiting: readonly Request[]): readonly Request[] {
+  let count = 0
+  const together: Request[] = []
+  for (const request of waiting) {
+    count += request.specs.length
+    if (count > MOST_TOGETHER) break
+    together.push(request)
+  }
+  return together
+}

@@ -1,0 +1,105 @@
+import type { z } from 'zod'
+import { type Failure, fail, type InputProblem } from '../../sql/errors.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import type { EdgeRequest } from '../http/server.ts'
+import { withoutNulls } from './optional.ts'
+import type { AnyRoute } from './route.ts'
+import { textProblems } from './texts.ts'
+
+type Part = 'body' | 'query' | 'path' | 'header'
+
+/** The failure of invalid input with one problem. */
+export function invalid(part: Part, name: string, msg: string, type: string): Failure {
+  return refusal([{ loc: [part, name], msg, type }])
+}
+
+function refusal(problems: readonly InputProblem[]): Failure {
+  const [first] = problems
+  const where =
+    first === undefined ? 'input' : first.loc.length > 1 ? first.loc.slice(1).join('.') : first.loc[0]
+  return fail('request.invalid', { reason: `${where}: ${first?.msg ?? 'is not valid'}` }, { problems })
+}
+
+/** Checks one part of a request. @throws fail('request.invalid') with every problem. */
+export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
+  if (schema === undefined) return undefined
+  // Of a query what the schema drops may be anything; a body is gone through by its schema.
+  const before = part === 'body' ? textProblems(value, [part]) : []
+  if (before.length > 0) throw refusal(before)
+  const result = schema.safeParse(part === 'body' ? withoutNulls(schema, value) : value)
+  if (result.success) {
+    const after = part === 'body' ? [] : textProblems(result.data, [part])
+    if (after.length > 0) throw refusal(after)
+    return result.data
+  }
+  throw refusal(
+    result.error.issues.map((issue) => ({
+      loc: [part, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
+      msg: issue.message,
+      type: issue.code,
+    })),
+  )
+}
+
+const JSON_BYTES = 1_048_576
+
+/** How many bytes a JSON body may have. */
+export function jsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'> = {}): number {
+  return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
+}
+
+/** Reads and checks a body. Answers its bytes too, which an Idempotency-Key is about. */
+export async function parseBody(
+  route: AnyRoute,
+  request: EdgeRequest,
+  maxBytes: number,
+): Promise<{ value: unknown; bytes: Uint8Array }> {
+  const form = route.bodyType === 'form'
+  const expected = form ? 'application/x-www-form-urlencoded' : 'application/json'
+  const given = mediaType(request)
+  if (given !== expected && !(given.endsWith('+json') && !form)) {
+    const bytes = given === '' ? await request.body.bytes(maxBytes) : null
+    // Without a body there is nothing to be of a wrong type: the schema says what is missing.
+    if (bytes?.length !== 0) throw fail('request.media_type', { expected })
+    return { value: parsePart(route.body, 'body', form ? {} : undefined), bytes }
+  }
+  const bytes = await request.body.bytes(maxBytes)
+  const text = decodeText(bytes)
+  const raw = form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text)
+  return { value: parsePart(route.body, 'body', raw), bytes }
+}
+
+function mediaType(request: EdgeRequest): string {
+  return request.header('content-type').split(';', 1)[0]!.trim().toLowerCase()
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw fail('request.malformed', { reason: 'the body is not valid UTF-8' })
+  }
+}
+
+function parseJson(text: string): unknown {
+  if (text === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw fail('request.malformed', { reason: 'the body is not valid JSON' })
+  }
+}
+
+/**
+ * Whether the caller of a job-backed route wants its job's id at once: `?background=true`, or
+ * `Prefer: respond-async` (RFC 7240, section 4.1).
+ */
+export function wantsBackground(request: EdgeRequest): boolean {
+  if (/(^|[\s,;])respond-async($|[\s,;=])/i.test(request.header('prefer'))) return true
+  const given = new URLSearchParams(request.query).get('background')
+  if (given === null || given === 'false' || given === '0') return false
+  if (given === 'true' || given === '1') return true
+  throw invalid('query', 'background', 'must be true or false', 'invalid_value')
+}

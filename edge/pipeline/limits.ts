@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
+import type { Database } from '../../sql/db.ts'
+import { type Failure, fail } from '../../sql/errors.ts'
+import { takeRequest } from '../../sql/limits.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import type { Caller } from './auth.ts'
+
+/** Limits on requests of one client or account, shared by all edge processes through the database. */
+export interface Limits {
+  /** Counts a request. @throws fail('request.limited'), with the seconds until the next one may come. */
+  take(name: LimitName, address: string, caller: Caller | null): Promise<void>
+}
+
+export type LimitName = keyof Settings['limits']
+
+// Of accounts but admins; the others are of addresses, since nobody has signed in yet.
+const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite'])
+
+// Enough for every client that floods at once; what is forgotten costs one more query.
+const MOST_KNOWN = 10_000
+
+export function createLimits(db: Database, settings: Settings): Limits {
+  // Who was refused stays so for the time that the refusal named, at no cost: that is what a flood must have.
+  const refused = new Map<string, number>()
+  return {
+    take: async (name, address, caller) => {
+      const rate = settings.limits[name]
+      const ofAccount = caller !== null && OF_ACCOUNTS.has(name)
+      if (rate === null || (ofAccount && caller.role === 'admin')) return
+      const subject = ofAccount ? `account ${caller.id}` : networkOf(address)
+      const key = `${name} ${subject}`
+      const until = refused.get(key)
+      if (until !== undefined && until > Date.now()) throw limited(until - Date.now())
+      refused.delete(key)
+      const { wait_ms } = await db.one(takeRequest(name, subject, rate.most, rate.seconds))
+      if (wait_ms === 0) return
+      if (refused.size >= MOST_KNOWN) refused.clear()
+      refused.set(key, Date.now() + wait_ms)
+      throw limited(wait_ms)
+    },
+  }
+}
+
+function limited(waitMs: number): Failure {
+  const seconds = Math.ceil(waitMs / 1000)
+  return fail('request.limited', { seconds }, { retryAfter: seconds })
+}
+
+/**
+ * Whom an address stands for: an IPv4 address for itself, an IPv6 address for its /64, the least that a site is given
+ * (RFC 6177). An address with a port loses it; a text that is no address is somebody of its own.
+ */
+export function networkOf(address: string): string {
+  const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
+  if (!ipaddr.isValid(bare))
+    return `? ${createHash('sha256').update(address).digest('base64url').slice(0, 22)}`
+  const parsed = ipaddr.process(bare)
+  if (parsed.kind() === 'ipv4') return parsed.toString()
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/64`).toString()}/64`
+}

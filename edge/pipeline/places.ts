@@ -1,0 +1,44 @@
+import { fail } from '../../sql/errors.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import { networkOf } from './limits.ts'
+
+/** Whose limit a stream counts for. */
+export interface StreamOwner {
+  /** Null: without a credential, and counted by address. */
+  readonly accountId: number | null
+  readonly address: string
+}
+
+/** A stream's place under its owner's limit, from before its work begins until it ends. */
+export interface Place {
+  /** A stream has it, and gives it up with its end. */
+  taken: boolean
+  /** Once; does nothing after that. */
+  giveUp(): void
+}
+
+/** @throws fail('stream.limited'). Who gets a place opens a stream with it or gives it up. */
+export type PlaceOf = (owner: StreamOwner) => Place
+
+/** Counts the places of a process. */
+export function createPlaces({ perAddress, perAccount }: Settings['maxStreams']): PlaceOf {
+  const counts = new Map<string, number>()
+  return ({ accountId, address }) => {
+    const most = accountId === null ? perAddress : perAccount
+    const owner = accountId === null ? networkOf(address) : `account ${accountId}`
+    const count = counts.get(owner) ?? 0
+    if (most > 0 && count >= most) throw fail('stream.limited')
+    counts.set(owner, count + 1)
+    let given = true
+    return {
+      taken: false,
+      giveUp: () => {
+        if (!given) return
+        given = false
+        const left = counts.get(owner)! - 1
+        if (left === 0) counts.delete(owner)
+        else counts.set(owner, left)
+      },
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto'
+import type { Settings } from '../../tasks/settings.ts'
+import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
+import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
+import type { Caller } from './auth.ts'
+
+// A client may name its request; anything that could break a log line or a header is not a name.
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
+const PREFIX = randomBytes(6).toString('base64url')
+let counter = 0
+
+/** What has to be known of the route that a request is for, whatever becomes of it. */
+export interface Found {
+  /** The pattern with its prefix. */
+  readonly pattern: string
+  readonly area: { readonly invalidStatus: 422 | 400 }
+  readonly route: { readonly method: string; readonly credentials?: boolean | undefined }
+}
+
+/** One request on its way: what is known of it, and the ways to answer that give every answer its common headers. */
+export class RequestContext {
+  readonly request: EdgeRequest
+  readonly responder: Responder
+  readonly requestId: string
+  readonly startedAt = performance.now()
+  readonly settings: Settings
+  entry: Found | null = null
+  caller: Caller | null = null
+  /** Status of the answer, once there is one. */
+  status = 0
+
+  constructor(request: EdgeRequest, responder: Responder, settings: Settings) {
+    this.request = request
+    this.responder = responder
+    this.settings = settings
+    // It can't be read once the client is gone or answered; log and audit trail name who wrote, however soon they left.
+    if (request.method !== 'GET' || settings.accessLog === 'all') void request.address
+    const given = request.header('x-request-id')
+    this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
+  }
+
+  /** The head of an answer, with the headers that all have. */
+  head(status: number, headers: readonly Header[] = []): ReplyHead {
+    this.status = status
+    // The log's line is written after the answer, and names refusals too.
+    if (status >= 400) void this.request.address
+    const all: Header[] = [
+      ...headers,
+      ['x-request-id', this.requestId],
+      ...corsHeaders(this.settings, this.request),
+    ]
+    if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
+    return { status, headers: all }
+  }
+
+  json(status: number, headers: readonly Header[], text: string): Promise<void> | void {
+    const head = this.head(status, headers)
+    return sendJson(this.request, this.responder, status, head.headers, text)
+  }
+
+  empty(status: number, headers: readonly Header[] = []): void {
+    this.responder.send(this.head(status, headers))
+  }
+
+  kept(answer: KeptAnswer): Promise<void> | void {
+    if (answer.status === 204) return this.empty(204, answer.headers)
+    return this.json(answer.status, answer.headers, answer.body)
+  }
+
+  /**
+   * The client's address: behind a trusted proxy the last one that `X-Forwarded-For` names, which the proxy has added
+   * itself; those before it are the client's word.
+   */
+  get address(): string {
+    const forwarded = this.settings.trustProxy
+      ? this.request.header('x-forwarded-for').split(',').at(-1)!.trim()
+      : ''
+    return forwarded === '' ? this.request.address : forwarded
+  }
+
+  /** Seconds since the request came. */
+  elapsed(): number {
+    return (performance.now() - this.startedAt) / 1000
+  }
+}

@@ -1,0 +1,229 @@
+import type { z } from 'zod'
+import type { Queries } from '../../sql/db.ts'
+import type { ErrorCode } from '../../sql/errors.ts'
+import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import type { JobRef, NewJob } from '../../tasks/task.ts'
+import { compact } from '../http/compact.ts'
+import type { Header, KeptAnswer } from '../http/reply.ts'
+import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
+import type { StreamSource } from '../streams/sse.ts'
+import type { Auth } from './access.ts'
+import type { Caller } from './auth.ts'
+import type { Edge } from './context.ts'
+import type { LimitName } from './limits.ts'
+import type { RequestContext } from './request-context.ts'
+
+/**
+ * A route is one declaration with exactly one of four endings; validation, authorization, idempotency, errors,
+ * compression, OpenAPI, waiting and streaming follow from it.
+ */
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+
+/** JSON that is already text, such as PostgreSQL built it, or a whole answer with its own status and headers. */
+export class Answer<T> {
+  declare readonly _type?: T
+  readonly status: number | undefined
+  readonly headers: readonly Header[]
+  readonly json: string | undefined
+  readonly value: T | undefined
+
+  constructor(parts: { status?: number; headers?: readonly Header[]; json?: string; value?: T }) {
+    this.status = parts.status
+    this.headers = parts.headers ?? []
+    this.json = parts.json
+    this.value = parts.value
+  }
+
+  withStatus(status: number): Answer<T> {
+    const { headers, json, value } = this
+    return new Answer<T>({
+      status,
+      headers,
+      ...(json === undefined ? {} : { json }),
+      ...(value === undefined ? {} : { value }),
+    })
+  }
+}
+
+/** An answer from JSON text that PostgreSQL built. */
+export function json<T>(
+  text: string,
+  parts: { status?: number; headers?: readonly Header[] } = {},
+): Answer<T> {
+  return new Answer<T>({ ...parts, json: compact(text) })
+}
+
+/** An answer from JSON text that is compact already. */
+export function verbatim<T>(text: string): Answer<T> {
+  return new Answer<T>({ json: text })
+}
+
+/** What a `raw` handler is given on top; it answers by itself through `responder`, or returns an answer. */
+export interface RawInput {
+  readonly responder: Responder
+  /** The head of an answer, with the headers that all have. */
+  head(status: number, headers?: readonly Header[]): ReplyHead
+  /** Runs work once per Idempotency-Key; the fingerprint is asked for when there is one. */
+  once(fingerprint: () => Buffer, work: () => Promise<KeptAnswer>): Promise<KeptAnswer>
+}
+
+/** What a handler is given. A type that is not declared is `undefined`. */
+export interface Input<P, Q, B, C> {
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  readonly caller: C
+  readonly edge: Edge
+  readonly request: EdgeRequest
+  readonly requestId: string
+  readonly exchange: RequestContext
+}
+
+/** What a `job` route has taken from its body, before the transaction that its job is added in. */
+export interface Received {
+  /** What of it a repetition under an Idempotency-Key must equal. */
+  readonly fingerprint: Uint8Array
+  /** Called when no job came about. */
+  discard(): Promise<unknown>
+}
+
+/** What a `task` is given on top. */
+export interface TaskInput {
+  /** The first column of the first row; null when there is no row or it is null. */
+  read(statement: ReadStatement, values: readonly ReadValue[]): Promise<string | null>
+}
+
+/** How a job is answered by its stream. */
+export interface Follow<I> {
+  /** The stream that a reader who came back means by their Last-Event-ID: no job is added; null: none. */
+  resume(input: I): Promise<StreamSource | null>
+  /** The stream of a job from its beginning. */
+  open(input: I, jobId: string): Promise<StreamSource>
+}
+
+interface Declaration<
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R extends z.ZodType,
+  A extends Auth,
+  V extends Received,
+> {
+  readonly method: Method
+  /** Below the area's prefix; `:name` stands for one segment. */
+  readonly path: string
+  readonly summary: string
+  readonly description?: string
+  /** Default: the area's. */
+  readonly auth?: A
+  readonly params?: P
+  readonly query?: Q
+  readonly body?: B
+  /** How the body comes; default `json`. `multipart` and `bytes` are read by a `raw` handler, or by `receive`. */
+  readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
+  /** A JSON body may have this many bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
+  readonly bodyBytes?: number
+  /** Reads the body of a `job` route as it comes; what it answers is `received` there. */
+  readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
+  /** What a success answers; absent: no body. */
+  readonly response?: R
+  /** Its status; default 200, or 204 without a response. */
+  readonly status?: number
+  /** Other successes, for the reference: status -> meaning. */
+  readonly alsoAnswers?: Readonly<Record<number, string>>
+  /** Media type of the response when it is not JSON, or the range of those that it can have. */
+  readonly produces?: string
+  /** What such a response looks like, for the reference. */
+  readonly example?: string
+  readonly errors?: readonly ErrorCode[]
+  /** A POST whose effect must happen once: takes `Idempotency-Key`. */
+  readonly sideEffect?: boolean
+  /** Of a job-backed route that answers with the stream of its job, and not with its result. */
+  readonly follow?: Follow<Input<z.output<P>, z.output<Q>, z.output<B>, CallerOf<A>>>
+  /** Of a job-backed route: what is answered of the job's result; default all of it. */
+  readonly answer?: (result: unknown) => unknown
+  /** Of a job-backed route: nobody may ask to be answered before the job's end. */
+  readonly alwaysWaits?: boolean
+  /** The caller is known by a cookie that is not the session's: the cross-site rule applies although it is public. */
+  readonly cookieAuth?: boolean
+  /** It gives cookies to whoever calls: the cross-site rule applies to every caller. */
+  readonly signsIn?: boolean
+  /** A GET that costs money: a page of another site may not have its visitor send it, unless with a bearer token. */
+  readonly spends?: boolean
+  /** How often a client or an account may call. */
+  readonly limit?: LimitName
+  /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
+  readonly credentials?: boolean
+  /** Adds to a success what is stored nowhere, also not for an Idempotency-Key: each time that it is sent. */
+  readonly complete?: (edge: Edge, text: string) => string
+}
+
+type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller
+type Out<T extends z.ZodType> = z.output<T>
+
+interface Endings<P, Q, B, R, C, V> {
+  handle: (input: Input<P, Q, B, C>) => Promise<R | Answer<R>> | R | Answer<R>
+  job: (input: Input<P, Q, B, C> & { readonly tx: Queries; readonly received: V }) => Promise<JobRef<R>>
+  /** A `job` that is all that is written: those of requests that arrive together are added together. */
+  task: (input: Input<P, Q, B, C> & TaskInput) => NewJob<R> | Promise<NewJob<R>>
+  stream: (input: Input<P, Q, B, C>) => Promise<StreamSource>
+  raw: (input: Input<P, Q, B, C> & RawInput) => Promise<Answer<unknown> | undefined>
+}
+
+type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
+  readonly [N in Exclude<keyof E, K>]?: never
+}
+type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
+
+/** A route with its types erased, as dispatch and the reference see it. */
+export interface AnyRoute
+  extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
+    Partial<Endings<never, never, never, unknown, never, never>> {
+  readonly receive?: (input: never) => Promise<Received>
+  readonly follow?: Follow<never>
+}
+
+/**
+ * Declares a route. The schemas type the handler: it is given their output and must answer the response's input;
+ * a job's result must be the response. More than one ending, or none, does not compile.
+ */
+export function route<
+  P extends z.ZodType = z.ZodUndefined,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+  R extends z.ZodType = z.ZodUndefined,
+  const A extends Auth = 'user',
+  V extends Received = never,
+>(
+  declaration: Declaration<P, Q, B, R, A, V> &
+    OneEnding<Endings<Out<P>, Out<Q>, Out<B>, z.input<R>, CallerOf<A>, V>>,
+): AnyRoute {
+  // The one place where a route's types are erased: dispatch parses the input with the same schemas that typed it.
+  return declaration as unknown as AnyRoute
+}
+
+/** Whether a job answers for the route. */
+export function isJobBacked(route: AnyRoute): boolean {
+  return route.job !== undefined || route.task !== undefined
+}
+
+/** Routes that share a prefix, a name and who may call them. */
+export interface Area {
+  readonly name: string
+  readonly prefix: string
+  readonly auth: Auth
+  /** Status of invalid input: 422, but 400 where SPEC says so. */
+  readonly invalidStatus: 422 | 400
+  readonly routes: readonly AnyRoute[]
+}
+
+/** Declares an area. */
+export function area(
+  name: string,
+  prefix: string,
+  options: { auth: Auth; invalidStatus?: 400 },
+  routes: readonly AnyRoute[],
+): Area {
+  return { name, prefix, auth: options.auth, invalidStatus: options.invalidStatus ?? 422, routes }
+}

@@ -1,0 +1,188 @@
+import type { EndedAfter, EndedJobs } from '../pipeline/ended.ts'
+import { ENDED, type Hub, type JobEvent, OVERLAP_MS, parseLine, rankOf } from './hub.ts'
+import type { SseStream, StreamSource } from './sse.ts'
+
+/** The stream of all jobs that a caller sees. */
+
+// Of this many jobs a reader of all is known to have seen the latest state: a terminal one must not come twice.
+const MOST_REMEMBERED = 10_000
+// A reader of all who is slow is kept the ids of so many jobs.
+const MOST_WAITING = 10_000
+// The states of this many jobs are read at once, and sent in parts: one of these waits in memory for a reader who is slow.
+const STATES_AT_ONCE = 32
+const PART_CHARS = 32 * 1024
+
+export interface EverythingOptions {
+  readonly sees: (ownerId: number | null) => boolean
+  /** When the reader was last here, in ms since the epoch; null: what has ended is no news. */
+  readonly since: number | null
+  /** Ids of the live jobs that the reader sees. */
+  readonly live: () => Promise<readonly string[]>
+  readonly ended: (after: EndedAfter) => Promise<EndedJobs>
+  /** Lines of the present states of jobs, in the order of their ids. */
+  readonly states: (ids: readonly string[]) => Promise<readonly string[]>
+  readonly onError: (error: unknown) => void
+}
+
+/**
+ * Follows every job that the caller sees: its latest state whenever it changed. An id is the moment, in ms, after which
+ * is what a reader that comes back with it may not have been sent. For a reader who is slow only the ids of jobs are kept,
+ * and of too many none: it is then sent what it would be sent if it came back.
+ */
+export function followEverything(hub: Hub, options: EverythingOptions): Exclude<StreamSource, 'ended'> {
+  return {
+    open: (stream) => {
+      const reader = new Follower(stream, options)
+      const stop = hub.watchAll((states) => reader.take(states))
+      return () => {
+        stop()
+        reader.close()
+      }
+    },
+  }
+}
+
+/** One reader: what it was sent, and what is still to be read and sent. */
+class Follower {
+  readonly #stream: SseStream
+  readonly #options: EverythingOptions
+  /** Of each job how far its reader knows it; the job that has been quiet for the longest first. */
+  readonly #sent = new Map<string, number>()
+  /** Jobs whose state is still to be read and sent, and since when there have been any. */
+  readonly #waiting = new Set<string>()
+  #waitingSince = 0
+  #liveMissed = true
+  /** Where to go on among those that ended, and since when more of them may have been missed than what follows there. */
+  #nextEnds: EndedAfter | null = null
+  #endsMissed: number | null
+  /** While there is something left to be read and sent: up to when the reader was sent all. */
+  #working = false
+  #completeUntil: number
+  #wake = (): void => {}
+
+  constructor(stream: SseStream, options: EverythingOptions) {
+    this.#stream = stream
+    this.#options = options
+    this.#endsMissed = options.since
+    this.#completeUntil = options.since ?? Date.now()
+    stream.onWritable(() => this.#wake())
+    this.#work()
+  }
+
+  /** News of the hub: sent at once, or kept as ids. */
+  take(states: readonly JobEvent[]): void {
+    const dealtWith = this.#working ? 0 : this.#send(states)
+    if (dealtWith === states.length) return
+    if (!this.#working) this.#completeUntil = Date.now()
+    this.#wait(states.slice(dealtWith))
+    this.#work()
+  }
+
+  /** Lets go of who waits for a stream that is closed. */
+  close(): void {
+    this.#wake()
+  }
+
+  /** Sends what is news, in parts, for as long as the reader takes them. Answers how many of the states are dealt with. */
+  #send(states: readonly JobEvent[]): number {
+    let next = 0
+    while (next < states.length && this.#stream.writable) {
+      const part: JobEvent[] = []
+      for (let chars = 0; next < states.length && chars < PART_CHARS; next++) {
+        const state = states[next]!
+        if (!this.#options.sees(state.ownerId) || (this.#sent.get(state.jobId) ?? -1) >= state.seq) continue
+        part.push(state)
+        chars += state.frame.length
+      }
+      if (part.length > 0) this.#write(part)
+    }
+    return next
+  }
+
+  #write(states: readonly JobEvent[]): void {
+    for (const state of states) {
+      this.#sent.delete(state.jobId)
+      this.#sent.set(state.jobId, rankOf(state))
+    }
+    for (const jobId of this.#sent.keys()) {
+      if (this.#sent.size <= MOST_REMEMBERED) break
+      this.#sent.delete(jobId)
+    }
+    const id = String(Math.floor(this.#working ? this.#completeUntil : Date.now()))
+    this.#stream.send(states.map((state) => ({ event: 'status', id, data: state.frame })))
+  }
+
+  #wait(states: readonly JobEvent[]): void {
+    if (this.#waiting.size === 0) this.#waitingSince = Date.now()
+    for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waiting.add(jobId)
+    if (this.#waiting.size <= MOST_WAITING) return
+    this.#waiting.clear()
+    this.#liveMissed = true
+    this.#endsMissed = Math.min(this.#waitingSince - OVERLAP_MS, this.#endsMissed ?? this.#waitingSince)
+  }
+
+  #work(): void {
+    if (this.#working) return
+    this.#working = true
+    this.#catchUp().catch((error) => {
+      this.#options.onError(error)
+      this.#stream.end()
+    })
+  }
+
+  async #catchUp(): Promise<void> {
+    for (;;) {
+      await this.#untilWritable()
+      if (this.#stream.closed) return
+      if (this.#liveMissed) {
+        this.#liveMissed = false
+        await this.#deliver(await this.#options.live())
+      } else if (this.#nextEnds !== null || this.#endsMissed !== null) {
+        await this.#deliverEnds()
+      } else if (this.#waiting.size > 0) {
+        const ids = [...this.#waiting]
+        this.#waiting.clear()
+        await this.#deliver(ids)
+      } else {
+        this.#working = false
+        return
+      }
+    }
+  }
+
+  async #deliverEnds(): Promise<void> {
+    const from = earlier(this.#nextEnds, this.#endsMissed)
+    this.#endsMissed = null
+    const { ids, next } = await this.#options.ended(from)
+    await this.#deliver(ids.filter((id) => this.#sent.get(id) !== ENDED))
+    this.#nextEnds = next
+    if (next === null) return
+    const sentUntil = this.#waiting.size === 0 ? next.ms : Math.min(next.ms, this.#waitingSince)
+    this.#completeUntil = Math.max(this.#completeUntil, sentUntil)
+  }
+
+  /** Reads and sends states as the reader takes them: of what it was not sent, only ids are kept. */
+  async #deliver(ids: readonly string[]): Promise<void> {
+    let left = ids
+    for (;;) {
+      await this.#untilWritable()
+      if (left.length === 0 || this.#stream.closed) return
+      const some = left.slice(0, STATES_AT_ONCE)
+      const states = (await this.#options.states(some)).map(parseLine)
+      const next = states[this.#send(states)]
+      left = left.slice(next === undefined ? some.length : some.indexOf(next.jobId))
+    }
+  }
+
+  async #untilWritable(): Promise<void> {
+    while (!this.#stream.writable && !this.#stream.closed)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+  }
+}
+
+/** Of two places at least one is there. */
+function earlier(next: EndedAfter | null, since: number | null): EndedAfter {
+  return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
+}

@@ -1,0 +1,163 @@
+import type { Settings } from '../../tasks/settings.ts'
+import type { EventSink, Responder } from '../http/server.ts'
+import { createPlaces, type Place, type PlaceOf } from '../pipeline/places.ts'
+
+/**
+ * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames;
+ * what a slow reader can't take is the source's to leave out, since the table has it.
+ */
+
+export interface SseFrame {
+  readonly event: string
+  readonly id: string
+  /** JSON text without line breaks. */
+  readonly data: string
+}
+
+export interface SseStream {
+  /** Sends frames in one write. False: the reader is slow; wait for `onWritable` and then send what is latest. */
+  send(frames: readonly SseFrame[]): boolean
+  readonly writable: boolean
+  onWritable(listener: () => void): void
+  /** Sends what is left and ends the stream. */
+  end(frames?: readonly SseFrame[]): void
+  readonly closed: boolean
+}
+
+/** What a stream route answers with: a source, or nothing more to come after `Last-Event-ID` (204 stops a reconnect). */
+export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
+
+/** Who reads a stream. */
+export interface Audience {
+  /** Null: nobody that anything could change of. */
+  readonly accountId: number | null
+  /** Whether the reader would still be let in. Rejects when that can't be found out now. */
+  admitted(): Promise<boolean>
+}
+
+/** All streams of a process: one timer keeps them alive, one call ends them. */
+export interface Streams {
+  readonly place: PlaceOf
+  open(
+    responder: Responder,
+    head: { status: number; headers: readonly (readonly [string, string])[] },
+    source: { open(stream: SseStream): () => void },
+    audience: Audience,
+    place: Place,
+  ): void
+  /** An account has changed (null: any may have): ends the streams of readers who would not be let in any more. */
+  recheck(accountId: number | null): void
+  readonly count: number
+  /** Ends every stream and asks its reader to come back at once, to another process. */
+  close(): void
+}
+
+const HEARTBEAT_MS = 15_000
+// What a reader waits before it comes back: short, since streams end when a process restarts.
+const RETRY = 'retry: 1000\n\n'
+
+export const SSE_HEADERS: readonly (readonly [string, string])[] = [
+  ['content-type', 'text/event-stream; charset=utf-8'],
+  ['cache-control', 'no-store'],
+  // A proxy that buffers would hold the events back.
+  ['x-accel-buffering', 'no'],
+]
+
+export function createStreams(limits: Settings['maxStreams']): Streams {
+  const open = new Map<EventSink, Reading>()
+  let closed = false
+  const timer = setInterval(() => {
+    for (const sink of open.keys()) if (sink.writable) sink.write(':\n\n')
+  }, HEARTBEAT_MS).unref()
+
+  return {
+    place: createPlaces(limits),
+    open: (responder, head, source, audience, place) => {
+      const sink = responder.events(head)
+      if (sink.closed) return
+      if (closed) {
+        sink.end(RETRY)
+        return
+      }
+      place.taken = true
+      let stop: (() => void) | null = null
+      const forget = (): void => {
+        open.delete(sink)
+        place.giveUp()
+        stop?.()
+      }
+      const end = (): void => {
+        sink.end(RETRY)
+        forget()
+      }
+      const reading = { audience, end }
+      open.set(sink, reading)
+      sink.write(RETRY)
+      sink.onClose(forget)
+      stop = source.open(streamOver(sink, forget))
+      if (sink.closed) stop()
+      // The account may have changed since its reader was let in.
+      else check(sink, reading)
+    },
+    recheck: (accountId) => {
+      for (const [sink, reading] of open) {
+        const { accountId: reader } = reading.audience
+        if (reader !== null && (accountId === null || accountId === reader)) check(sink, reading)
+      }
+    },
+    get count() {
+      return open.size
+    },
+    close: () => {
+      closed = true
+      clearInterval(timer)
+      for (const sink of open.keys()) sink.end(RETRY)
+    },
+  }
+}
+
+interface Reading {
+  readonly audience: Audience
+  end(): void
+}
+
+/** Ends a stream whose reader would not be let in. While the database is down nobody is turned out: all are asked again after it. */
+function check(sink: EventSink, { audience, end }: Reading): void {
+  const admitted = audience.admitted().catch(() => true)
+  void admitted.then((still) => {
+    if (!still && !sink.closed) end()
+  })
+}
+
+function streamOver(sink: EventSink, ended: () => void): SseStream {
+  return {
+    send: (frames) => sink.write(textOf(frames)),
+    get writable() {
+      return sink.writable
+    },
+    onWritable: (listener) => sink.onWritable(listener),
+    end: (frames = []) => {
+      sink.end(textOf(frames))
+      ended()
+    },
+    get closed() {
+      return sink.closed
+    },
+  }
+}
+
+// Readers of one job are sent the same frames.
+const texts = new WeakMap<readonly SseFrame[], string>()
+
+function textOf(frames: readonly SseFrame[]): string {
+  const known = texts.get(frames)
+  if (known !== undefined) return known
+  const text = frames.map(frameText).join('')
+  texts.set(frames, text)
+  return text
+}
+
+/** A frame as it is sent. */
+export function frameText({ event, id, data }: SseFrame): string {
+  return `event: ${event}\nid: ${id}\ndata: ${data}\n\n`
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSemaphore } from '../../sql/semaphore.ts'
+
+/** Places that work takes. */
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+function workers(places: number) {
+  const semaphore = createSemaphore(places)
+  const begun: string[] = []
+  const ends = new Map<string, () => void>()
+  const begin = (name: string): Promise<void> =>
+    semaphore.run(
+      () =>
+        new Promise<void>((resolve) => {
+          begun.push(name)
+          ends.set(name, resolve)
+        }),
+    )
+  const end = async (name: string): Promise<void> => {
+    ends.get(name)!()
+    await turn()
+  }
+  return { semaphore, begun, begin, end }
+}
+
+test('as many work as there are places, the others in their order', async () => {
+  const { semaphore, begun, begin, end } = workers(2)
+  const all = ['a', 'b', 'c', 'd'].map(begin)
+  await turn()
+  assert.deepEqual([begun, semaphore.active, semaphore.waiting], [['a', 'b'], 2, 2])
+  await end('b')
+  assert.deepEqual([begun, semaphore.active, semaphore.waiting], [['a', 'b', 'c'], 2, 1])
+  for (const name of ['a', 'c', 'd']) await end(name)
+  await Promise.all(all)
+  assert.deepEqual([begun, semaphore.active, semaphore.waiting], [['a', 'b', 'c', 'd'], 0, 0])
+})
+
+test('work that fails gives its place back, too', async () => {
+  const { semaphore } = workers(1)
+  await assert.rejects(
+    semaphore.run(() => Promise.reject(new Error('no'))),
+    /no/,
+  )
+  assert.equal(semaphore.active, 0)
+})

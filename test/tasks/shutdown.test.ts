@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { shutDown } from '../../tasks/shutdown.ts'
+
+const LONG = 60_000
+
+test('steps are done in order, each when the one before is over', async () => {
+  const done: string[] = []
+  const step = (name: string) => ({
+    name,
+    limitMs: LONG,
+    run: async () => {
+      await new Promise((resolve) => setImmediate(resolve))
+      done.push(name)
+    },
+  })
+  await shutDown([step('one'), { name: 'two', limitMs: LONG, run: () => done.push('two') }, step('three')])
+  assert.deepEqual(done, ['one', 'two', 'three'])
+})
+
+test('one that fails, at once or later, or takes too long keeps no other from its turn; all of them are told', async () => {
+  const done: string[] = []
+  const fail = () => {
+    throw new Error('at once')
+  }
+  const steps = [
+    { name: 'throw', limitMs: LONG, run: fail },
+    { name: 'reject', limitMs: LONG, run: () => Promise.reject(new Error('later')) },
+    { name: 'hang', limitMs: 5, run: () => new Promise(() => {}) },
+    { name: 'end', limitMs: LONG, run: () => done.push('end') },
+  ]
+  await assert.rejects(shutDown(steps), (error) => {
+    assert.ok(error instanceof AggregateError)
+    const told = error.errors.map((one: Error) => [one.message, (one.cause as Error).message])
+    assert.deepEqual(told, [
+      ['To throw failed', 'at once'],
+      ['To reject failed', 'later'],
+      ['To hang failed', 'It took longer than 5 ms'],
+    ])
+    return true
+  })
+  assert.deepEqual(done, ['end'])
+})

@@ -1,0 +1,261 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Database } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
+import {
+  type Claimed,
+  claimedOf,
+  claimJobs,
+  type Delivery,
+  sendAgain,
+  type Wanted,
+} from '../../sql/jobs/claims.ts'
+import { endJobs, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs.ts'
+import { MOST_TOLD, type Publisher } from '../../sql/notify.ts'
+import type { Log } from '../../tasks/log.ts'
+
+/**
+ * What this process tells the database about its jobs, in batches: while one statement is under way the next one
+ * fills up, so the busier the process, the more jobs share a commit. Per job the order of calls is kept. An outage
+ * delays, and never drops, what was said.
+ */
+export interface Ledger {
+  /** Claims for this worker what a delivery is about, at most so many jobs, in order. */
+  claim(delivery: Delivery, places: number): Promise<readonly Claimed[]>
+  /** How many statements that claim have been answered, and whether one is under way. */
+  readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
+  /** Puts a delivery back for other workers. */
+  sendAgain(delivery: Delivery): Promise<void>
+  progress(entry: ProgressEntry): void
+  /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
+  finish(entry: FinishEntry): Promise<boolean>
+  /** Resolves when nothing is left to store. */
+  idle(): Promise<void>
+}
+
+export interface LedgerOptions {
+  readonly db: Database
+  readonly publisher: Publisher
+  readonly log: Log
+  readonly leaseId: () => string
+  /** Called for an attempt whose progress the database refused: it has been taken over. */
+  readonly onSuperseded: (id: string, attempt: number) => void
+}
+
+// Enough to amortize a commit; more would only hold row locks longer.
+const MOST_ENTRIES = 500
+// Readers are told every 25 ms: between two of those, one statement is enough for what a busy job says.
+const GATHER_MS = 15
+// While a statement ends some jobs, so many more are worth another one beside it.
+const WORTHWHILE = 256
+const MOST_AT_ONCE = 2
+// A delivery for which there is no room here is offered to others so soon, and then by the queue's order.
+const AGAIN_MS = 20
+// What a task emits, such as the pieces of an answer, is waited for: only what comes at the same moment is kept for it.
+const GATHER_EVENTS_MS = 2
+
+interface Waiting<T, R> {
+  readonly item: T
+  readonly resolve: (result: R) => void
+}
+
+export function createLedger(options: LedgerOptions): Ledger {
+  const claims: Waiting<Wanted, readonly Claimed[]>[] = []
+  const progress: ProgressEntry[] = []
+  const finishes: Waiting<FinishEntry, boolean>[] = []
+  let answered = 0
+  let claiming: Promise<void> | null = null
+  let writing: Promise<void> | null = null
+  const ending = new Set<Promise<void>>()
+  let enough = (): void => {}
+  let gathered = 0
+  let events = false
+  let hurry = (): void => {}
+
+  const claimLoop = async (): Promise<void> => {
+    await nextTurn()
+    while (claims.length > 0) {
+      await claimBatch(options, claims.splice(0, MOST_ENTRIES))
+      answered++
+    }
+    claiming = null
+  }
+
+  /** Lets progress come together; the first of a burst goes at once, and no end waits for it. */
+  const gather = async (): Promise<void> => {
+    for (;;) {
+      const left = gathered + (events ? GATHER_EVENTS_MS : GATHER_MS) - performance.now()
+      if (finishes.length > 0 || left <= 0) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left)
+        hurry = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+  }
+
+  const endDone = (batch: readonly Waiting<FinishEntry, boolean>[]): void => {
+    const one: Promise<void> = finishBatch(options, batch).then(() => {
+      ending.delete(one)
+    })
+    ending.add(one)
+  }
+
+  /** Waits for the statements that end jobs; where another batch has come together, only until one more may begin. */
+  const ended = async (): Promise<void> => {
+    while (ending.size > (finishes.length < WORTHWHILE ? 0 : MOST_AT_ONCE - 1)) {
+      const more = new Promise<void>((resolve) => {
+        enough = resolve
+      })
+      await Promise.race([...ending, more])
+    }
+  }
+
+  const writeLoop = async (): Promise<void> => {
+    await nextTurn()
+    do {
+      if (progress.length > 0) await gather()
+      gathered = performance.now()
+      events = false
+      // All progress said before these ends is stored before them.
+      const ends = finishes.splice(0, MOST_ENTRIES)
+      while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
+      // What is done, as most is, goes by itself: that is faster.
+      const done = ends.filter(isDone)
+      if (done.length > 0) endDone(done)
+      await ended()
+      const others = ends.filter((end) => !isDone(end))
+      if (others.length > 0) await finishBatch(options, others)
+    } while (progress.length > 0 || finishes.length > 0)
+    writing = null
+  }
+
+  return {
+    claim: (delivery, places) =>
+      new Promise((resolve) => {
+        claims.push({ item: { delivery, places }, resolve })
+        claiming ??= claimLoop()
+      }),
+    get claims() {
+      return { answered, isUnderWay: claiming !== null }
+    },
+    sendAgain: async (delivery) => {
+      await untilStored(options.log, () => options.db.run(sendAgain([delivery], AGAIN_MS)))
+    },
+    progress: (entry) => {
+      progress.push(entry)
+      if (entry.kind !== 'status' && !events) {
+        events = true
+        hurry()
+      }
+      writing ??= writeLoop()
+    },
+    finish: (item) =>
+      new Promise((resolve) => {
+        finishes.push({ item, resolve })
+        hurry()
+        if (finishes.length === WORTHWHILE) enough()
+        writing ??= writeLoop()
+      }),
+    idle: async () => {
+      while (writing !== null || claiming !== null) await Promise.all([writing, claiming])
+    },
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+async function claimBatch(
+  { db, publisher, log, leaseId }: LedgerOptions,
+  batch: readonly Waiting<Wanted, readonly Claimed[]>[],
+): Promise<void> {
+  const tells = publisher.takeTurn()
+  const wanted = eachMailbox(batch.map(({ item }) => item))
+  const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, tells)))
+  const jobs = claimedOf({ claims })
+  if (!tells || jobs.length > MOST_TOLD) for (const { id } of jobs) publisher.mark(id)
+  const byMailbox = Map.groupBy(jobs, ({ mailbox }) => mailbox)
+  for (const { item, resolve } of batch) {
+    const { mailbox } = item.delivery
+    resolve(byMailbox.get(mailbox) ?? [])
+    byMailbox.delete(mailbox)
+  }
+}
+
+/** Two deliveries of one mailbox are as good as the first, from where the earlier of them begins. */
+function eachMailbox(wanted: readonly Wanted[]): readonly Wanted[] {
+  const found = new Map<string, Wanted>()
+  for (const { delivery, places } of wanted) {
+    const { first = delivery.first } = found.get(delivery.mailbox)?.delivery ?? {}
+    const earlier = { ...delivery, first: Math.min(first, delivery.first) }
+    found.set(delivery.mailbox, { delivery: earlier, places: found.get(delivery.mailbox)?.places ?? places })
+  }
+  return [...found.values()]
+}
+
+async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
+  const stored = await isolated(options.log, batch, async (entries) => {
+    return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
+  })
+  for (const { id, attempt, kind } of batch) {
+    // A task's own events are what streams wait for; of its progress a moment ago is soon enough.
+    if (stored.has(id)) options.publisher.mark(id, kind === 'status' ? 'next' : 'soon')
+    else options.onSuperseded(id, attempt)
+  }
+}
+
+const isDone = ({ item }: { item: FinishEntry }): boolean => item.outcome === 'done'
+
+async function finishBatch(
+  options: LedgerOptions,
+  batch: readonly Waiting<FinishEntry, boolean>[],
+): Promise<void> {
+  const entries = batch.map(({ item }) => item)
+  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
+  const ended = await isolated(options.log, entries, store, ({ id, attempt }) => {
+    const detail = 'The result of the job could not be stored'
+    return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
+  })
+  for (const { item, resolve } of batch) {
+    if (ended.has(item.id)) options.publisher.mark(item.id)
+    resolve(ended.has(item.id))
+  }
+}
+
+/** Stores a batch; when one of its entries can't be stored at all, that one alone pays for it. */
+async function isolated<T extends { id: string }>(
+  log: Log,
+  batch: readonly T[],
+  store: (entries: readonly T[]) => Promise<Set<string>>,
+  instead?: (entry: T) => Promise<Set<string>>,
+): Promise<Set<string>> {
+  try {
+    return await untilStored(log, () => store(batch))
+  } catch (error) {
+    const stored = new Set<string>()
+    for (const entry of batch) {
+      const ids = await untilStored(log, () => store([entry])).catch(() => {
+        log.error({ err: error, jobId: entry.id }, 'An entry of the job ledger could not be stored')
+        return instead === undefined ? new Set([entry.id]) : untilStored(log, () => instead(entry))
+      })
+      for (const id of ids) stored.add(id)
+    }
+    return stored
+  }
+}
+
+/** Repeats through outages and deadlocks, for as long as they last; other errors are the statement's own. */
+async function untilStored<T>(log: Log, store: () => Promise<T>): Promise<T> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await store()
+    } catch (error) {
+      if (!(error instanceof Failure && error.retryable)) throw error
+      if (failures === 0) log.warn({ err: error }, 'The job ledger waits for the database')
+      await delay(Math.min(50 * 2 ** failures, 1000))
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { createSemaphore } from '../../sql/semaphore.ts'
+import type { Log } from '../../tasks/log.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import type { PoolName } from '../../tasks/task.ts'
+import type { PoolJob, PoolsOptions } from '../threads/pools.ts'
+import type { AbortReason, Outcome } from '../threads/protocol.ts'
+
+/**
+ * Runs suspects: jobs under which processes have died before. Each has a process to itself, so that its death is known to be
+ * its own and costs nobody else anything.
+ */
+export interface Alone {
+  /** Runs a job; always resolves. */
+  run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
+  /** Tells the process to stop the job, as `Pools` tells a thread. */
+  abort(id: string, attempt: number, reason: AbortReason): void
+  /** Ends the processes that there are. */
+  close(): void
+}
+
+export interface AloneOptions {
+  readonly settings: Settings
+  readonly databaseUrl: string
+  readonly taskModules: readonly string[]
+  readonly log: Log
+  readonly onEvent: PoolsOptions['onEvent']
+}
+
+/** What a process is told. */
+export type AloneMessage =
+  | {
+      readonly kind: 'settings'
+      readonly given: Pick<AloneOptions, 'settings' | 'databaseUrl' | 'taskModules'>
+    }
+  | { readonly kind: 'run'; readonly queue: string; readonly pool: PoolName; readonly job: PoolJob }
+  | { readonly kind: 'abort'; readonly id: string; readonly attempt: number; readonly reason: AbortReason }
+
+/** What it answers of a job: that it has come to it, what that says, and at last how it ended. */
+export type AloneAnswer =
+  | { readonly kind: 'begun' }
+  | { readonly kind: 'event'; readonly event: Parameters<PoolsOptions['onEvent']>[0] }
+  | { readonly kind: 'ended'; readonly outcome: Outcome }
+
+interface Running {
+  readonly job: PoolJob
+  readonly queue: string
+  readonly pool: PoolName
+  process: ChildProcess | null
+  aborted: AbortReason | null
+}
+
+const ENTRY = new URL('./alone-main.ts', import.meta.url)
+// A process takes 100 MB and more.
+const AT_ONCE = 4
+// To start one takes a second of CPU time: those that outlive their job have others.
+const IDLE_MS = 10_000
+// Longer than its threads have to follow the signal: a process that does not answer is killed.
+const KILL_MS = 10_000
+const RESTART_MS = 1000
+const NOT_BEGUN: Outcome = { kind: 'aborted', reason: 'stopping' }
+
+export function createAlone(options: AloneOptions): Alone {
+  const { settings, databaseUrl, taskModules, log, onEvent } = options
+  const semaphore = createSemaphore(AT_ONCE)
+  const running = new Set<Running>()
+  const idle = new Map<ChildProcess, NodeJS.Timeout>()
+
+  const start = (): ChildProcess => {
+    const child = fork(ENTRY, [], {
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      serialization: 'advanced',
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    child.on('error', (error) => log.error({ err: error }, 'A process for a job failed'))
+    child.on('close', () => forget(child))
+    send(child, { kind: 'settings', given: { settings, databaseUrl, taskModules } })
+    return child
+  }
+
+  const forget = (child: ChildProcess): void => {
+    clearTimeout(idle.get(child))
+    idle.delete(child)
+  }
+
+  const take = (): ChildProcess => {
+    const [child] = idle.keys()
+    if (child === undefined) return start()
+    forget(child)
+    return child
+  }
+
+  const giveBack = (child: ChildProcess): void => {
+    if (!child.connected) return
+    idle.set(
+      child,
+      setTimeout(() => child.kill('SIGKILL'), IDLE_MS),
+    )
+  }
+
+  /** Has a process do the job; how it ended, be it with the process. */
+  const ask = (child: ChildProcess, { job, queue, pool }: Running): Promise<Outcome> =>
+    new Promise((resolve) => {
+      let begun = false
+      const onMessage = (answer: AloneAnswer): void => {
+        if (answer.kind === 'event') onEvent(answer.event)
+        else if (answer.kind === 'ended') end(answer.outcome)
+        else {
+          begun = true
+          const { id: jobId, attempt } = job
+          log.warn(
+            { jobId, attempt, alonePid: child.pid },
+            'A job under which processes have died runs alone',
+          )
+        }
+      }
+      // By then all that it has said is here, too.
+      const onClose = (code: number | null, signal: string | null): void => {
+        log.warn({ jobId: job.id, code, signal }, 'The process of a job that ran alone has ended')
+        if (begun) end({ kind: 'crashed', among: 'nobody' })
+        else notBegun()
+      }
+      // No doing of the job's: it goes back, and nobody tries that at full speed.
+      const notBegun = (): void => void setTimeout(end, RESTART_MS, NOT_BEGUN)
+      const end = (outcome: Outcome): void => {
+        child.off('message', onMessage).off('close', onClose)
+        resolve(outcome)
+      }
+      child.on('message', onMessage).on('close', onClose)
+      // One that could not even be made tells of its end to nobody.
+      if (child.pid === undefined) notBegun()
+      else send(child, { kind: 'run', queue, pool, job })
+    })
+
+  const run = async (mine: Running): Promise<Outcome> => {
+    if (mine.aborted !== null) return { kind: 'aborted', reason: mine.aborted }
+    const child = take()
+    mine.process = child
+    const outcome = await ask(child, mine)
+    giveBack(child)
+    // Whatever its death looks like, the abort is why it ended.
+    return outcome.kind === 'crashed' && mine.aborted !== null
+      ? { kind: 'aborted', reason: mine.aborted }
+      : outcome
+  }
+
+  return {
+    run: (queue, pool, job) => {
+      const mine: Running = { job, queue, pool, process: null, aborted: null }
+      running.add(mine)
+      return semaphore.run(() => run(mine)).finally(() => running.delete(mine))
+    },
+    abort: (id, attempt, reason) => {
+      for (const mine of running) {
+        if (mine.job.id !== id || mine.job.attempt !== attempt || mine.aborted !== null) continue
+        mine.aborted = reason
+        const { process } = mine
+        if (process === null) continue
+        send(process, { kind: 'abort', id, attempt, reason })
+        setTimeout(() => running.has(mine) && process.kill('SIGKILL'), KILL_MS).unref()
+      }
+    },
+    close: () => {
+      for (const { process } of running) process?.kill('SIGKILL')
+      for (const child of [...idle.keys()]) {
+        forget(child)
+        child.kill('SIGKILL')
+      }
+    },
+  }
+}
+
+// One that is gone says so by its end.
+function send(child: ChildProcess, message: AloneMessage): void {
+  child.send(message, () => {})
+}

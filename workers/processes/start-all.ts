@@ -1,0 +1,95 @@
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { EmbeddedDatabase } from '../../sql/embedded.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { createLog, type Log } from '../../tasks/log.ts'
+import { ALL_IN_ONE, secretKeyOf, settingsOrExit, stopOnSignals, WORKER_MALLOC } from '../../tasks/process.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import { createSupervisor, type Supervisor } from './supervise.ts'
+
+// The children have 9 s, and the database goes last.
+const STOP_MS = 10_000
+const CHILD_STOP_MS = 8_000
+// A child that keeps dying before it is ready would otherwise be started for ever.
+const READY_MS = 45_000
+
+/** The whole service on one machine: database, migrations, then edges and workers as children that are kept running. */
+export async function startAll(): Promise<void> {
+  const settings = settingsOrExit()
+  const log = await createLog(settings.logLevel, 'start')
+  const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
+  let database: EmbeddedDatabase | null = null
+  let stopping = false
+  stopOnSignals(log, STOP_MS, async () => {
+    stopping = true
+    await supervisor.stop()
+    await database?.stop()
+  })
+  try {
+    database = await openDatabase(settings, log)
+    const url = settings.databaseUrl ?? database!.url
+    const applied = await migrate(settings.databaseUrlUnpooled ?? url)
+    if (applied.length > 0) log.info({ applied }, 'The database was migrated')
+    const port = await startChildren(supervisor, settings, url)
+    announce(settings, port)
+  } catch (error) {
+    if (stopping) return
+    log.fatal({ err: error }, 'The start failed')
+    await supervisor.stop()
+    await database?.stop()
+    process.exit(1)
+  }
+}
+
+async function openDatabase(settings: Settings, log: Log): Promise<EmbeddedDatabase | null> {
+  if (settings.databaseUrl !== undefined) return null
+  const { startEmbedded } = await import('../../sql/embedded.ts')
+  return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
+}
+
+async function startChildren(
+  supervisor: Supervisor,
+  settings: Settings,
+  databaseUrl: string,
+): Promise<number> {
+  const env = {
+    DATABASE_URL: databaseUrl,
+    DATABASE_URL_UNPOOLED: settings.databaseUrlUnpooled ?? databaseUrl,
+    SECRET_KEY: secretKeyOf(settings),
+    [ALL_IN_ONE]: '1',
+    // A session's cookies and a long token pass uWebSockets.js's default of 4096 bytes.
+    UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+    NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
+  }
+  const script = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+  const edges = Array.from({ length: settings.webConcurrency }, (_, n) => `edge-${n + 1}`)
+  const workers = Array.from({ length: settings.workerProcesses }, (_, n) => `worker-${n + 1}`)
+  for (const name of workers)
+    supervisor.start({
+      name,
+      script: script('../main.ts'),
+      env: { ...WORKER_MALLOC, ...env },
+      stopTimeoutMs: CHILD_STOP_MS,
+    })
+  for (const name of edges)
+    supervisor.start({ name, script: script('../../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
+  const late = AbortSignal.timeout(READY_MS)
+  const tooLate = new Promise<never>((_, reject) => {
+    late.addEventListener('abort', () =>
+      reject(new Error(`A child process was not ready within ${READY_MS / 1000} s`)),
+    )
+  })
+  const [first] = await Promise.race([
+    Promise.all([...edges, ...workers].map((name) => supervisor.ready(name))),
+    tooLate,
+  ])
+  return (first as { port: number }).port
+}
+
+function announce(settings: Settings, port: number): void {
+  const url = settings.port === port ? settings.publicBaseUrl : `http://${settings.host}:${port}`
+  const open = settings.authLevel === 'none' ? 'everything' : [...settings.openAreas].join(', ') || 'nothing'
+  process.stdout.write(
+    `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
+  )
+}

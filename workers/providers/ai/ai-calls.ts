@@ -1,0 +1,104 @@
+import { type Failure, fail } from '../../../sql/errors.ts'
+import { type AiProvider, keyName } from '../../../tasks/ai/providers.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { retryAfterOf } from '../breaker.ts'
+import { networkError } from '../wait.ts'
+import { clientOf, type OpenAI } from './openai.ts'
+
+/** What calls of AI providers have in common, whatever is asked of them: clients, patience, and what errors mean. */
+
+// The client's own limit must not fire before ours, which tells why.
+const SLACK_MS = 5000
+
+/** One client for each provider, made when it is first asked for. @throws fail('ai.missing_key') */
+export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvider) => Promise<OpenAI> {
+  const clients = new Map<AiProvider, Promise<OpenAI>>()
+  return async (provider) => {
+    const { apiKey, baseUrl } = ai.endpoints[provider]
+    if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keyName(provider) })
+    const known = clients.get(provider)
+    if (known !== undefined) return known
+    // Attempts are the job's: it knows what has been shown, and how often to try.
+    const made = clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + SLACK_MS, 0)
+    clients.set(provider, made)
+    return made
+  }
+}
+
+/** How long nothing may come. */
+export interface Patience {
+  /** Aborted once nothing has come for too long. */
+  readonly signal: AbortSignal
+  /** What that was, in words; null while it has not happened. */
+  readonly late: string | null
+  heard(): void
+  end(): void
+}
+
+export function createPatience(seconds: number): Patience {
+  const abort = new AbortController()
+  const timer = setTimeout(() => abort.abort(), seconds * 1000)
+  return {
+    signal: abort.signal,
+    get late() {
+      return abort.signal.aborted ? `it sent nothing for ${seconds} s` : null
+    },
+    heard: () => timer.refresh(),
+    end: () => clearTimeout(timer),
+  }
+}
+
+/** An answer that is not one; the message says why. */
+export class Unreadable extends Error {}
+
+export interface CallEnd {
+  readonly provider: AiProvider
+  /** Something of the answer was passed on already. */
+  readonly begun: boolean
+  readonly late: string | null
+  /** What a refusal means where more is known than its status; null: nothing more. Trying again can't help. */
+  readonly refusal?: (status: number, code: unknown) => string | null
+}
+
+/** What an error of the client means. Nothing that the provider wrote is in it: that may quote keys and messages. */
+export function callFailure(error: unknown, end: CallEnd): Failure {
+  const { reason, curable, retryAfter } = reasonOf(error, end)
+  if (end.begun) return fail('ai.interrupted', { reason }, { cause: error })
+  const options = retryAfter === null ? {} : { retryAfter }
+  return fail(curable ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
+}
+
+/** Whether a status says that the same request may be answered later. */
+export const isPassing = (status: number): boolean =>
+  status === 408 || status === 409 || status === 429 || status >= 500
+
+interface Reason {
+  readonly reason: string
+  /** Whether trying again can help. */
+  readonly curable: boolean
+  readonly retryAfter: number | null
+}
+
+function reasonOf(error: unknown, { provider, late, refusal }: CallEnd): Reason {
+  const now = (reason: string): Reason => ({ reason, curable: true, retryAfter: null })
+  const good = (reason: string): Reason => ({ reason, curable: false, retryAfter: null })
+  if (late !== null) return now(late)
+  const { status, code, headers } = error as { status?: unknown; code?: unknown; headers?: unknown }
+  if (typeof status === 'number') {
+    if (status === 401 || status === 403) return good(`it does not accept ${keyName(provider)}`)
+    const known = refusal?.(status, code) ?? null
+    if (known !== null) return good(known)
+    if (status === 429) {
+      const header = headers instanceof Headers ? headers.get('retry-after') : null
+      return { ...now('it takes no more requests for now'), retryAfter: retryAfterOf(header) }
+    }
+    return isPassing(status)
+      ? now(`HTTP status ${status}`)
+      : good(`it refused the request (HTTP status ${status})`)
+  }
+  if (error instanceof Unreadable) return now(error.message)
+  const network = networkError(error)
+  return now(
+    network.code === 'no answer' ? 'the connection broke' : `the connection failed (${network.code})`,
+  )
+}

@@ -1,0 +1,138 @@
+import type { ChatModels, Question, Said, Tokens } from '../../../tasks/ai/outside.ts'
+import { PROVIDERS } from '../../../tasks/ai/providers.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import {
+  callFailure,
+  createClients,
+  createPatience,
+  isPassing,
+  type Patience,
+  Unreadable,
+} from './ai-calls.ts'
+import type { OpenAI } from './openai.ts'
+
+/** Models of the six providers, asked through the real client. */
+export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
+  const clientFor = createClients({ ai })
+  return {
+    ask: async (question, signal, onText) => {
+      const client = await clientFor(question.provider)
+      const patience = createPatience(ai.timeoutSeconds)
+      const call: Call = { client, question, signal: AbortSignal.any([signal, patience.signal]), patience }
+      let begun = false
+      const shown = (text: string): void => {
+        begun = true
+        onText?.(text)
+      }
+      try {
+        return await (onText === undefined ? askAtOnce(call) : askInPieces(call, shown))
+      } catch (error) {
+        signal.throwIfAborted()
+        const { provider, model } = question
+        // A body that is no JSON is no answer either.
+        const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
+        throw callFailure(cause, { provider, begun, late: patience.late, refusal: refusalOf(model) })
+      } finally {
+        patience.end()
+      }
+    },
+  }
+}
+
+const UNREADABLE = 'its answer could not be read'
+
+interface Call {
+  readonly client: OpenAI
+  readonly question: Question
+  readonly signal: AbortSignal
+  readonly patience: Patience
+}
+
+type Parameters = Omit<OpenAI.Chat.ChatCompletionCreateParams, 'stream'>
+
+function parametersOf({ provider, model, system, messages, temperature, maxTokens }: Question): Parameters {
+  const { lengthField, fixedTemperature } = PROVIDERS[provider]
+  return {
+    model,
+    messages: [{ role: 'system', content: system }, ...messages],
+    [lengthField]: maxTokens,
+    ...(fixedTemperature?.test(model) === true ? {} : { temperature }),
+  }
+}
+
+async function askAtOnce({ client, question, signal }: Call): Promise<Said> {
+  const completion = await client.chat.completions.create(
+    { ...parametersOf(question), stream: false },
+    { signal },
+  )
+  const choice = completion.choices?.[0]
+  if (choice === undefined) throw new Unreadable(UNREADABLE)
+  const text = choice.message?.content ?? choice.message?.refusal ?? ''
+  return { text, tokens: tokensOf(completion.usage), finish: choice.finish_reason ?? '' }
+}
+
+async function askInPieces(call: Call, onText: (text: string) => void): Promise<Said> {
+  const { client, question, signal, patience } = call
+  const stream = await client.chat.completions.create(
+    {
+      ...parametersOf(question),
+      stream: true,
+      ...(PROVIDERS[question.provider].asksForUsage ? { stream_options: { include_usage: true } } : {}),
+    },
+    { signal },
+  )
+  let text = ''
+  let tokens: Tokens | null = null
+  let finish = ''
+  for await (const chunk of stream) {
+    patience.heard()
+    tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
+    const choice = chunk.choices?.[0]
+    // Reasoning and calls of tools come in fields of their own, and are not the answer.
+    const piece = choice?.delta?.content ?? choice?.delta?.refusal ?? ''
+    if (piece !== '') {
+      text += piece
+      onText(piece)
+    }
+    if (choice?.finish_reason) finish = choice.finish_reason
+  }
+  // A connection that was closed in the middle looks like an end.
+  if (finish === '') throw new Unreadable('the connection was closed')
+  return { text, tokens, finish }
+}
+
+/** Groq tells the usage of a stream in a field of its own. */
+function groqUsage(chunk: object): OpenAI.CompletionUsage | undefined {
+  return (chunk as { x_groq?: { usage?: OpenAI.CompletionUsage } }).x_groq?.usage
+}
+
+/** Null when it does not tell, or tells what can't be. */
+function tokensOf(usage: OpenAI.CompletionUsage | null | undefined): Tokens | null {
+  const { prompt_tokens: input, completion_tokens: visible, total_tokens: total } = usage ?? {}
+  if (!isCount(input) || !isCount(visible)) return null
+  // Google leaves reasoning out of the answer's tokens, and has it in the total.
+  const hidden = isCount(total) ? Math.max(0, total - input - visible) : 0
+  const output = visible + hidden
+  const part = (value: unknown, whole: number): number => (isCount(value) ? Math.min(value, whole) : 0)
+  return {
+    input,
+    cached: part(usage?.prompt_tokens_details?.cached_tokens, input),
+    output,
+    reasoning: Math.max(hidden, part(usage?.completion_tokens_details?.reasoning_tokens, output)),
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+/** What refusals of a chat say beyond their status. */
+const refusalOf =
+  (model: string) =>
+  (status: number, code: unknown): string | null => {
+    if (status === 404) return `it has no model ${model}`
+    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is used up'
+    if (status === 413 || (code === 'context_length_exceeded' && !isPassing(status)))
+      return 'the conversation is too long for the model'
+    return null
+  }

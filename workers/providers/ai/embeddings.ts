@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { FeatureExtractionPipeline } from '@xenova/transformers'
+import { fail } from '../../../sql/errors.ts'
+import type { Embedded, Providers } from '../../../tasks/context.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { clientOf } from './openai.ts'
+
+/** What texts mean, as vectors. The only importer of `@xenova/transformers`. */
+
+// Few enough that a batch ends within the grace that an abort gives.
+const TEXTS_AT_ONCE = 16
+// A model that could not be loaded is tried again after this: its folder may have come, or the hub.
+const RETRY_MS = 60_000
+const REMOTE_TEXTS = 64
+
+export function createEmbedder(settings: Settings): Providers['embed'] {
+  const { embeddings, model } = settings.rag
+  if (model === null) return () => Promise.resolve({ model: null, reason: 'RAG_EMBEDDINGS is lexical' })
+  return embeddings === 'openai' ? remote(settings, model) : local(settings, model)
+}
+
+function local(settings: Settings, model: string): Providers['embed'] {
+  let loading: Promise<FeatureExtractionPipeline> | null = null
+  let failedAt = Number.NEGATIVE_INFINITY
+  const unavailable: Embedded = { model: null, reason: `The model ${model} could not be loaded` }
+  return async (texts, signal) => {
+    if (loading === null && performance.now() - failedAt < RETRY_MS) return unavailable
+    loading ??= load(settings, model)
+    let extract: FeatureExtractionPipeline
+    try {
+      extract = await loading
+    } catch {
+      loading = null
+      failedAt = performance.now()
+      return unavailable
+    }
+    const vectors: Float32Array[] = []
+    let dimensions = 0
+    // One text even where none is asked about: so a model shows that it works, and how long its vectors are.
+    const asked = texts.length === 0 ? ['a'] : texts
+    for (let from = 0; from < asked.length; from += TEXTS_AT_ONCE) {
+      signal.throwIfAborted()
+      const batch = asked.slice(from, from + TEXTS_AT_ONCE)
+      const output = await extract([...batch], { pooling: 'mean', normalize: true })
+      dimensions = output.dims.at(-1)!
+      const floats = output.data as Float32Array
+      for (let i = 0; i < batch.length; i++) vectors.push(floats.slice(i * dimensions, (i + 1) * dimensions))
+    }
+    return { model, dimensions, vectors: vectors.slice(0, texts.length) }
+  }
+}
+
+/** From the folder of the settings, or else from the cache or the hub. */
+async function load({ rag, dataDir }: Settings, model: string): Promise<FeatureExtractionPipeline> {
+  const { pipeline, env } = await import('@xenova/transformers')
+  env.cacheDir = resolve(dataDir, 'models')
+  env.allowRemoteModels = rag.modelDir === undefined
+  if (rag.modelDir !== undefined) env.localModelPath = resolve(rag.modelDir)
+  // The small form is as good at ranking, and a quarter of the download; a folder may have the other one alone.
+  const small =
+    rag.modelDir === undefined || existsSync(join(rag.modelDir, model, 'onnx', 'model_quantized.onnx'))
+  return pipeline('feature-extraction', model, { dtype: small ? 'q8' : 'fp32' })
+}
+
+function remote({ ai }: Settings, model: string): Providers['embed'] {
+  return async (texts, signal) => {
+    const { apiKey, baseUrl } = ai.endpoints.openai
+    if (apiKey === null) return { model: null, reason: 'OPENAI_API_KEY is not set' }
+    const client = await clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000, 1)
+    const vectors: Float32Array[] = []
+    try {
+      for (let from = 0; from < texts.length; from += REMOTE_TEXTS) {
+        const input = texts.slice(from, from + REMOTE_TEXTS)
+        const answer = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })
+        const byIndex = [...answer.data].sort((a, b) => a.index - b.index)
+        vectors.push(...byIndex.map(({ embedding }) => normalized(embedding)))
+      }
+    } catch (error) {
+      if (signal.aborted) throw error
+      const { status } = error as { status?: number }
+      throw fail('rag.embedding_failed', { reason: status === undefined ? 'no answer' : `status ${status}` })
+    }
+    const dimensions = vectors[0]?.length ?? 0
+    if (vectors.length !== texts.length || vectors.some(({ length }) => length !== dimensions))
+      throw fail('rag.embedding_failed', { reason: 'an answer that does not fit' })
+    return { model, dimensions, vectors }
+  }
+}
+
+function normalized(values: readonly number[]): Float32Array {
+  const length = Math.hypot(...values) || 1
+  return Float32Array.from(values, (value) => value / length)
+}

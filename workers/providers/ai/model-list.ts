@@ -1,0 +1,43 @@
+import { Failure, fail } from '../../../sql/errors.ts'
+import { networkError } from '../wait.ts'
+
+/** Reads the public list of models, which is a few megabytes. */
+
+const LIMITS = { answerMs: 60_000, mostBytes: 64 * 1024 * 1024 }
+
+/** @throws fail('llm.list_failed') for what may pass, such as an outage; fail('llm.list_refused'); the signal's reason. */
+export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
+  try {
+    const response = await fetch(url, {
+      headers: { accept: 'application/json', 'user-agent': 'millrace' },
+      signal: limited,
+    })
+    if (response.status !== 200) {
+      await response.body?.cancel()
+      throw fail('llm.list_failed', { reason: `HTTP status ${response.status}` })
+    }
+    return await textOf(response, limits.mostBytes)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof Failure) throw error
+    const reason = limited.aborted ? 'no whole answer in time' : networkError(error).code
+    throw fail('llm.list_failed', { reason })
+  }
+}
+
+async function textOf(response: Response, most: number): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    // Leaving the loop ends the answer.
+    if (bytes > most) throw fail('llm.list_refused', { reason: `it has more than ${most} bytes` })
+    chunks.push(chunk)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+  } catch {
+    throw fail('llm.list_refused', { reason: 'it is no UTF-8' })
+  }
+}

@@ -1,0 +1,43 @@
+/** Models that read pages. */
+import type { AiModel } from '../../../tasks/settings.ts'
+import { clientOf } from './openai.ts'
+
+/** What a model made of a request. */
+export interface Answered {
+  readonly text: string
+  /** The model as a row shows it, e.g. `openai/gpt-4o-mini`. */
+  readonly model: string
+}
+
+const TRANSCRIBE =
+  'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
+  'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
+
+/** Has a model read the words in a picture. Throws what the client throws: the provider refused, failed or took too long. */
+export async function transcribe(
+  model: AiModel,
+  png: Uint8Array,
+  options: { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number },
+): Promise<Answered> {
+  // Its own retries would count against the time of the page: one, for a connection that broke.
+  const client = await clientOf(model, options.timeoutMs, 1)
+  const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
+  const completion = await client.chat.completions.create(
+    {
+      model: model.name,
+      temperature: 0,
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: TRANSCRIBE },
+            { type: 'image_url', image_url: { url } },
+          ],
+        },
+      ],
+    },
+    { signal: options.signal ?? null },
+  )
+  const text = completion.choices[0]?.message.content ?? ''
+  return { text, model: `${model.provider}/${model.name}` }
+}

@@ -1,0 +1,15 @@
+import type { Comms } from '../../../tasks/comms/outside.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { createDomains } from './domains.ts'
+import type { Mailer } from './email.ts'
+import { createTelephony } from './telephony.ts'
+
+/** What is sent on behalf of callers, as the settings want it. */
+export function createComms(settings: Pick<Settings, 'email' | 'telephony'>, mailer: Mailer): Comms {
+  return {
+    emailRepeatable: mailer.repeatable,
+    email: mailer.hand,
+    ...createTelephony(settings.telephony),
+    ...createDomains(settings.email),
+  }
+}

@@ -1,0 +1,262 @@
+import { z } from 'zod'
+import { type Failure, fail } from '../../../sql/errors.ts'
+import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/outside.ts'
+import type { EmailSettings } from '../../../tasks/comms/settings.ts'
+import { createBreaker, retryAfterOf } from '../breaker.ts'
+import { networkError, waitFor } from '../wait.ts'
+
+/**
+ * The domains that an account may send mail from, by the provider's REST API
+ * (https://resend.com/docs/api-reference/domains/list-domains).
+ */
+
+const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5_000, silentMs: 30_000, patienceMs: 2000 }
+
+const Listed = z.object({
+  id: z.string(),
+  name: z.string(),
+  status: z.string(),
+  region: z.string().nullish(),
+  created_at: z.string().nullish(),
+})
+const WithRecords = Listed.extend({
+  records: z
+    .array(
+      z.object({
+        record: z.string().nullish(),
+        type: z.string(),
+        name: z.string(),
+        value: z.string(),
+        ttl: z.union([z.string(), z.number()]).nullish(),
+        priority: z.number().nullish(),
+        status: z.string().nullish(),
+      }),
+    )
+    .default([]),
+})
+const Page = z.object({ data: z.array(Listed), has_more: z.boolean().optional() })
+const Refusal = z.object({ name: z.string().optional(), message: z.string().optional() })
+
+// An account has few; what is beyond this many pages of 100 is not looked at.
+const MOST_PAGES = 10
+
+// Of the last three, something is wrong with the DNS, but not so that the provider would not send.
+const SENDING = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
+
+interface Call {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly body?: object
+}
+
+type Ask = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
+
+/** The key may send and nothing else. */
+class SendOnly extends Error {}
+
+export function createDomains(
+  settings: EmailSettings,
+  limits = LIMITS,
+): Pick<Comms, 'domains' | 'checkSender'> {
+  if (settings.apiKey === null) return unconfigured
+  const ask = asker(settings.apiBaseUrl, settings.apiKey, limits)
+  const domains = domainsOf(ask)
+  const check =
+    settings.smtpUrl === 'outbox:' ? undefined : senderCheck((signal) => listAll(ask, signal), limits)
+  return { domains, checkSender: check ?? unconfigured.checkSender }
+}
+
+const notConfigured = (): Promise<never> => Promise.reject(fail('domain.not_configured'))
+const unconfigured: Pick<Comms, 'domains' | 'checkSender'> = {
+  domains: { list: notConfigured, add: notConfigured, check: notConfigured },
+  checkSender: () => Promise.resolve(),
+}
+
+function domainsOf(ask: Ask): Domains {
+  const get = async (id: string, signal: AbortSignal): Promise<DomainWithRecords> =>
+    withRecords(await ask({ method: 'GET', path: `/domains/${encodeURIComponent(id)}` }, WithRecords, signal))
+  const find = async (name: string, signal: AbortSignal): Promise<Domain | undefined> =>
+    (await listAll(ask, signal)).find((domain) => domain.name.toLowerCase() === name)
+  return {
+    list: (signal) => told(listAll(ask, signal)),
+    add: (name, region, signal) =>
+      told(
+        (async () => {
+          const known = await find(name, signal)
+          if (known !== undefined) return get(known.id, signal)
+          const body = { name, ...(region === undefined ? {} : { region }) }
+          return withRecords(await ask({ method: 'POST', path: '/domains', body }, WithRecords, signal))
+        })(),
+      ),
+    check: (name, signal) =>
+      told(
+        (async () => {
+          const known = await find(name, signal)
+          if (known === undefined) return null
+          const path = `/domains/${encodeURIComponent(known.id)}/verify`
+          await ask({ method: 'POST', path }, z.unknown(), signal)
+          return get(known.id, signal)
+        })(),
+      ),
+  }
+}
+
+/** Says what a key that may only send can't do. */
+async function told<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer
+  } catch (error) {
+    if (!(error instanceof SendOnly)) throw error
+    throw fail('domain.refused', { reason: 'the key may send only; domains need one with full access' })
+  }
+}
+
+async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]> {
+  const all: Domain[] = []
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const last = all.at(-1)
+    const path = `/domains?limit=100${last === undefined ? '' : `&after=${encodeURIComponent(last.id)}`}`
+    const { data, has_more } = await ask({ method: 'GET', path }, Page, signal)
+    all.push(...data.map(plain))
+    if (has_more !== true || data.length === 0) break
+  }
+  return all
+}
+
+/**
+ * Checks senders by a list that is kept for minutes. A domain that it lacks may have been verified since: then it is
+ * read again. A key that may only send can't list, and then nothing is checked; nor while the list can't be had, for
+ * the provider checks by itself.
+ */
+function senderCheck(
+  list: (signal: AbortSignal) => Promise<readonly Domain[]>,
+  limits: typeof LIMITS,
+): Comms['checkSender'] {
+  let kept: {
+    readonly names: ReadonlySet<string> | null
+    readonly at: number
+    readonly forMs: number
+  } | null = null
+  let reading: Promise<void> | null = null
+  const read = async (): Promise<void> => {
+    const names = await list(new AbortController().signal).then(
+      (all) => new Set(all.filter(({ status }) => SENDING.has(status)).map(({ name }) => name.toLowerCase())),
+      () => null,
+    )
+    kept = { names, at: Date.now(), forMs: names === null ? limits.silentMs : limits.freshMs }
+  }
+  const refresh = (): Promise<void> => {
+    reading ??= read().finally(() => {
+      reading = null
+    })
+    return reading
+  }
+  return async (address, signal) => {
+    const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+    // The provider's own, for trying things out.
+    if (domain === 'resend.dev') return
+    const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : Date.now() - kept.at)
+    const refused = (): boolean => kept?.names !== null && kept?.names.has(domain) === false
+    if (kept === null || age() > kept.forMs || (refused() && age() > limits.staleMs)) {
+      await waitFor(refresh(), limits.answerMs * MOST_PAGES, signal, () => false)
+      signal.throwIfAborted()
+    }
+    if (refused()) throw fail('email.sender_unverified', { domain })
+  }
+}
+
+function asker(base: string, key: string, limits: typeof LIMITS): Ask {
+  const breaker = createBreaker(
+    (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+    limits,
+  )
+  return async (call, schema, signal) => {
+    await breaker.enter(signal)
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
+    const answer = await fetched(base, key, call, limited).catch((error: unknown) => {
+      signal.throwIfAborted()
+      breaker.failed()
+      const late = error instanceof Error && error.name === 'TimeoutError'
+      throw failed(late ? 'no answer in time' : networkError(error).code)
+    })
+    if (answer.status >= 500) {
+      breaker.failed()
+      throw failed(`HTTP status ${answer.status}`)
+    }
+    breaker.succeeded()
+    if (answer.status === 429) {
+      const seconds = answer.retryAfter ?? 1
+      breaker.pause(seconds)
+      throw failed('it takes no more requests for now', seconds)
+    }
+    if (answer.status >= 300) throw refusalOf(answer.status, answer.body, key)
+    const parsed = schema.safeParse(answer.body)
+    if (!parsed.success) throw failed('its answer could not be read')
+    return parsed.data
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly retryAfter: number | null
+  readonly body: unknown
+}
+
+async function fetched(base: string, key: string, call: Call, signal: AbortSignal): Promise<Answer> {
+  const response = await fetch(`${base}${call.path}`, {
+    method: call.method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      'user-agent': 'millrace',
+      ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+    redirect: 'error',
+    signal,
+  })
+  const text = await response.text()
+  let body: unknown = null
+  try {
+    body = JSON.parse(text)
+  } catch {
+    // Whoever wrote it, the status says what it means.
+  }
+  return { status: response.status, retryAfter: retryAfterOf(response.headers.get('retry-after')), body }
+}
+
+/** Why a request was refused: the provider's words, which are about domains, on one line and without the key. */
+function refusalOf(status: number, body: unknown, key: string): Error {
+  const { name, message } = Refusal.safeParse(body).data ?? {}
+  if (name === 'restricted_api_key') return new SendOnly()
+  if (status === 401 || name === 'invalid_api_key' || name === 'missing_api_key')
+    return fail('domain.refused', { reason: 'it does not accept the key' })
+  const words = (message ?? '')
+    .replaceAll(key, '***')
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+    .slice(0, 200)
+  return fail('domain.refused', { reason: words === '' ? `HTTP status ${status}` : words })
+}
+
+function failed(reason: string, retryAfter?: number): Failure {
+  return fail('domain.failed', { reason }, retryAfter === undefined ? {} : { retryAfter })
+}
+
+function plain({ id, name, status, region, created_at }: z.output<typeof Listed>): Domain {
+  return { id, name, status, region: region ?? null, created_at: created_at ?? null }
+}
+
+function withRecords({ records, ...domain }: z.output<typeof WithRecords>): DomainWithRecords {
+  return {
+    ...plain(domain),
+    records: records.map(({ record, type, name, value, ttl, priority, status }) => ({
+      purpose: record ?? null,
+      type,
+      name,
+      value,
+      ttl: ttl === undefined || ttl === null ? null : String(ttl),
+      priority: priority ?? null,
+      status: status ?? null,
+    })),
+  }
+}

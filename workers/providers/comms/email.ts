@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import type { SendMailOptions, Transporter } from 'nodemailer'
+import { fail } from '../../../sql/errors.ts'
+import type { EmailMessage, Handed, Request } from '../../../tasks/comms/outside.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { type Breaker, createBreaker } from '../breaker.ts'
+import { waitFor } from '../wait.ts'
+
+/** Sends mail through the SMTP server of the settings, or keeps it as .eml files for those who have none. */
+export interface Mailer {
+  /**
+   * Hands a message over. Without an answer it may be handed over again, and arrive twice.
+   * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
+   */
+  send(message: EmailMessage, signal: AbortSignal): Promise<void>
+  /** The same, but tells when it may have been taken without an answer; the throws are for what was certainly not. */
+  hand(message: EmailMessage, request: Request): Promise<Handed>
+  /** Whether a message that is handed over again is delivered once all the same. */
+  readonly repeatable: boolean
+}
+
+const require = createRequire(import.meta.url)
+// Loaded with the first message: most threads send none.
+const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
+
+// Below the time limits of the tasks that send, so that a silent server is named as the reason.
+const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
+
+/** Makes a mailer; it connects at its first message. */
+export function createMailer(
+  settings: Pick<Settings, 'email' | 'dataDir'>,
+  limits: Partial<typeof LIMITS> = {},
+): Mailer {
+  const { smtpUrl, from } = settings.email
+  if (smtpUrl === null || from === '')
+    return withSend(false, () => Promise.reject(fail('email.not_configured')))
+  // It keeps the key of a message for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
+  const resend = smtpUrl !== 'outbox:' && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname)
+  const compose = composer(from, resend)
+  if (smtpUrl === 'outbox:') return withSend(true, outbox(join(settings.dataDir, 'outbox'), compose))
+  return withSend(resend, smtp(smtpUrl, compose, { ...LIMITS, ...limits }))
+}
+
+type Hand = Mailer['hand']
+type Compose = (message: EmailMessage) => SendMailOptions
+
+function withSend(repeatable: boolean, hand: Hand): Mailer {
+  return {
+    repeatable,
+    hand,
+    send: async (message, signal) => {
+      const handed = await hand(message, { signal, begin: () => Promise.resolve() })
+      if (handed.kind === 'taken') return
+      signal.throwIfAborted()
+      throw fail('email.failed', { reason: handed.reason })
+    },
+  }
+}
+
+/** Makes messages that are the same to the last byte however often they are made. */
+function composer(sender: string, resend: boolean): Compose {
+  return ({ id, to, cc = [], bcc = [], replyTo, from = sender, subject, text, html, dateMs }) => ({
+    from,
+    to: [...to],
+    cc: [...cc],
+    bcc: [...bcc],
+    subject,
+    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(text === undefined ? {} : { text }),
+    ...(html === undefined ? {} : { html }),
+    ...(dateMs === undefined ? {} : { date: new Date(dateMs) }),
+    // A server or a reader that sees a message twice can tell.
+    messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
+    baseBoundary: id,
+    headers: { 'auto-submitted': 'auto-generated', ...(resend ? { 'resend-idempotency-key': id } : {}) },
+    // A text or address that names a file or a URL must never make us read it.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+}
+
+/** What stands between a message and the server: the last moment at which it is certainly not sent. */
+interface Gate {
+  readonly request: Request
+  /** The whole of the message is on its way: from here on the server may take it. */
+  passed: boolean
+  /** Nobody waits for it any more: it must not pass. */
+  shut: boolean
+  /** Why it was not let through. */
+  refusal: unknown
+}
+
+/** Makes the pool of connections; it lets each message with a gate through that only. */
+function transportTo(url: string, limits: typeof LIMITS): Transporter {
+  const transport = nodemailer().createTransport({
+    url,
+    pool: true,
+    maxConnections: 4,
+    // A message whose connection broke may have arrived: whether it goes out again is for the job to say.
+    maxRequeues: 0,
+    connectionTimeout: limits.connectMs,
+    greetingTimeout: limits.connectMs,
+    socketTimeout: limits.silentMs,
+  } as never)
+  // A connection that breaks while nothing is sent over it is nobody's failure.
+  transport.on('error', () => {})
+  transport.use('stream', (mail, done) => {
+    const { gate } = mail.data as { gate?: Gate }
+    if (gate !== undefined) mail.message.processFunc((content) => guarded(content as Readable, gate))
+    done()
+  })
+  return transport
+}
+
+function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
+  let transport: Transporter | null = null
+  const breaker = createBreaker((seconds) => {
+    const reason = `it did not answer lately, the next attempt is made in ${seconds} s`
+    return fail('email.failed', { reason }, { retryAfter: seconds })
+  }, limits)
+  return async (message, request) => {
+    request.signal.throwIfAborted()
+    await breaker.enter(request.signal)
+    const gate: Gate = { request, passed: false, shut: false, refusal: undefined }
+    const mail = { ...compose(message), gate } as SendMailOptions
+    transport ??= transportTo(url, limits)
+    const waited = await waitFor(sendMail(transport, mail), limits.wholeMs, request.signal, () => gate.passed)
+    if (waited.kind === 'answer') {
+      breaker.succeeded()
+      return { kind: 'taken', providerId: null, status: 'sent', detail: partlyRefused(waited.value) }
+    }
+    if (waited.kind === 'error') return unansweredOf(waited.error, gate, breaker)
+    breaker.failed()
+    if (gate.passed) return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
+    gate.shut = true
+    request.signal.throwIfAborted()
+    throw fail('email.failed', { reason: 'no answer in time' })
+  }
+}
+
+interface Sent {
+  readonly rejected?: readonly (string | { address: string })[]
+}
+
+async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<Sent> {
+  return (await transport.sendMail(mail)) as Sent
+}
+
+/**
+ * Lets a message through, but for its end: SMTP takes a message once its last line has come (RFC 5321, section 4.1.1.4).
+ * Nothing is read, and so nothing is begun, before the server has asked for the content.
+ */
+function guarded(content: Readable, gate: Gate): Readable {
+  const lines = async function* (): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of content) yield chunk as Buffer
+      gate.request.signal.throwIfAborted()
+      if (gate.shut) throw new Error('It came too late')
+      await gate.request.begin()
+      gate.passed = true
+    } catch (error) {
+      gate.refusal = error
+      throw new Error('The message was held back')
+    }
+  }
+  return Readable.from(lines(), { objectMode: false })
+}
+
+function partlyRefused({ rejected = [] }: Sent): string | null {
+  if (rejected.length === 0) return null
+  const addresses = rejected.map((one) => (typeof one === 'string' ? one : one.address))
+  return `The mail server has taken the message, but not for ${addresses.join(', ')}`
+}
+
+/** What an SMTP error means. @throws the failure of what was certainly not taken. */
+function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
+  if (gate.refusal !== undefined) throw gate.refusal
+  if (!gate.passed) gate.request.signal.throwIfAborted()
+  const { code, responseCode } = error as { code?: string; responseCode?: number }
+  // Only a reply of 4xx or 5xx says that the message was not taken (RFC 5321, section 4.2.1).
+  const refused = responseCode !== undefined && responseCode >= 400
+  if (refused && responseCode !== 421) breaker.succeeded()
+  else breaker.failed()
+  if (gate.passed && !refused)
+    return { kind: 'unknown', reason: `the connection broke (${code ?? 'no answer'})`, answered: false }
+  // The server's own words can hold addresses and account names; its code says what is wrong.
+  if (code === 'EAUTH' && (responseCode === undefined || responseCode >= 500))
+    throw fail('email.refused', { reason: 'it does not accept the credentials' }, { cause: error })
+  const reason = responseCode === undefined ? (code ?? 'no answer') : `SMTP status ${responseCode}`
+  throw fail(refused && responseCode >= 500 ? 'email.refused' : 'email.failed', { reason }, { cause: error })
+}
+
+/** One file per message, whole or not there; sending the same message again leaves one. */
+function outbox(folder: string, compose: Compose): Hand {
+  return async (message, { begin }) => {
+    const transport = nodemailer().createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
+    const { message: bytes } = await transport.sendMail(compose(message))
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const file = join(folder, `${message.id.replace(/[^\w-]/g, '_')}.eml`)
+    const part = `${file}.${randomUUID()}.part`
+    await begin()
+    try {
+      await writeFile(part, bytes as Buffer, { mode: 0o600 })
+      await rename(part, file)
+    } finally {
+      await rm(part, { force: true })
+    }
+    return { kind: 'taken', providerId: null, status: 'sent', detail: null }
+  }
+}

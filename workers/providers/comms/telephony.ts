@@ -1,0 +1,186 @@
+import type { Twilio } from 'twilio'
+import { type Failure, fail } from '../../../sql/errors.ts'
+import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/outside.ts'
+import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
+import { createBreaker, createLanes, retryAfterOf } from '../breaker.ts'
+import { networkError, type Waited, waitFor } from '../wait.ts'
+import { reasonOf } from './telephony-errors.ts'
+
+/** Text messages and calls through Twilio, which takes no idempotency key. The only importer of its SDK. */
+export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'looksMs'>
+
+// Twilio answers within a second or two. So many requests at once are far below what it allows an account, and no
+// request that was noted as under way waits here for its turn.
+const LIMITS = { answerMs: 15_000, atOnce: 24, patienceMs: 10_000 }
+
+const LOOKS_MS = [0, 1000, 3000]
+
+// Nobody is told more than this many messages to one number within the minutes that a look-up is about.
+const LISTED = 100
+
+/** Makes a client, which loads the SDK at its first request. */
+export function createTelephony(settings: TelephonySettings, limits = LIMITS): Telephony {
+  if (missingForTelephony(settings).length > 0) return unconfigured
+  const from = settings.phoneNumber!
+  const { hand, list } = createLine(settings, limits)
+  return {
+    looksMs: LOOKS_MS,
+    sms: ({ to, body }: SmsMessage, request) =>
+      hand(request, (api) => api.messages.create({ to, from, body })),
+    call: ({ to, scriptUrl, timeout }: CallMessage, request) =>
+      hand(request, (api) =>
+        api.calls.create({ to, from, url: scriptUrl, ...(timeout === undefined ? {} : { timeout }) }),
+      ),
+    findSms: async ({ to, body }, sinceMs, signal) =>
+      oldestFirst(
+        await list(signal, (api) => api.messages.list({ to, from, limit: LISTED })),
+        (one) => isSince(one.dateCreated, sinceMs) && sameText(one.body, body),
+      ),
+    findCall: async ({ to }, sinceMs, signal) =>
+      oldestFirst(await list(signal, (api) => api.calls.list({ to, from, limit: LISTED })), (one) =>
+        isSince(one.dateCreated, sinceMs),
+      ),
+  }
+}
+
+interface Line {
+  /** Makes a request that sends something. @throws the failure of what was certainly not taken. */
+  hand(request: Request, create: (api: Twilio) => Promise<Created>): Promise<Handed>
+  /** Makes a request that changes nothing. @throws fail('telephony.failed') */
+  list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
+}
+
+interface Created {
+  readonly sid: string
+  readonly status: string
+}
+
+function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
+  const breaker = createBreaker(
+    (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+    limits,
+  )
+  const lanes = createLanes(limits.atOnce)
+  let client: Promise<Twilio> | null = null
+  const twilio = (): Promise<Twilio> => {
+    client ??= connect(settings, limits.answerMs)
+    return client
+  }
+  return {
+    hand: (request, create) =>
+      lanes(async () => {
+        request.signal.throwIfAborted()
+        await breaker.enter(request.signal)
+        const api = await twilio()
+        await request.begin()
+        const waited = await waitFor(create(api), limits.answerMs, request.signal)
+        return waited.kind === 'aborted' ? unknown('the attempt was cut short') : handedOf(waited, breaker)
+      }),
+    list: (signal, read) =>
+      lanes(async () => {
+        await breaker.enter(signal)
+        const waited = await waitFor(read(await twilio()), limits.answerMs, signal)
+        if (waited.kind !== 'answer') {
+          breaker.failed()
+          throw failed(waited.kind === 'error' ? networkError(waited.error).code : 'no answer in time')
+        }
+        breaker.succeeded()
+        return waited.value
+      }),
+  }
+}
+
+const unconfigured: Telephony = {
+  looksMs: LOOKS_MS,
+  sms: () => Promise.reject(fail('telephony.not_configured')),
+  call: () => Promise.reject(fail('telephony.not_configured')),
+  findSms: () => Promise.reject(fail('telephony.not_configured')),
+  findCall: () => Promise.reject(fail('telephony.not_configured')),
+}
+
+/** What the provider said, as the SDK's own errors do not tell it: they leave the headers out. */
+class Answered extends Error {
+  readonly status: number
+  readonly code: number | null
+  readonly retryAfter: number | null
+  constructor(status: number, code: number | null, retryAfter: number | null) {
+    super(`HTTP status ${status}`)
+    this.status = status
+    this.code = code
+    this.retryAfter = retryAfter
+  }
+}
+
+async function connect(settings: TelephonySettings, answerMs: number): Promise<Twilio> {
+  const { default: twilio } = await import('twilio')
+  class HttpClient extends twilio.RequestClient {
+    override async request<T>(options: Parameters<InstanceType<typeof twilio.RequestClient>['request']>[0]) {
+      const uri = options.uri.replace(/^https:\/\/[^/]+/, settings.apiBaseUrl)
+      const answer = await super.request<T>({ ...options, uri } as never)
+      if (answer.statusCode < 300) return answer
+      const { code } = (answer.body ?? {}) as { code?: unknown }
+      const headers = (answer.headers ?? {}) as Record<string, unknown>
+      throw new Answered(
+        answer.statusCode,
+        typeof code === 'number' ? code : null,
+        retryAfterOf(headers['retry-after']),
+      )
+    }
+  }
+  // A kept connection that its server closes just then fails a request in a way that proves nothing.
+  const httpClient = new HttpClient({ timeout: answerMs, keepAlive: false })
+  return new twilio.Twilio(settings.accountSid!, settings.authToken!, { httpClient })
+}
+
+/** @throws the failure of what was certainly not taken. */
+function handedOf(waited: Waited<Created>, breaker: ReturnType<typeof createBreaker>): Handed {
+  if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
+    breaker.succeeded()
+    return { kind: 'taken', providerId: waited.value.sid, status: waited.value.status, detail: null }
+  }
+  const error = waited.kind === 'error' ? waited.error : null
+  if (error instanceof Answered && error.status < 500) {
+    breaker.succeeded()
+    // Twilio did not process it: https://www.twilio.com/docs/api/errors/20429
+    if (error.status === 429) {
+      const seconds = error.retryAfter ?? 1
+      breaker.pause(seconds)
+      throw failed('it takes no more requests for now', seconds)
+    }
+    throw fail('telephony.refused', { reason: reasonOf(error.status, error.code) })
+  }
+  breaker.failed()
+  if (error instanceof Answered) return { ...unknown(`HTTP status ${error.status}`), answered: true }
+  if (error === null)
+    return unknown(waited.kind === 'late' ? 'it did not answer in time' : 'its answer could not be read')
+  const { code, sent } = networkError(error)
+  if (!sent) throw failed(code)
+  return unknown(`the connection broke (${code})`)
+}
+
+function unknown(reason: string): Handed & { kind: 'unknown' } {
+  return { kind: 'unknown', reason, answered: false }
+}
+
+function failed(reason: string, retryAfter?: number): Failure {
+  return fail('telephony.failed', { reason }, retryAfter === undefined ? {} : { retryAfter })
+}
+
+function isSince(created: Date | undefined, sinceMs: number): boolean {
+  return created !== undefined && created !== null && created.getTime() >= sinceMs
+}
+
+/** Trial accounts put a line before the text, and white space at its ends does not always survive. */
+function sameText(theirs: string | undefined, ours: string): boolean {
+  return theirs?.trim().endsWith(ours.trim()) ?? false
+}
+
+function oldestFirst<T extends { sid: string; status: string; dateCreated: Date }>(
+  all: readonly T[],
+  matches: (one: T) => boolean,
+): Found[] {
+  return all
+    .filter(matches)
+    .sort((a, b) => a.dateCreated.getTime() - b.dateCreated.getTime())
+    .map(({ sid, status }) => ({ providerId: sid, status }))
+}

@@ -1,0 +1,38 @@
+/** Cuts files for retrieval in child processes. */
+import type { NewChunk } from '../../../sql/rag.ts'
+import type { Analyzable, Analyzed } from '../../../tasks/rag/analyze.ts'
+import { ChildLost, type Children, type Limits, onceMore } from '../../children/ports.ts'
+import { sendBytes } from '../../children/work.ts'
+
+// A file of 8 MiB takes two seconds.
+const LIMITS: Limits = { cpuMs: 10_000 }
+
+/** The pieces of a file; of one that takes too long, or crashes its child twice, the reason why there are none. */
+export async function analyzeFile(
+  children: Children,
+  bytes: Uint8Array,
+  file: Analyzable,
+  signal: AbortSignal,
+  limits = LIMITS,
+): Promise<Analyzed> {
+  const once = async (): Promise<Analyzed> => {
+    const lease = await children.lease({ signal })
+    try {
+      await sendBytes(lease, bytes)
+      const opened = await lease.ask('chunks.open', file, limits)
+      if ('reason' in opened) return opened
+      const chunks: NewChunk[] = []
+      while (chunks.length < opened.count)
+        chunks.push(...(await lease.ask('chunks.read', chunks.length, limits)))
+      return { chunks }
+    } finally {
+      lease.release()
+    }
+  }
+  try {
+    return await onceMore(once)
+  } catch (error) {
+    if (!(error instanceof ChildLost)) throw error
+    return { reason: `it ${error.reason(limits)}` }
+  }
+}

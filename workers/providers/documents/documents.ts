@@ -1,0 +1,329 @@
+/** Reads documents page by page in child processes, several at once. */
+import { availableParallelism } from 'node:os'
+import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import { tidy } from '../../children/documents/texts.ts'
+import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
+import { type ReadPage, type Sight, sendBytes, type Work } from '../../children/work.ts'
+import { transcribe } from '../ai/models.ts'
+
+export interface DocumentOptions {
+  readonly vision: Settings['visionProvider']
+  readonly maxPages: number
+  readonly signal: AbortSignal
+  /** For the opening of the document, and for one page. */
+  readonly limits?: Limits
+  /** For so long, in ms, it keeps its children although others wait: opening it anew costs a page or two. */
+  readonly sliceMs?: number
+}
+
+// A dense page takes ten seconds of CPU time, the worst of ordinary ones twenty.
+const LIMITS: Limits = { cpuMs: 28_000 }
+// So many pages with a text layer go to a child together: handing a page over takes a third of the time of reading it.
+const LEAST_TOGETHER = 4
+// For so long a document keeps a child although others wait, and ten times as long as it took to open it there.
+const SLICE_MS = 2000
+const JOIN_TIMES = 10
+// For so long a child waits for the next pages of its document, which come when those before are stored.
+const LINGER_MS = 250
+// A document that has cost so many children is not read on: each may have cost half a minute of computing.
+const MOST_LOST = 20
+// With what the engine here takes afterwards, if it must.
+const MODEL_MS = 45_000
+
+interface Asked {
+  readonly page: number
+  resolve(page: PageResult): void
+  reject(error: unknown): void
+}
+
+/** A child with the document open. */
+interface Member {
+  readonly lease: ChildLease
+  readonly pageCount: number
+  readonly since: number
+  /** How long the opening took. */
+  readonly joinMs: number
+}
+
+/**
+ * Opens a document. A page that takes too long, or that crashes its child twice, is unread with the reason, and the others go
+ * on; so is a document that cannot be opened.
+ */
+export async function openDocument(
+  children: Children,
+  load: () => Promise<Uint8Array>,
+  mediaType: string,
+  options: DocumentOptions,
+): Promise<PageReader> {
+  const reader = new DocumentReader(children, load, mediaType, options)
+  const unread = await reader.open()
+  if (unread === null) return reader
+  return { pageCount: 1, read: async () => unread, close: async () => {} }
+}
+
+/** Draws one page; null when there is nothing to draw, or drawing it fails. */
+export async function drawPage(
+  children: Children,
+  bytes: Uint8Array,
+  mediaType: string,
+  page: number,
+  { maxPages, signal, limits = LIMITS }: Omit<DocumentOptions, 'vision'>,
+): Promise<Work['document.draw']['answer']> {
+  const lease = await children.lease({ urgent: true, signal })
+  try {
+    await sendBytes(lease, bytes)
+    // PDFium draws nothing that is kept.
+    await lease.ask('document.open', { mediaType, sight: 'none', careful: true, maxPages }, limits)
+    return await lease.ask('document.draw', page, limits)
+  } catch (error) {
+    if (error instanceof ChildLost) return null
+    throw error
+  } finally {
+    lease.release()
+  }
+}
+
+class DocumentReader implements PageReader {
+  pageCount = 0
+  readonly #children: Children
+  readonly #load: () => Promise<Uint8Array>
+  readonly #mediaType: string
+  readonly #options: DocumentOptions
+  readonly #limits: Limits
+  readonly #sight: Sight
+  readonly #closing = new AbortController()
+  readonly #signal: AbortSignal
+  readonly #waiting: Asked[] = []
+  readonly #free = new Map<Member, NodeJS.Timeout>()
+  // With those that are being taken.
+  #members = 0
+  #scheduled = false
+  // Children that its pages have cost.
+  #lost = 0
+  // It has crashed PDFium.
+  #careful = false
+  // Whether the last page that came had a text layer: then the next ones may have one, too.
+  #atOnce = false
+
+  constructor(
+    children: Children,
+    load: () => Promise<Uint8Array>,
+    mediaType: string,
+    options: DocumentOptions,
+  ) {
+    this.#children = children
+    this.#load = load
+    this.#mediaType = mediaType
+    this.#options = options
+    this.#limits = options.limits ?? LIMITS
+    this.#signal = AbortSignal.any([options.signal, this.#closing.signal])
+    const { vision } = options
+    this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
+  }
+
+  /** Null when it is open, else its only page. */
+  async open(): Promise<PageResult | null> {
+    try {
+      const member = await this.#join(await this.#lease())
+      this.pageCount = member.pageCount
+      this.#members = 1
+      this.#rest(member)
+      return null
+    } catch (error) {
+      if (error instanceof ChildLost) return givenUp('Opening the document', error, this.#limits)
+      throw error
+    }
+  }
+
+  read(page: number): Promise<PageResult> {
+    if (!(Number.isInteger(page) && page >= 1 && page <= this.pageCount))
+      return Promise.reject(new RangeError(`No page ${page} of ${this.pageCount}`))
+    if (this.#signal.aborted) return Promise.reject(this.#signal.reason)
+    if (this.#lost >= MOST_LOST) return Promise.resolve(unread(LEFT_OUT))
+    const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
+    this.#waiting.push({ page, resolve, reject })
+    // Later in this turn come the others that are asked for together.
+    if (!this.#scheduled) setImmediate(() => this.#dispatch())
+    this.#scheduled = true
+    return promise
+  }
+
+  async close(): Promise<void> {
+    for (const member of [...this.#free.keys()]) this.#leave(member)
+    this.#closing.abort(new Error('The document was closed'))
+    for (const asked of this.#waiting.splice(0)) asked.reject(this.#signal.reason)
+  }
+
+  #dispatch(): void {
+    this.#scheduled = false
+    while (this.#waiting.length > 0 && this.#free.size > 0) {
+      const [member, timer] = [...this.#free].at(-1)!
+      clearTimeout(timer)
+      this.#free.delete(member)
+      void this.#work(member, this.#waiting.splice(0, this.#together()))
+    }
+    if (this.#waiting.length > 0 && this.#members < this.#mostMembers()) void this.#more()
+  }
+
+  /** Each frame of an animation is drawn over all before it: two children would draw them all twice. */
+  #mostMembers(): number {
+    return this.#mediaType === 'image/gif' ? 1 : availableParallelism()
+  }
+
+  #together(): number {
+    return this.#atOnce ? Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / this.#members)) : 1
+  }
+
+  /** One more child: the first is waited for, the others come if they are free. */
+  async #more(): Promise<void> {
+    const isFirst = this.#members++ === 0
+    try {
+      const lease = isFirst
+        ? await this.#lease()
+        : await this.#children.lease({ signal: this.#signal, ifFree: true })
+      if (lease === null) {
+        this.#members--
+        return
+      }
+      this.#rest(await this.#join(lease))
+      this.#dispatch()
+    } catch (error) {
+      this.#members--
+      // Others may go on, or it is told by what is waiting.
+      if (this.#members > 0) return
+      for (const asked of this.#waiting.splice(0)) {
+        if (error instanceof ChildLost) asked.resolve(givenUp('Opening the document', error, this.#limits))
+        else asked.reject(error)
+      }
+    }
+  }
+
+  #lease(): Promise<ChildLease> {
+    return this.#children.lease({ signal: this.#signal })
+  }
+
+  /** Opens the document in a child; after a crash in another one, without PDFium. */
+  async #join(lease: ChildLease, sight = this.#sight): Promise<Member> {
+    const since = performance.now()
+    const careful = this.#careful
+    try {
+      await sendBytes(lease, await this.#load())
+      const request = { mediaType: this.#mediaType, sight, careful, maxPages: this.#options.maxPages }
+      const { pageCount } = await lease.ask('document.open', request, this.#limits)
+      return { lease, pageCount, since, joinMs: performance.now() - since }
+    } catch (error) {
+      lease.release()
+      if (careful || !(error instanceof ChildLost) || error.isSpent) throw error
+      this.#careful = true
+      return this.#join(await this.#lease(), sight)
+    }
+  }
+
+  async #work(member: Member, asked: readonly Asked[]): Promise<void> {
+    try {
+      const pages = await member.lease.ask(
+        'document.read',
+        asked.map(({ page }) => page),
+        this.#limits,
+      )
+      for (const [i, page] of pages.entries()) void this.#finish(page, asked[i]!)
+      this.#waiting.unshift(...asked.slice(pages.length))
+      this.#atOnce = pages.at(-1)?.method === 'text_layer'
+      if (this.#isOver(member)) this.#leave(member)
+      else this.#rest(member)
+    } catch (error) {
+      this.#leave(member)
+      if (error instanceof ChildLost) {
+        this.#lost++
+        const culprit = asked.find(({ page }) => page === error.at) ?? asked[0]!
+        this.#waiting.unshift(...asked.filter((one) => one !== culprit))
+        if (error.isSpent) culprit.resolve(givenUp('Reading the page', error, this.#limits))
+        // A crash may be PDFium's, or what earlier pages left behind.
+        else void this.#readAlone(culprit, true, this.#sight)
+      } else for (const one of asked) one.reject(error)
+    }
+    this.#dispatch()
+  }
+
+  /** Whether others have waited long enough for the child. */
+  #isOver({ lease, since, joinMs }: Member): boolean {
+    const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, JOIN_TIMES * joinMs)
+    return lease.isDue && this.#mediaType !== 'image/gif' && performance.now() - since > sliceMs
+  }
+
+  /** Reads a page in a child of its own, and once more if that crashes; `careful`: at once as the second time. */
+  async #readAlone(asked: Asked, careful: boolean, sight: Sight): Promise<void> {
+    this.#careful ||= careful
+    try {
+      const { lease } = await this.#join(await this.#lease(), sight)
+      const [page] = await lease
+        .ask('document.read', [asked.page], this.#limits)
+        .finally(() => lease.release())
+      await this.#finish(page!, asked)
+    } catch (error) {
+      if (!(error instanceof ChildLost)) asked.reject(error)
+      else if (!careful && !error.isSpent) await this.#readAlone(asked, true, sight)
+      else asked.resolve(givenUp('Reading the page', error, this.#limits))
+    }
+  }
+
+  /** A page whose words a model has to tell is still to be read; where the model fails, the engine here does it. */
+  async #finish({ forModel = false, ...page }: ReadPage, asked: Asked): Promise<void> {
+    if (!forModel) return asked.resolve(page)
+    try {
+      const byModel = await this.#askModel(page)
+      if (byModel !== null) return asked.resolve(byModel)
+      const { image } = page
+      const resolve = (read: PageResult): void => asked.resolve({ ...read, image })
+      await this.#readAlone({ ...asked, resolve }, false, 'local')
+    } catch (error) {
+      asked.reject(error)
+    }
+  }
+
+  /** Null when the model fails, or sees no words. */
+  async #askModel(page: PageResult): Promise<PageResult | null> {
+    const { vision } = this.#options
+    if (typeof vision === 'string' || !page.image?.png) return null
+    try {
+      const timeoutMs = Math.min(MODEL_MS, vision.timeoutSeconds * 1000)
+      const { text, model } = await transcribe(vision, page.image.png, { signal: this.#signal, timeoutMs })
+      if (!/[\p{L}\p{N}]/u.test(text)) return null
+      return { ...page, status: 'read', method: 'vision', model, ...tidy(text.trimEnd()) }
+    } catch {
+      this.#signal.throwIfAborted()
+      return null
+    }
+  }
+
+  #rest(member: Member): void {
+    const lingerMs = Math.max(LINGER_MS, member.joinMs)
+    this.#free.set(
+      member,
+      setTimeout(() => this.#leave(member), lingerMs),
+    )
+  }
+
+  #leave(member: Member): void {
+    clearTimeout(this.#free.get(member))
+    this.#free.delete(member)
+    this.#members--
+    member.lease.release()
+  }
+}
+
+const LEFT_OUT = `The page was left out, after ${MOST_LOST} others of the document that could not be read`
+
+const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
+  unread(`${what} ${error.reason(limits)}`)
+
+const unread = (detail: string): PageResult => ({
+  status: 'unread',
+  method: 'none',
+  model: null,
+  detail,
+  text: '',
+  image: null,
+  givenUp: true,
+})

@@ -1,0 +1,212 @@
+import type { Stripe } from 'stripe'
+import { type Failure, fail } from '../../../sql/errors.ts'
+import {
+  type Answered,
+  isKnownReason,
+  type NewCheckout,
+  type NewRefund,
+  type Once,
+  type PaymentProvider,
+} from '../../../tasks/payments/provider.ts'
+import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+
+/** Stripe through its SDK (https://docs.stripe.com/api). Whether a call is repeated is for its job to say. */
+
+// Below the time limits of the tasks, so that a silent provider is named as the reason.
+const TIMEOUT_MS = 20_000
+// A price list that is longer is no catalog.
+const MOST_PRICES = 1000
+
+/** Makes the provider of the settings; the SDK is loaded by the first call. */
+export function createPayments(
+  { payments: settings }: Pick<Settings, 'payments'>,
+  timeoutMs = TIMEOUT_MS,
+): PaymentProvider {
+  let loaded: Promise<Stripe> | null = null
+  const stripe = (): Promise<Stripe> => {
+    loaded ??= connect(settings, timeoutMs)
+    return loaded
+  }
+  const call = async <T>(signal: AbortSignal, work: (stripe: Stripe) => Promise<T>): Promise<T> => {
+    if (settings.secretKey === undefined) throw fail('payment.not_configured')
+    const client = await stripe()
+    return untilAborted(signal, work(client)).catch((error) => {
+      throw signal.aborted ? error : failureOf(error)
+    })
+  }
+
+  return {
+    createCustomer: ({ email, name, userId }, { key, signal }) =>
+      call(signal, async ({ customers }) => {
+        const metadata = { user_id: String(userId) }
+        const params = { email, metadata, ...(name === null ? {} : { name }) }
+        return (await customers.create(params, { idempotencyKey: key })).id
+      }),
+    createCheckout: (checkout, once) => call(once.signal, (client) => openSession(client, checkout, once)),
+    createRefund: (refund, { key, signal }) =>
+      call(signal, async ({ refunds }) =>
+        answered(await refunds.create(refundParams(refund), { idempotencyKey: key })),
+      ),
+    cancelSubscription: (id, { key, signal }) =>
+      call(signal, async ({ subscriptions }) =>
+        answered(await subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey: key })),
+      ),
+    intentOf: (what, id, signal) =>
+      call(signal, (client) =>
+        missingAs(null, what === 'invoice' ? intentOfInvoice(client, id) : intentOfSession(client, id)),
+      ),
+    refundsOf: (payment, signal) =>
+      call(signal, async ({ refunds }) => {
+        const page = await missingAs(null, refunds.list({ ...payment, limit: 100 }))
+        return page === null ? { objects: [], at: 0 } : { objects: objects(page.data), at: answered(page).at }
+      }),
+    eventsSince: (seconds, types, signal) =>
+      pages((after) =>
+        call(signal, ({ events }) =>
+          events.list({ created: { gte: seconds }, types: [...types], limit: 100, ...after }),
+        ),
+      ),
+    prices: async (signal) => {
+      const found: ProviderObject[] = []
+      const listed = pages((after) =>
+        call(signal, ({ prices }) =>
+          prices.list({ active: true, limit: 100, expand: ['data.product'], ...after }),
+        ),
+      )
+      for await (const page of listed) if (found.push(...page) >= MOST_PRICES) break
+      return found.slice(0, MOST_PRICES)
+    },
+  }
+}
+
+async function connect(settings: Settings['payments'], timeout: number): Promise<Stripe> {
+  const { Stripe } = await import('stripe')
+  const { hostname, port, protocol } = new URL(settings.apiBaseUrl)
+  return new Stripe(settings.secretKey!, {
+    host: hostname,
+    ...(port === '' ? {} : { port }),
+    protocol: protocol === 'http:' ? 'http' : 'https',
+    timeout,
+    maxNetworkRetries: 0,
+    telemetry: false,
+  })
+}
+
+async function openSession(
+  { checkout }: Stripe,
+  { mode, priceId, quantity, successUrl, cancelUrl, customer, userId }: NewCheckout,
+  { key }: Once,
+): Promise<{ id: string; url: string }> {
+  const owner =
+    userId === null ? {} : { client_reference_id: String(userId), metadata: { user_id: String(userId) } }
+  const session = await checkout.sessions.create(
+    {
+      mode,
+      line_items: [{ price: priceId, quantity }],
+      success_url: successUrl,
+      cancel_url: cancelUrl,
+      // A subscription always makes one.
+      ...(customer !== null ? { customer } : mode === 'payment' ? { customer_creation: 'always' } : {}),
+      ...owner,
+    },
+    { idempotencyKey: key },
+  )
+  if (typeof session.url !== 'string') throw fail('payment.failed', { reason: 'its session has no page' })
+  return { id: session.id, url: session.url }
+}
+
+function refundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
+  const named = reason !== null && isKnownReason(reason) ? { reason } : {}
+  return { ...payment, amount, metadata: { ...metadata }, ...named }
+}
+
+async function intentOfInvoice({ invoicePayments }: Stripe, id: string): Promise<string | null> {
+  const { data } = await invoicePayments.list({ invoice: id, limit: 100 })
+  const paid = data.find(({ status }) => status === 'paid') ?? data[0]
+  return idOf(paid?.payment.payment_intent)
+}
+
+async function intentOfSession({ checkout }: Stripe, id: string): Promise<string | null> {
+  return idOf((await checkout.sessions.retrieve(id)).payment_intent)
+}
+
+type Page = { readonly data: readonly { readonly id: string }[]; readonly has_more: boolean }
+
+async function* pages(
+  list: (after: { starting_after?: string }) => Promise<Page>,
+): AsyncGenerator<readonly ProviderObject[]> {
+  for (let last: string | undefined; ; ) {
+    const page = await list(last === undefined ? {} : { starting_after: last })
+    if (page.data.length > 0) yield objects(page.data)
+    last = page.data.at(-1)?.id
+    if (!page.has_more || last === undefined) return
+  }
+}
+
+function objects(given: readonly object[]): ProviderObject[] {
+  return given as unknown as ProviderObject[]
+}
+
+/** An answer with the time of the provider's clock, which its events are dated by. */
+function answered(object: object & { lastResponse?: { headers?: Record<string, string> } }): Answered {
+  const date = Date.parse(object.lastResponse?.headers?.date ?? '')
+  const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
+  return { object: object as unknown as ProviderObject, at }
+}
+
+async function missingAs<T, M>(missing: M, work: Promise<T>): Promise<T | M> {
+  try {
+    return await work
+  } catch (error) {
+    if ((error as { statusCode?: number }).statusCode === 404) return missing
+    throw error
+  }
+}
+
+/** A request can't be called back, but nobody has to wait for its end. */
+async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  signal.throwIfAborted()
+  const over = new AbortController()
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    over.abort()
+  }
+}
+
+// Messages are for whoever pays or asks. Stripe masks keys in them; nothing that looks like one passes here either.
+const KEY_LIKE = /\b[sr]k_[a-z]*_?[\w*]+/g
+const LONGEST_MESSAGE = 500
+
+/** What an error of the SDK means (https://docs.stripe.com/error-handling). */
+function failureOf(error: unknown): unknown {
+  const { type, message, userMessage, statusCode } = error as Partial<Stripe.errors.StripeError>
+  const said = (typeof userMessage === 'string' && userMessage !== '' ? userMessage : (message ?? ''))
+    .replace(KEY_LIKE, '***')
+    .slice(0, LONGEST_MESSAGE)
+  const failed = (reason: string): Failure => fail('payment.failed', { reason }, { cause: error })
+  switch (type as string | undefined) {
+    case 'StripeCardError':
+      return fail('payment.declined', { reason: said }, { cause: error })
+    case 'StripeInvalidRequestError':
+      return fail('payment.rejected', { reason: said }, { cause: error })
+    case 'StripeAuthenticationError':
+      return fail('payment.key', { reason: 'it is invalid or revoked' }, { cause: error })
+    case 'StripePermissionError':
+      return fail('payment.key', { reason: 'it lacks a permission' }, { cause: error })
+    case 'StripeRateLimitError':
+      return failed('too many requests')
+    case 'StripeConnectionError':
+      return failed('no answer')
+    // Under this key it was asked for something else before: what became of that is not known.
+    case 'StripeIdempotencyError':
+    case 'StripeAPIError':
+      return failed(statusCode === undefined ? 'no answer' : `status ${statusCode}`)
+    default:
+      return error
+  }
+}

@@ -1,0 +1,63 @@
+import { fail } from '../../../sql/errors.ts'
+import type { Speech } from '../../../sql/voice.ts'
+import { isAiProvider } from '../../../tasks/ai/providers.ts'
+import type { Settings } from '../../../tasks/settings.ts'
+import type { Speaker } from '../../../tasks/voice/outside.ts'
+import { callFailure, createClients, createPatience, Unreadable } from '../ai/ai-calls.ts'
+import type { OpenAI } from '../ai/openai.ts'
+
+/** Speech by the providers' speech endpoints, through the client of OpenAI's protocol. */
+export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
+  const clientFor = createClients({ ai })
+  return {
+    speak: async function* (speech, signal) {
+      const { provider } = speech
+      if (!isAiProvider(provider)) throw fail('voice.provider_missing')
+      const client = await clientFor(provider)
+      const patience = createPatience(ai.timeoutSeconds)
+      let begun = false
+      try {
+        for await (const piece of piecesOf(client, speech, AbortSignal.any([signal, patience.signal]))) {
+          patience.heard()
+          if (piece.length === 0) continue
+          begun = true
+          yield piece
+        }
+        if (!begun) throw new Unreadable('it sent nothing')
+      } catch (error) {
+        signal.throwIfAborted()
+        throw callFailure(error, { provider, begun, late: patience.late })
+      } finally {
+        patience.end()
+      }
+    },
+  }
+}
+
+async function* piecesOf(client: OpenAI, speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  if (speech.provider === 'mistral') {
+    yield await voxtral(client, speech, signal)
+    return
+  }
+  const { model, voice, text, speed } = speech
+  const response = await client.audio.speech.create(
+    { model, voice, input: text, speed, response_format: 'mp3' },
+    { signal },
+  )
+  // What stands in for a provider may say nothing of its bytes, but a text is none.
+  if (/^(text\/|application\/json)/i.test(response.headers.get('content-type') ?? ''))
+    throw new Unreadable('its answer is no sound')
+  yield* (response.body ?? []) as AsyncIterable<Uint8Array>
+}
+
+/** Mistral answers JSON with all of it in base64, and knows no speed (docs.mistral.ai/studio/audio/text-to-speech). */
+async function voxtral(
+  client: OpenAI,
+  { model, voice, text }: Speech,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const body = { model, input: text, voice_id: voice, response_format: 'mp3', stream: false }
+  const answer = await client.post<{ audio_data?: unknown } | null>('/audio/speech', { body, signal })
+  if (typeof answer?.audio_data !== 'string') throw new Unreadable('its answer is no sound')
+  return Buffer.from(answer.audio_data, 'base64')
+}

@@ -1,0 +1,204 @@
+import { EventEmitter, once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
+import type { QueuePool } from '../../sql/driver.ts'
+import type { Delivery } from '../../sql/jobs/claims.ts'
+import type { Log } from '../../tasks/log.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import type { AnyTask, PoolName } from '../../tasks/task.ts'
+import type { Executor } from '../attempts/executor.ts'
+import type { Ledger } from '../attempts/ledger.ts'
+import { createSlots, type Slots } from './slots.ts'
+
+/** One queue group's part of this process: its own graphile-worker runner and slots. */
+export interface QueueRunner {
+  readonly queue: string
+  readonly poolId: string | null
+  /** Fetches no more; resolves when the deliveries in hand are dealt with. */
+  stop(): Promise<void>
+}
+
+export interface QueueRunnerOptions {
+  readonly queue: string
+  readonly tasks: readonly AnyTask[]
+  readonly settings: Settings
+  readonly pool: QueuePool
+  readonly log: Log
+  readonly ledger: Pick<Ledger, 'claim' | 'sendAgain'>
+  readonly executor: Pick<Executor, 'attempt'>
+  /** Cron entries, by the group that has them: identifier -> what to do. */
+  readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
+  /** A runner has begun, with a queue pool of its own. */
+  readonly onPool: () => void
+  /** Frees what an ended runner left locked. */
+  readonly unlock: (poolId: string) => Promise<void>
+}
+
+// Deliveries that a group has in hand at once. A delivery is over once its jobs are claimed: that takes milliseconds.
+const DELIVERIES = { io: 256, other: 8 }
+// Jobs of `io` that a group runs at once; of the others one for each thread.
+const IO_SLOTS = 2048
+// What a delivery claims at once: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so that whichever
+// worker is free takes the next.
+const IO_CLAIM = 500
+// A delivery for which there is no slot for so long is put back, for workers that have some.
+const SLOT_WAIT_MS = 250
+// What is fetched by polling was only missed by LISTEN: waking up is the rule.
+const POLL_MS = 1000
+// What a runner that is ending may take once nothing is in its hands.
+const END_MS = 2000
+// A runner that lived this long is no sign that the next one will fail: it is started soon.
+const LIVED_MS = 60_000
+
+/**
+ * Keeps a runner going until stopped. graphile-worker ends by itself when a batched completion fails (graphile/worker
+ * #636), and more often than not it then hangs, its count of open batches gone wrong. Its jobs are in our ledger, so
+ * it is left to itself, another one is started, and what it still held is freed.
+ */
+export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
+  const { queue, log } = given
+  const slots = new Map(poolsOf(given).map((pool) => [pool, createSlots(slotsOf(given, pool))]))
+  const poolOf = new Map(given.tasks.map(({ name, pool }) => [name, pool]))
+  const options: RunnerOptions = {
+    ...given,
+    handle: (delivery) => {
+      const pool = poolOf.get(delivery.task)!
+      return handleDelivery(given, delivery, slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
+    },
+  }
+  let current: Runner | null = null
+  let poolId: string | null = null
+  let stopped = false
+
+  const closeSlots = async (): Promise<void> => {
+    await Promise.all([...slots.values()].map((one) => one.close()))
+  }
+
+  const runOnce = async (): Promise<void> => {
+    const events = new EventEmitter()
+    events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
+      poolId = workerPool.id
+      options.onPool()
+    })
+    const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
+      if (stopped) await closeSlots()
+      await delay(END_MS, undefined, { ref: false })
+    })
+    const runner = await startOnce(options, events)
+    current = runner
+    if (stopped) stopRunner(runner)
+    await Promise.race([runner.promise, overdue])
+    // One that hangs still has its cron.
+    if (!stopped) stopRunner(runner)
+  }
+
+  const stopRunner = (runner: Runner): void => {
+    runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
+  }
+
+  const loop = async (): Promise<void> => {
+    for (let failures = 0; !stopped; failures++) {
+      if (failures > 0) await delay(Math.min(100 * 2 ** failures, 5000))
+      const startedAt = Date.now()
+      await runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
+      if (Date.now() - startedAt > LIVED_MS) failures = 0
+      current = null
+      if (!stopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
+      if (poolId !== null)
+        await options
+          .unlock(poolId)
+          .catch((error) => log.warn({ err: error, queue }, 'Could not free deliveries'))
+    }
+  }
+
+  const running = loop()
+  return {
+    queue,
+    get poolId() {
+      return poolId
+    },
+    stop: async () => {
+      stopped = true
+      const idle = closeSlots()
+      if (current !== null) stopRunner(current)
+      await running
+      await idle
+    },
+  }
+}
+
+/** Claims as many jobs of a delivery as there are slots for, and has them run; without a slot it is for others. */
+async function handleDelivery(
+  { ledger, executor }: Pick<QueueRunnerOptions, 'ledger' | 'executor'>,
+  delivery: Delivery,
+  slots: Slots,
+  most: number,
+): Promise<void> {
+  const owner = delivery.owner ?? 0
+  const reserved = await slots.reserve(owner, most, SLOT_WAIT_MS)
+  if (reserved === 0) return ledger.sendAgain(delivery)
+  const jobs = await ledger.claim(delivery, reserved)
+  slots.release(owner, reserved - jobs.length)
+  for (const job of jobs) void executor.attempt(job).finally(() => slots.release(owner, 1))
+}
+
+interface RunnerOptions extends QueueRunnerOptions {
+  readonly handle: (delivery: Delivery) => Promise<void>
+}
+
+const poolsOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
+  ...new Set(tasks.map(({ pool }) => pool)),
+]
+
+function slotsOf({ settings }: QueueRunnerOptions, pool: PoolName): number {
+  if (pool === 'io') return IO_SLOTS
+  if (pool === 'model') return 1
+  return pool === 'children'
+    ? settings.workerThreads
+    : Math.min(settings.workerThreads, availableParallelism())
+}
+
+function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner> {
+  const io = options.tasks.some((task) => task.pool === 'io')
+  const deliveries = io ? DELIVERIES.io : DELIVERIES.other
+  return run({
+    pgPool: options.pool,
+    taskList: taskList(options),
+    parsedCronItems: parseCronItems(
+      [...options.cron].map(([identifier, { match }]) => ({
+        task: `cron:${identifier}`,
+        identifier,
+        match,
+        options: { backfillPeriod: 0 },
+      })),
+    ),
+    events: events as never,
+    noHandleSignals: true,
+    logger: queueLogger(options.log, options.queue),
+    preset: {
+      worker: {
+        concurrentJobs: deliveries,
+        pollInterval: POLL_MS,
+        // Prefetching hoards deliveries while other processes idle: only where jobs are short.
+        ...(io ? { localQueue: { size: deliveries }, completeJobBatchDelay: 2 } : {}),
+      },
+    },
+  })
+}
+
+function taskList({ tasks, cron, handle }: RunnerOptions): TaskList {
+  const list: TaskList = {}
+  for (const { name } of tasks)
+    list[name] = (payload) => handle({ task: name, ...(payload as Omit<Delivery, 'task'>) })
+  for (const [identifier, entry] of cron) list[`cron:${identifier}`] = () => entry.run()
+  return list
+}
+
+function queueLogger(log: Log, queue: string): Logger {
+  return new Logger(() => (level, message, meta) => {
+    if (level === 'error') log.error({ queue, meta }, message)
+    // Slots outnumber connections on purpose: our tasks do not use the queue's pool.
+    else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
+  })
+}

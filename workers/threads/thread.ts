@@ -1,0 +1,255 @@
+import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
+import { ZodError } from 'zod'
+import { createDatabase, nothing, type Queries, sql } from '../../sql/db.ts'
+import { Failure, fail } from '../../sql/errors.ts'
+import { fenceJob } from '../../sql/jobs.ts'
+import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
+import { createBlobs } from '../../tasks/documents/blobs.ts'
+import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { useChildren } from '../children/client.ts'
+import { createProviders } from '../providers/index.ts'
+import type {
+  AbortCommand,
+  AbortReason,
+  ChildrenPort,
+  Outcome,
+  ThreadData,
+  ThreadEntry,
+  ThreadJob,
+  ThreadReport,
+  Trip,
+} from './protocol.ts'
+
+/**
+ * The inside of a task thread. It runs whole task functions, and tells the main thread of their progress and
+ * end; only the main thread writes to the job ledger.
+ */
+
+const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
+const taskNamed = finderOf(await loadTasks(taskModules))
+const db = createDatabase({
+  url: databaseUrl,
+  applicationName: `${settings.projectName}-${pool}-thread`,
+  size: pool === 'cpu' ? 2 : 4,
+  validateRows: settings.checked,
+  pooled: settings.databasePooled,
+})
+const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
+const providersFor = createProviders(settings, children, databaseUrl)
+const blobs = createBlobs(db, settings)
+// A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
+// commit nor go away, gives it up when its lease has run out, and not after the minute that other transactions have.
+const FENCE_LIMIT = sql.type(nothing)`
+  select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
+const aborts = new Map<number, Abort>()
+let outbox: ThreadEntry[] = []
+let tickets: number[] = []
+let results: string[] = []
+
+const commands = new BroadcastChannel(channel)
+commands.onmessage = (event) => {
+  const { ticket, reason } = (event as { data: AbortCommand }).data
+  aborts.get(ticket)?.abort(reason)
+}
+;(commands as unknown as { unref(): void }).unref()
+
+/** Piscina's entry: runs jobs side by side, and resolves when all of them have ended. Never rejects. */
+export default async function runJobs({ id, jobs }: Trip): Promise<void> {
+  // Told before any of them runs: one that never comes up for air can be killed only where it is known to be.
+  outbox.push({ kind: 'started', trip: id })
+  flush()
+  await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
+}
+
+/** The end of an attempt before its time. Its signal is made for who looks at it: most jobs are over before. */
+class Abort {
+  reason: AbortReason | null = null
+  #controller: AbortController | null = null
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.reason !== null) this.#controller.abort(this.reason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: AbortReason): void {
+    this.reason ??= reason
+    this.#controller?.abort(this.reason)
+  }
+}
+
+async function runJob(job: ThreadJob): Promise<void> {
+  const abort = new Abort()
+  aborts.set(job.ticket, abort)
+  const outcome = await attemptOnce(job, abort)
+  aborts.delete(job.ticket)
+  if (outcome.kind !== 'done') return report({ kind: 'ended', ticket: job.ticket, id: job.id, outcome })
+  flushSoon()
+  tickets.push(job.ticket)
+  results.push(outcome.result)
+}
+
+async function attemptOnce(job: ThreadJob, abort: Abort): Promise<Outcome> {
+  try {
+    const task = taskNamed(job.name)
+    const payload = task.payload.parse(job.payload)
+    const result = task.result.parse(await task.run(new Context(job, abort), payload))
+    return { kind: 'done', result: textOf(result) }
+  } catch (error) {
+    if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
+    return failureOf(job, error)
+  }
+}
+
+class NotJson extends Error {}
+
+function textOf(result: unknown): string {
+  try {
+    return JSON.stringify(result ?? null, strict)
+  } catch (error) {
+    throw new NotJson('A result is not JSON', { cause: error })
+  }
+}
+
+/** What JSON leaves out is not left out in silence. */
+function strict(_key: string, value: unknown): unknown {
+  if (typeof value === 'function' || typeof value === 'symbol')
+    throw new TypeError(`A result can not hold a ${typeof value}`)
+  return value
+}
+
+function failureOf(job: ThreadJob, error: unknown): Outcome {
+  if (error instanceof Failure) {
+    if (error.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
+    const { code, detail, retryable, retryAfter } = error
+    return { kind: 'failed', code, detail, retryable, retryAfter }
+  }
+  logOf(job).error({ error: describe(error) }, 'A task failed')
+  // A payload or result that is not the task's own shape stays so; anything else unknown may pass.
+  return {
+    kind: 'failed',
+    code: 'internal',
+    detail: `Internal error (job ${job.id})`,
+    retryable: !(error instanceof ZodError || error instanceof NotJson),
+  }
+}
+
+/** An error and what caused it, as text: an error object does not survive the way to the main thread whole. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const constraint = 'constraint' in error ? ` (constraint ${error.constraint})` : ''
+  const cause = error.cause === undefined ? '' : `\ncaused by ${describe(error.cause)}`
+  return `${error.stack ?? error.message}${constraint}${cause}`
+}
+
+/** Most of it most jobs never touch: it is made for who asks. */
+class Context implements TaskContext {
+  readonly job: ThreadJob
+  readonly #abort: Abort
+  #told = 0
+  #providers: Providers | null = null
+
+  constructor(job: ThreadJob, abort: Abort) {
+    this.job = job
+    this.#abort = abort
+  }
+
+  get db() {
+    return db
+  }
+  get settings() {
+    return settings
+  }
+  get secretKey() {
+    if (settings.secretKey === undefined) throw new Error('SECRET_KEY was not handed to this thread')
+    return settings.secretKey
+  }
+  get providers() {
+    this.#providers ??= providersFor(this.job.ownerId ?? 0)
+    return this.#providers
+  }
+  get blobs() {
+    return blobs
+  }
+  get signal() {
+    return this.#abort.signal
+  }
+  get log() {
+    return logOf(this.job)
+  }
+  get emit() {
+    const { ticket, id } = this.job
+    return (event: string, data: unknown): void =>
+      report({ kind: 'event', ticket, id, n: ++this.#told, event, data })
+  }
+  get progress() {
+    return (label: string, current?: number, total?: number): void =>
+      this.emit('status', { status: 'running', label, current, total })
+  }
+  get fenced() {
+    const { id, attempt } = this.job
+    return <T>(work: (tx: Queries) => Promise<T>): Promise<T> =>
+      db.transaction(async (tx) => {
+        await tx.run(FENCE_LIMIT)
+        if ((await tx.maybeOne(fenceJob(id, attempt))) === null) throw fail('job.superseded')
+        return work(tx)
+      })
+  }
+}
+
+function logOf(job: ThreadJob): TaskLog {
+  const write = (level: 'info' | 'warn' | 'error') => (data: object, message: string) =>
+    report({
+      kind: 'log',
+      level,
+      data: { jobId: job.id, task: job.name, requestId: job.requestId, ...data },
+      message,
+    })
+  return { info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+function report(entry: ThreadEntry): void {
+  flushSoon()
+  outbox.push(entry)
+}
+
+function flushSoon(): void {
+  if (outbox.length === 0 && tickets.length === 0) setImmediate(flush)
+}
+
+function flush(): void {
+  if (outbox.length === 0 && tickets.length === 0) return
+  const news: ThreadReport = { threadId, entries: outbox, tickets, results }
+  outbox = []
+  tickets = []
+  results = []
+  try {
+    parentPort!.postMessage(news)
+  } catch {
+    for (const entry of news.entries) postAlone(entry)
+    parentPort!.postMessage({ ...news, entries: [] })
+  }
+}
+
+function post(entries: readonly ThreadEntry[]): void {
+  parentPort!.postMessage({ threadId, entries, tickets: [], results: [] } satisfies ThreadReport)
+}
+
+/** What can't be cloned stays behind alone. An end always can. */
+function postAlone(entry: ThreadEntry): void {
+  try {
+    post([entry])
+  } catch (error) {
+    const jobId = 'id' in entry ? entry.id : undefined
+    post([
+      {
+        kind: 'log',
+        level: 'error',
+        data: { jobId, error: String(error) },
+        message: 'A report could not leave its thread',
+      },
+    ])
+  }
+}
