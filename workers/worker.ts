@@ -1,4 +1,5 @@
 import { createDatabase, type Database } from '../sql/db.ts'
+import type { QueuePool } from '../sql/driver.ts'
 import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
@@ -7,11 +8,11 @@ import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { shutDown } from '../tasks/shutdown.ts'
-import { enqueue } from '../tasks/task.ts'
+import { type AnyTask, enqueue } from '../tasks/task.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
-import { holdLease, type Lease } from './attempts/lease.ts'
+import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
-import { startRepair } from './attempts/repair.ts'
+import { type Repair, startRepair } from './attempts/repair.ts'
 import { createChildPool } from './children/pool.ts'
 import { createAlone } from './processes/alone.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
@@ -45,31 +46,54 @@ const END_MS = 8000
 
 /** Starts a worker; resolves when it holds its lease and fetches jobs. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
-  const { settings, databaseUrl, directUrl, log, taskModules = [], retryMs, repairMs } = options
+  const { settings, taskModules = [], repairMs } = options
   const tasks = await loadTasks(taskModules)
   const all = queuesOf(tasks)
   const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
-  const applicationName = `${settings.projectName}-worker`
+  const runners: QueueRunner[] = []
+  // Nothing is claimed, and so nothing asks for the lease, before it is there.
+  const parts = createParts(options, tasks, () => lease.id)
+  const lease: Lease = await holdLease(leaseOptions(options, queues, parts, runners))
+  const queuePool = await openQueue(options, queues)
+  for (const queue of queues) {
+    const own = tasks.filter((task) => task.queue === queue)
+    runners.push(startRunner(options, queue, own, parts, lease, queuePool))
+  }
+  const repair = startRepair(parts.db, options.log, repairMs)
+  return {
+    lease,
+    executor: parts.executor,
+    stop: () => stopWorker({ ...parts, lease, runners, queuePool, repair }),
+  }
+}
+
+type Parts = ReturnType<typeof createParts>
+
+/** What runs jobs, and tells the database and whoever listens. */
+function createParts(
+  { settings, databaseUrl, log, taskModules = [], retryMs }: WorkerOptions,
+  tasks: readonly AnyTask[],
+  leaseId: () => string,
+) {
   const { checked: validateRows, databasePooled: pooled } = settings
+  const applicationName = `${settings.projectName}-worker`
   const db = createDatabase({ url: databaseUrl, applicationName, size: 6, validateRows, pooled })
   const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
-  let lease: Lease | null = null
-  let executor: Executor | null = null
   const ledger = createLedger({
     db,
     publisher,
     log,
-    leaseId: () => lease!.id,
-    onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
+    leaseId,
+    onSuperseded: (id, attempt) => executor.supersede(id, attempt),
   })
   const onEvent = (event: ProgressEntry): void => {
-    executor?.heard(event)
+    executor.touch(event)
     ledger.progress(event)
   }
   const children = createChildPool({ log })
   const pools = createPools({ settings, databaseUrl, children, log, onEvent, taskModules })
   const alone = createAlone({ settings, databaseUrl, taskModules, log, onEvent })
-  executor = createExecutor({
+  const executor = createExecutor({
     ledger,
     pools,
     alone,
@@ -77,8 +101,16 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     taskNamed: finderOf(tasks),
     ...(retryMs === undefined ? {} : { retryMs }),
   })
-  const runners: QueueRunner[] = []
-  lease = await holdLease({
+  return { db, publisher, ledger, children, pools, alone, executor }
+}
+
+function leaseOptions(
+  { log, settings }: WorkerOptions,
+  queues: readonly string[],
+  { db, executor, pools, children, publisher }: Parts,
+  runners: readonly QueueRunner[],
+): LeaseOptions {
+  return {
     db,
     log,
     queues,
@@ -95,53 +127,70 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
       throw error
     },
     ttlMs: settings.leaseMs,
-  })
-  const queuePool = await openQueuePool({
+  }
+}
+
+function openQueue(
+  { settings, databaseUrl, directUrl, log }: WorkerOptions,
+  queues: readonly string[],
+): Promise<QueuePool> {
+  return openQueuePool({
     url: databaseUrl,
-    pooled,
+    pooled: settings.databasePooled,
     directUrl,
     applicationName: `${settings.projectName}-queue`,
     // Each runner fetches by one at a time, and cron is rare.
     size: queues.length + 2,
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
   })
-  for (const queue of queues) {
-    runners.push(
-      startQueueRunner({
-        queue,
-        tasks: tasks.filter((task) => task.queue === queue),
-        settings,
-        pool: queuePool,
-        log,
-        ledger,
-        executor,
-        cron: cronOf(queue, db, settings),
-        // What it locks is freed when this process dies, from its first fetch on.
-        onPool: () => lease.renew(),
-        unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
-      }),
-    )
-  }
-
-  const repair = startRepair(db, log, repairMs)
-  return {
-    lease,
-    executor,
-    stop: () =>
-      shutDown([
-        { name: 'stop repairs', limitMs: 3000, run: () => repair.stop() },
-        { name: 'let jobs end', limitMs: END_MS, run: () => drain(runners, executor) },
-        { name: 'store what they said', limitMs: 3000, run: () => ledger.idle() },
-        { name: 'tell of it', limitMs: 3000, run: () => publisher.close() },
-        { name: 'give the lease back', limitMs: 3000, run: () => lease.close() },
-        { name: 'end processes of jobs', limitMs: 3000, run: () => alone.close() },
-        { name: 'end threads', limitMs: 3000, run: () => pools.close() },
-        { name: 'end children', limitMs: 3000, run: () => children.close() },
-        { name: 'leave the queue', limitMs: 3000, run: () => queuePool.end() },
-        { name: 'leave the database', limitMs: 3000, run: () => db.close() },
-      ]),
-  }
 }
+
+function startRunner(
+  { settings, log }: WorkerOptions,
+  queue: string,
+  tasks: readonly AnyTask[],
+  { db, ledger, executor }: Parts,
+  lease: Lease,
+  pool: QueuePool,
+): QueueRunner {
+  return startQueueRunner({
+    queue,
+    tasks,
+    settings,
+    pool,
+    log,
+    ledger,
+    executor,
+    cron: cronOf(queue, db, settings),
+    // What it locks is freed when this process dies, from its first fetch on.
+    onPool: () => lease.renew(),
+    unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
+  })
+}
+
+interface Stoppable extends Parts {
+  readonly lease: Lease
+  readonly runners: readonly QueueRunner[]
+  readonly queuePool: QueuePool
+  readonly repair: Repair
+}
+
+// What each step but one takes is far less: the process has 9 s for all.
+const STEP_MS = 3000
+
+const stopWorker = (worker: Stoppable): Promise<void> =>
+  shutDown([
+    { name: 'stop repairs', limitMs: STEP_MS, run: () => worker.repair.stop() },
+    { name: 'let jobs end', limitMs: END_MS, run: () => drain(worker.runners, worker.executor) },
+    { name: 'store what they said', limitMs: STEP_MS, run: () => worker.ledger.idle() },
+    { name: 'tell of it', limitMs: STEP_MS, run: () => worker.publisher.close() },
+    { name: 'give the lease back', limitMs: STEP_MS, run: () => worker.lease.close() },
+    { name: 'end processes of jobs', limitMs: STEP_MS, run: () => worker.alone.close() },
+    { name: 'end threads', limitMs: STEP_MS, run: () => worker.pools.close() },
+    { name: 'end children', limitMs: STEP_MS, run: () => worker.children.close() },
+    { name: 'leave the queue', limitMs: STEP_MS, run: () => worker.queuePool.end() },
+    { name: 'leave the database', limitMs: STEP_MS, run: () => worker.db.close() },
+  ])
 
 /** Fetches no more; what runs has some time to end, and is released then. */
 async function drain(runners: readonly QueueRunner[], executor: Executor): Promise<void> {

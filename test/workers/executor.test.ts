@@ -58,7 +58,7 @@ async function open() {
     ledger,
     log,
     taskNamed,
-    pools: { ...runner(false), threads: 0, close: () => Promise.resolve() },
+    pools: runner(false),
     alone: runner(true),
   })
   const heartbeat = async () =>
@@ -67,7 +67,7 @@ async function open() {
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
   /** Claims and runs a job; resolves at its end. */
   const run = async (id: string): Promise<void> => {
-    for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.attempt(job)
+    for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
   /** Enqueues and runs a job. */
   const start = async (fields: Parameters<typeof spec>[0] = {}) => {
@@ -174,10 +174,10 @@ describe('the executor', () => {
     const job = await start({ name: 'test.stall' })
     for (let i = 0; i < 8; i++) {
       await delay(60)
-      executor.heard({ id: job.id, attempt: 1 })
+      executor.touch({ id: job.id, attempt: 1 })
     }
     assert.deepEqual(job.thread.aborts, [])
-    executor.heard({ id: job.id, attempt: 9 })
+    executor.touch({ id: job.id, attempt: 9 })
     await until('then it does', () => job.thread.aborts.length > 0)
     job.thread.end({ kind: 'done', result: 'null' })
     await job.ended

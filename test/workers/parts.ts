@@ -87,7 +87,7 @@ export async function startParts(
   })
   const settings = settingsFor(base.url, options.settings)
   const onEvent = (event: ProgressEntry): void => {
-    executor?.heard(event)
+    executor?.touch(event)
     ledger.progress(event)
   }
   const pools = createPools({

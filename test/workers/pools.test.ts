@@ -19,7 +19,7 @@ const { executor, pools, ledger } = await startParts(base, lease, grace)
 
 /** Claims what a delivery of the job is about, and runs it to its end. */
 async function attempt(id: string): Promise<void> {
-  for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.attempt(job)
+  for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
 }
 
 /** Enqueues and runs; `ended` resolves at the end. */

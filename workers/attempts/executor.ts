@@ -10,7 +10,7 @@ import type { Ledger } from './ledger.ts'
 /** Runs claimed jobs: each on a thread, or alone, until it is stored how it ended. */
 export interface Executor {
   /** Runs a job that was claimed; resolves when its end is stored. Rejects never. */
-  attempt(job: Claimed): Promise<void>
+  run(job: Claimed): Promise<void>
   /**
    * Compares what the database holds to be running here with what is, and passes cancellations on. `whole`: that is all it
    * holds, and not only what of `ids` it does.
@@ -22,7 +22,7 @@ export interface Executor {
   supersedeAll(): void
   supersede(id: string, attempt: number): void
   /** An attempt has reported something: it has not stalled. */
-  heard(event: { id: string; attempt: number }): void
+  touch(event: { id: string; attempt: number }): void
   /** Cuts short what runs, and releases it for other workers. */
   releaseAll(): void
   readonly running: number
@@ -46,116 +46,134 @@ interface Running {
   overdue: string | null
 }
 
-export function createExecutor(options: {
-  ledger: Ledger
-  pools: Pools
+/** Something that the database holds to be running here. */
+interface Unknown {
+  readonly attempt: number
+  /** How many claims had been answered when it was first seen. */
+  readonly answered: number
+}
+
+export interface ExecutorOptions {
+  readonly ledger: Ledger
+  readonly pools: Pick<Pools, 'run' | 'abort'>
   /** For suspects, which run with nothing beside them. */
-  alone: Pick<Alone, 'run' | 'abort'>
-  log: Log
-  taskNamed: TaskFinder
+  readonly alone: Pick<Alone, 'run' | 'abort'>
+  readonly log: Log
+  readonly taskNamed: TaskFinder
   /** What the first retry waits, in ms; each one waits twice as long as the one before. */
-  retryMs?: number
-}): Executor {
-  const { ledger, pools, alone, log, taskNamed, retryMs = RETRY_BASE_MS } = options
-  const running = new Map<string, Running>()
-  // What the database holds to be running here and is not known, with how many claims had been answered when it was first seen.
-  let unknown = new Map<string, { readonly attempt: number; readonly answered: number }>()
+  readonly retryMs?: number
+}
 
-  const runnerOf = (job: Claimed) => (job.interruptions < SUSPECT_FROM ? pools : alone)
-  const abort = ({ job }: Running, reason: AbortReason): void =>
-    runnerOf(job).abort(job.id, job.attempt, reason)
+export function createExecutor(options: ExecutorOptions): Executor {
+  return new JobExecutor(options)
+}
 
-  let sweeper: NodeJS.Timeout | undefined
-  const sweep = (): void => {
+class JobExecutor implements Executor {
+  readonly #options: ExecutorOptions
+  readonly #retryMs: number
+  readonly #running = new Map<string, Running>()
+  // What the database holds to be running here and is not known.
+  #unknown = new Map<string, Unknown>()
+  #sweeper: NodeJS.Timeout | undefined
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options
+    this.#retryMs = options.retryMs ?? RETRY_BASE_MS
+  }
+
+  get ids(): readonly string[] {
+    return [...this.#running.keys()]
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  async run(job: Claimed): Promise<void> {
+    const { queue, pool, timeoutSeconds, stallSeconds } = this.#options.taskNamed(job.name)
     const now = performance.now()
-    for (const one of running.values()) {
+    const silenceMs = (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000
+    // It was taken over and has come back here: its old attempt has nothing more to say.
+    const old = this.#running.get(job.id)
+    if (old !== undefined) this.#abort(old, 'superseded')
+    const endsBy = now + (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000
+    const mine: Running = { job, endsBy, reportsBy: now + silenceMs, silenceMs, overdue: null }
+    this.#running.set(job.id, mine)
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS)
+    await this.#end(mine, await this.#runnerOf(job).run(queue, pool, job))
+  }
+
+  reconcile(held: Heartbeat['running'], whole = true): void {
+    const { answered, isUnderWay } = this.#options.ledger.claims
+    const still = new Map<string, Unknown>()
+    for (const { id, attempt, cancel } of held) {
+      const found = this.#running.get(id)
+      if (found !== undefined && cancel) this.#abort(found, 'cancelled')
+      if (found !== undefined) continue
+      const seen = this.#unknown.get(id)
+      // Claimed, but the answer never came: it is given back once that is certain.
+      if (seen?.attempt === attempt && (!isUnderWay || answered > seen.answered))
+        void this.#options.ledger.finish({ id, attempt, outcome: 'release' })
+      else still.set(id, seen?.attempt === attempt ? seen : { attempt, answered })
+    }
+    if (whole) this.#unknown = still
+  }
+
+  supersede(id: string, attempt: number): void {
+    const found = this.#running.get(id)
+    if (found?.job.attempt === attempt) this.#abort(found, 'superseded')
+  }
+
+  supersedeAll(): void {
+    for (const one of this.#running.values()) this.#abort(one, 'superseded')
+  }
+
+  releaseAll(): void {
+    for (const one of this.#running.values()) this.#abort(one, 'stopping')
+  }
+
+  touch({ id, attempt }: { id: string; attempt: number }): void {
+    const found = this.#running.get(id)
+    if (found?.job.attempt === attempt && found.overdue === null)
+      found.reportsBy = performance.now() + found.silenceMs
+  }
+
+  #runnerOf(job: Claimed): Pick<Pools, 'run' | 'abort'> {
+    return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.alone
+  }
+
+  #abort({ job }: Running, reason: AbortReason): void {
+    this.#runnerOf(job).abort(job.id, job.attempt, reason)
+  }
+
+  /** Cuts short what has passed one of its limits. */
+  #sweep(): void {
+    const now = performance.now()
+    for (const one of this.#running.values()) {
       if (now < one.endsBy && now < one.reportsBy) continue
-      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = taskNamed(one.job.name)
+      const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds } = this.#options.taskNamed(one.job.name)
       one.overdue =
         now < one.endsBy
           ? `The job reported nothing for ${stallSeconds} s`
           : `The job ran longer than its limit of ${timeoutSeconds} s`
       one.endsBy = Number.POSITIVE_INFINITY
       one.reportsBy = Number.POSITIVE_INFINITY
-      abort(one, 'timeout')
+      this.#abort(one, 'timeout')
     }
-  }
-
-  const attempt = (job: Claimed): Promise<void> => {
-    const task = taskNamed(job.name)
-    const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, stallSeconds = Number.POSITIVE_INFINITY } = task
-    const now = performance.now()
-    const silenceMs = stallSeconds * 1000
-    // It was taken over and has come back here: its old attempt has nothing more to say.
-    const old = running.get(job.id)
-    if (old !== undefined) abort(old, 'superseded')
-    const mine: Running = {
-      job,
-      endsBy: now + timeoutSeconds * 1000,
-      reportsBy: now + silenceMs,
-      silenceMs,
-      overdue: null,
-    }
-    running.set(job.id, mine)
-    sweeper ??= setInterval(sweep, SWEEP_MS)
-    return runnerOf(job)
-      .run(task.queue, task.pool, job)
-      .then((outcome) => end(mine, outcome))
   }
 
   /** Stores how an attempt ended; then nothing of it is left here. */
-  const end = async (mine: Running, outcome: Outcome): Promise<void> => {
+  async #end(mine: Running, outcome: Outcome): Promise<void> {
+    const { ledger, log } = this.#options
     const { job } = mine
-    const entry = finishEntry(mine, outcome, retryMs)
+    const entry = finishEntry(mine, outcome, this.#retryMs)
     if (entry !== null) await ledger.finish(entry)
-    if (running.get(job.id) === mine) running.delete(job.id)
+    if (this.#running.get(job.id) === mine) this.#running.delete(job.id)
     if (entry?.outcome !== 'done')
       log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
-    if (running.size > 0) return
-    clearInterval(sweeper)
-    sweeper = undefined
-  }
-
-  const supersede = (id: string, attempt: number): void => {
-    const found = running.get(id)
-    if (found?.job.attempt === attempt) abort(found, 'superseded')
-  }
-
-  return {
-    attempt,
-    reconcile: (held, whole = true) => {
-      const { answered, isUnderWay } = ledger.claims
-      const still: typeof unknown = new Map()
-      for (const { id, attempt, cancel } of held) {
-        const found = running.get(id)
-        if (found !== undefined && cancel) abort(found, 'cancelled')
-        if (found !== undefined) continue
-        const seen = unknown.get(id)
-        // Claimed, but the answer never came: it is given back once that is certain.
-        if (seen?.attempt === attempt && (!isUnderWay || answered > seen.answered))
-          void ledger.finish({ id, attempt, outcome: 'release' })
-        else still.set(id, seen?.attempt === attempt ? seen : { attempt, answered })
-      }
-      if (whole) unknown = still
-    },
-    supersede,
-    supersedeAll: () => {
-      for (const one of running.values()) abort(one, 'superseded')
-    },
-    heard: ({ id, attempt }) => {
-      const found = running.get(id)
-      if (found?.job.attempt === attempt && found.overdue === null)
-        found.reportsBy = performance.now() + found.silenceMs
-    },
-    releaseAll: () => {
-      for (const one of running.values()) abort(one, 'stopping')
-    },
-    get ids() {
-      return [...running.keys()]
-    },
-    get running() {
-      return running.size
-    },
+    if (this.#running.size > 0) return
+    clearInterval(this.#sweeper)
+    this.#sweeper = undefined
   }
 }
 

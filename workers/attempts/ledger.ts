@@ -42,7 +42,7 @@ export interface LedgerOptions {
 }
 
 // Enough to amortize a commit; more would only hold row locks longer.
-const MOST_ENTRIES = 500
+const MAX_ENTRIES = 500
 // Readers are told every 25 ms: between two of those, one statement is enough for what a busy job says.
 const GATHER_MS = 15
 // While a statement ends some jobs, so many more are worth another one beside it.
@@ -59,35 +59,106 @@ interface Waiting<T, R> {
 }
 
 export function createLedger(options: LedgerOptions): Ledger {
-  const claims: Waiting<Wanted, readonly Claimed[]>[] = []
-  const progress: ProgressEntry[] = []
-  const finishes: Waiting<FinishEntry, boolean>[] = []
-  let answered = 0
-  let claiming: Promise<void> | null = null
-  let writing: Promise<void> | null = null
-  const ending = new Set<Promise<void>>()
-  let enough = (): void => {}
-  let gathered = 0
-  let events = false
-  let hurry = (): void => {}
+  return new BatchedLedger(options)
+}
 
-  const claimLoop = async (): Promise<void> => {
-    await nextTurn()
-    while (claims.length > 0) {
-      await claimBatch(options, claims.splice(0, MOST_ENTRIES))
-      answered++
+class BatchedLedger implements Ledger {
+  readonly #options: LedgerOptions
+  readonly #claims: Waiting<Wanted, readonly Claimed[]>[] = []
+  readonly #progress: ProgressEntry[] = []
+  readonly #finishes: Waiting<FinishEntry, boolean>[] = []
+  // Statements under way that end jobs.
+  readonly #ending = new Set<Promise<void>>()
+  #answered = 0
+  #claiming: Promise<void> | null = null
+  #writing: Promise<void> | null = null
+  #gatheredAt = 0
+  // Among the progress that comes together is an event of a task's own.
+  #hasEvents = false
+  #flush = (): void => {}
+  #batchReady = (): void => {}
+
+  constructor(options: LedgerOptions) {
+    this.#options = options
+  }
+
+  get claims() {
+    return { answered: this.#answered, isUnderWay: this.#claiming !== null }
+  }
+
+  claim(delivery: Delivery, places: number): Promise<readonly Claimed[]> {
+    return new Promise((resolve) => {
+      this.#claims.push({ item: { delivery, places }, resolve })
+      this.#claiming ??= this.#claimLoop()
+    })
+  }
+
+  async sendAgain(delivery: Delivery): Promise<void> {
+    const { db, log } = this.#options
+    await untilStored(log, () => db.run(sendAgain([delivery], AGAIN_MS)))
+  }
+
+  progress(entry: ProgressEntry): void {
+    this.#progress.push(entry)
+    if (entry.kind !== 'status' && !this.#hasEvents) {
+      this.#hasEvents = true
+      this.#flush()
     }
-    claiming = null
+    this.#writing ??= this.#writeLoop()
+  }
+
+  finish(item: FinishEntry): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#finishes.push({ item, resolve })
+      this.#flush()
+      if (this.#finishes.length === WORTHWHILE) this.#batchReady()
+      this.#writing ??= this.#writeLoop()
+    })
+  }
+
+  async idle(): Promise<void> {
+    while (this.#writing !== null || this.#claiming !== null)
+      await Promise.all([this.#writing, this.#claiming])
+  }
+
+  async #claimLoop(): Promise<void> {
+    await nextTurn()
+    while (this.#claims.length > 0) {
+      await claimBatch(this.#options, this.#claims.splice(0, MAX_ENTRIES))
+      this.#answered++
+    }
+    this.#claiming = null
+  }
+
+  async #writeLoop(): Promise<void> {
+    await nextTurn()
+    do {
+      if (this.#progress.length > 0) await this.#gather()
+      this.#gatheredAt = performance.now()
+      this.#hasEvents = false
+      // All progress said before these ends is stored before them.
+      const ends = this.#finishes.splice(0, MAX_ENTRIES)
+      while (this.#progress.length > 0)
+        await progressBatch(this.#options, this.#progress.splice(0, MAX_ENTRIES))
+      // What is done, as most is, goes by itself: that is faster.
+      const done = ends.filter(isDone)
+      if (done.length > 0) this.#endDone(done)
+      await this.#ended()
+      const others = ends.filter((end) => !isDone(end))
+      if (others.length > 0) await finishBatch(this.#options, others)
+    } while (this.#progress.length > 0 || this.#finishes.length > 0)
+    this.#writing = null
   }
 
   /** Lets progress come together; the first of a burst goes at once, and no end waits for it. */
-  const gather = async (): Promise<void> => {
+  async #gather(): Promise<void> {
     for (;;) {
-      const left = gathered + (events ? GATHER_EVENTS_MS : GATHER_MS) - performance.now()
-      if (finishes.length > 0 || left <= 0) return
+      const gatherMs = this.#hasEvents ? GATHER_EVENTS_MS : GATHER_MS
+      const left = this.#gatheredAt + gatherMs - performance.now()
+      if (this.#finishes.length > 0 || left <= 0) return
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left)
-        hurry = () => {
+        this.#flush = () => {
           clearTimeout(timer)
           resolve()
         }
@@ -95,72 +166,21 @@ export function createLedger(options: LedgerOptions): Ledger {
     }
   }
 
-  const endDone = (batch: readonly Waiting<FinishEntry, boolean>[]): void => {
-    const one: Promise<void> = finishBatch(options, batch).then(() => {
-      ending.delete(one)
+  #endDone(batch: readonly Waiting<FinishEntry, boolean>[]): void {
+    const one: Promise<void> = finishBatch(this.#options, batch).then(() => {
+      this.#ending.delete(one)
     })
-    ending.add(one)
+    this.#ending.add(one)
   }
 
   /** Waits for the statements that end jobs; where another batch has come together, only until one more may begin. */
-  const ended = async (): Promise<void> => {
-    while (ending.size > (finishes.length < WORTHWHILE ? 0 : MOST_AT_ONCE - 1)) {
+  async #ended(): Promise<void> {
+    while (this.#ending.size > (this.#finishes.length < WORTHWHILE ? 0 : MOST_AT_ONCE - 1)) {
       const more = new Promise<void>((resolve) => {
-        enough = resolve
+        this.#batchReady = resolve
       })
-      await Promise.race([...ending, more])
+      await Promise.race([...this.#ending, more])
     }
-  }
-
-  const writeLoop = async (): Promise<void> => {
-    await nextTurn()
-    do {
-      if (progress.length > 0) await gather()
-      gathered = performance.now()
-      events = false
-      // All progress said before these ends is stored before them.
-      const ends = finishes.splice(0, MOST_ENTRIES)
-      while (progress.length > 0) await progressBatch(options, progress.splice(0, MOST_ENTRIES))
-      // What is done, as most is, goes by itself: that is faster.
-      const done = ends.filter(isDone)
-      if (done.length > 0) endDone(done)
-      await ended()
-      const others = ends.filter((end) => !isDone(end))
-      if (others.length > 0) await finishBatch(options, others)
-    } while (progress.length > 0 || finishes.length > 0)
-    writing = null
-  }
-
-  return {
-    claim: (delivery, places) =>
-      new Promise((resolve) => {
-        claims.push({ item: { delivery, places }, resolve })
-        claiming ??= claimLoop()
-      }),
-    get claims() {
-      return { answered, isUnderWay: claiming !== null }
-    },
-    sendAgain: async (delivery) => {
-      await untilStored(options.log, () => options.db.run(sendAgain([delivery], AGAIN_MS)))
-    },
-    progress: (entry) => {
-      progress.push(entry)
-      if (entry.kind !== 'status' && !events) {
-        events = true
-        hurry()
-      }
-      writing ??= writeLoop()
-    },
-    finish: (item) =>
-      new Promise((resolve) => {
-        finishes.push({ item, resolve })
-        hurry()
-        if (finishes.length === WORTHWHILE) enough()
-        writing ??= writeLoop()
-      }),
-    idle: async () => {
-      while (writing !== null || claiming !== null) await Promise.all([writing, claiming])
-    },
   }
 }
 

@@ -26,7 +26,7 @@ export interface QueueRunnerOptions {
   readonly pool: QueuePool
   readonly log: Log
   readonly ledger: Pick<Ledger, 'claim' | 'sendAgain'>
-  readonly executor: Pick<Executor, 'attempt'>
+  readonly executor: Pick<Executor, 'run'>
   /** Cron entries, by the group that has them: identifier -> what to do. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
   /** A runner has begun, with a queue pool of its own. */
@@ -56,75 +56,88 @@ const LIVED_MS = 60_000
  * #636), and more often than not it then hangs, its count of open batches gone wrong. Its jobs are in our ledger, so
  * it is left to itself, another one is started, and what it still held is freed.
  */
-export function startQueueRunner(given: QueueRunnerOptions): QueueRunner {
-  const { queue, log } = given
-  const slots = new Map(poolsOf(given).map((pool) => [pool, createSlots(slotsOf(given, pool))]))
-  const poolOf = new Map(given.tasks.map(({ name, pool }) => [name, pool]))
-  const options: RunnerOptions = {
-    ...given,
-    handle: (delivery) => {
+export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
+  return new GroupRunner(options)
+}
+
+class GroupRunner implements QueueRunner {
+  readonly #options: QueueRunnerOptions
+  readonly #slots: ReadonlyMap<PoolName, Slots>
+  readonly #handle: Handle
+  readonly #looping: Promise<void>
+  #current: Runner | null = null
+  #poolId: string | null = null
+  #isStopped = false
+
+  constructor(options: QueueRunnerOptions) {
+    this.#options = options
+    this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(slotsOf(options, pool))]))
+    const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
+    this.#handle = (delivery) => {
       const pool = poolOf.get(delivery.task)!
-      return handleDelivery(given, delivery, slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
-    },
-  }
-  let current: Runner | null = null
-  let poolId: string | null = null
-  let stopped = false
-
-  const closeSlots = async (): Promise<void> => {
-    await Promise.all([...slots.values()].map((one) => one.close()))
+      return handleDelivery(options, delivery, this.#slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
+    }
+    this.#looping = this.#loop()
   }
 
-  const runOnce = async (): Promise<void> => {
-    const events = new EventEmitter()
-    events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
-      poolId = workerPool.id
-      options.onPool()
-    })
-    const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
-      if (stopped) await closeSlots()
-      await delay(END_MS, undefined, { ref: false })
-    })
-    const runner = await startOnce(options, events)
-    current = runner
-    if (stopped) stopRunner(runner)
-    await Promise.race([runner.promise, overdue])
-    // One that hangs still has its cron.
-    if (!stopped) stopRunner(runner)
+  get queue(): string {
+    return this.#options.queue
   }
 
-  const stopRunner = (runner: Runner): void => {
-    runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
+  get poolId(): string | null {
+    return this.#poolId
   }
 
-  const loop = async (): Promise<void> => {
-    for (let failures = 0; !stopped; failures++) {
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    const idle = this.#closeSlots()
+    if (this.#current !== null) this.#stopRunner(this.#current)
+    await this.#looping
+    await idle
+  }
+
+  /** One runner after the other, sooner or later as those before have lived. */
+  async #loop(): Promise<void> {
+    const { queue, log, unlock } = this.#options
+    for (let failures = 0; !this.#isStopped; failures++) {
       if (failures > 0) await delay(Math.min(100 * 2 ** failures, 5000))
       const startedAt = Date.now()
-      await runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
+      await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
       if (Date.now() - startedAt > LIVED_MS) failures = 0
-      current = null
-      if (!stopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
-      if (poolId !== null)
-        await options
-          .unlock(poolId)
-          .catch((error) => log.warn({ err: error, queue }, 'Could not free deliveries'))
+      this.#current = null
+      if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
+      if (this.#poolId !== null)
+        await unlock(this.#poolId).catch((error) =>
+          log.warn({ err: error, queue }, 'Could not free deliveries'),
+        )
     }
   }
 
-  const running = loop()
-  return {
-    queue,
-    get poolId() {
-      return poolId
-    },
-    stop: async () => {
-      stopped = true
-      const idle = closeSlots()
-      if (current !== null) stopRunner(current)
-      await running
-      await idle
-    },
+  async #runOnce(): Promise<void> {
+    const events = new EventEmitter()
+    events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
+      this.#poolId = workerPool.id
+      this.#options.onPool()
+    })
+    const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
+      if (this.#isStopped) await this.#closeSlots()
+      await delay(END_MS, undefined, { ref: false })
+    })
+    const runner = await startOnce(this.#options, this.#handle, events)
+    this.#current = runner
+    if (this.#isStopped) this.#stopRunner(runner)
+    await Promise.race([runner.promise, overdue])
+    // One that hangs still has its cron.
+    if (!this.#isStopped) this.#stopRunner(runner)
+  }
+
+  #stopRunner(runner: Runner): void {
+    const { queue, log } = this.#options
+    runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
+  }
+
+  async #closeSlots(): Promise<void> {
+    await Promise.all([...this.#slots.values()].map((one) => one.close()))
   }
 }
 
@@ -140,12 +153,10 @@ async function handleDelivery(
   if (reserved === 0) return ledger.sendAgain(delivery)
   const jobs = await ledger.claim(delivery, reserved)
   slots.release(owner, reserved - jobs.length)
-  for (const job of jobs) void executor.attempt(job).finally(() => slots.release(owner, 1))
+  for (const job of jobs) void executor.run(job).finally(() => slots.release(owner, 1))
 }
 
-interface RunnerOptions extends QueueRunnerOptions {
-  readonly handle: (delivery: Delivery) => Promise<void>
-}
+type Handle = (delivery: Delivery) => Promise<void>
 
 const poolsOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
   ...new Set(tasks.map(({ pool }) => pool)),
@@ -159,12 +170,12 @@ function slotsOf({ settings }: QueueRunnerOptions, pool: PoolName): number {
     : Math.min(settings.workerThreads, availableParallelism())
 }
 
-function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner> {
+function startOnce(options: QueueRunnerOptions, handle: Handle, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
   const deliveries = io ? DELIVERIES.io : DELIVERIES.other
   return run({
     pgPool: options.pool,
-    taskList: taskList(options),
+    taskList: taskList(options, handle),
     parsedCronItems: parseCronItems(
       [...options.cron].map(([identifier, { match }]) => ({
         task: `cron:${identifier}`,
@@ -187,7 +198,7 @@ function startOnce(options: RunnerOptions, events: EventEmitter): Promise<Runner
   })
 }
 
-function taskList({ tasks, cron, handle }: RunnerOptions): TaskList {
+function taskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList {
   const list: TaskList = {}
   for (const { name } of tasks)
     list[name] = (payload) => handle({ task: name, ...(payload as Omit<Delivery, 'task'>) })

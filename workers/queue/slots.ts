@@ -12,82 +12,97 @@ export interface Slots {
   close(): Promise<void>
 }
 
+export function createSlots(count: number): Slots {
+  return new FairSlots(count)
+}
+
 interface Waiting {
   readonly owner: number
   readonly most: number
   readonly resolve: (count: number) => void
 }
 
-export function createSlots(count: number): Slots {
-  const byOwner = new Map<number, number>()
-  let waiting: readonly Waiting[] = []
-  let active = 0
-  let isClosed = false
-  const onIdle: (() => void)[] = []
+class FairSlots implements Slots {
+  readonly #count: number
+  readonly #byOwner = new Map<number, number>()
+  readonly #onIdle: (() => void)[] = []
+  #waiting: readonly Waiting[] = []
+  #active = 0
+  #isClosed = false
 
-  const activeOf = (owner: number): number => byOwner.get(owner) ?? 0
+  constructor(count: number) {
+    this.#count = count
+  }
 
-  const freeFor = (owner: number): number =>
-    active <= count && activeOf(owner) === 0 ? Math.max(1, count - active) : Math.max(0, count - active)
+  get active(): number {
+    return this.#active
+  }
 
-  const take = (owner: number, n: number): number => {
-    active += n
-    byOwner.set(owner, activeOf(owner) + n)
+  reserve(owner: number, most: number, waitMs: number): Promise<number> {
+    if (this.#isClosed) return Promise.resolve(0)
+    const free = this.#waiting.length === 0 ? this.#freeFor(owner) : 0
+    if (free > 0) return Promise.resolve(this.#take(owner, Math.min(free, most)))
+    return new Promise((resolve) => {
+      const giveUp = (): void => {
+        this.#waiting = this.#waiting.filter((other) => other !== one)
+        resolve(0)
+      }
+      const timer = setTimeout(giveUp, waitMs)
+      const one: Waiting = {
+        owner,
+        most,
+        resolve: (n) => {
+          clearTimeout(timer)
+          resolve(n)
+        },
+      }
+      this.#waiting = [...this.#waiting, one]
+      this.#serve()
+    })
+  }
+
+  release(owner: number, n: number): void {
+    if (n === 0) return
+    this.#active -= n
+    const left = this.#activeOf(owner) - n
+    if (left > 0) this.#byOwner.set(owner, left)
+    else this.#byOwner.delete(owner)
+    this.#serve()
+    if (this.#active === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true
+    for (const one of this.#waiting) one.resolve(0)
+    this.#waiting = []
+    return this.#active === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+
+  #activeOf(owner: number): number {
+    return this.#byOwner.get(owner) ?? 0
+  }
+
+  #freeFor(owner: number): number {
+    const free = this.#count - this.#active
+    return free >= 0 && this.#activeOf(owner) === 0 ? Math.max(1, free) : Math.max(0, free)
+  }
+
+  #take(owner: number, n: number): number {
+    this.#active += n
+    this.#byOwner.set(owner, this.#activeOf(owner) + n)
     return n
   }
 
-  const serve = (): void => {
+  #serve(): void {
     for (;;) {
       // Of equals the first, since the order of those who wait is kept.
-      const [next] = waiting
-        .filter(({ owner }) => freeFor(owner) > 0)
-        .toSorted((a, b) => activeOf(a.owner) - activeOf(b.owner))
+      const [next] = this.#waiting
+        .filter(({ owner }) => this.#freeFor(owner) > 0)
+        .toSorted((a, b) => this.#activeOf(a.owner) - this.#activeOf(b.owner))
       if (next === undefined) return
-      const share = Math.ceil(freeFor(next.owner) / waiting.length)
-      waiting = waiting.filter((one) => one !== next)
-      next.resolve(take(next.owner, Math.min(share, next.most)))
+      const share = Math.ceil(this.#freeFor(next.owner) / this.#waiting.length)
+      this.#waiting = this.#waiting.filter((one) => one !== next)
+      next.resolve(this.#take(next.owner, Math.min(share, next.most)))
     }
-  }
-
-  return {
-    reserve: (owner, most, waitMs) => {
-      if (isClosed) return Promise.resolve(0)
-      const free = waiting.length === 0 ? freeFor(owner) : 0
-      if (free > 0) return Promise.resolve(take(owner, Math.min(free, most)))
-      return new Promise((resolve) => {
-        const timer = setTimeout(() => {
-          waiting = waiting.filter((other) => other !== one)
-          resolve(0)
-        }, waitMs)
-        const one: Waiting = {
-          owner,
-          most,
-          resolve: (n) => {
-            clearTimeout(timer)
-            resolve(n)
-          },
-        }
-        waiting = [...waiting, one]
-        serve()
-      })
-    },
-    release: (owner, n) => {
-      if (n === 0) return
-      active -= n
-      const left = activeOf(owner) - n
-      if (left > 0) byOwner.set(owner, left)
-      else byOwner.delete(owner)
-      serve()
-      if (active === 0) for (const resolve of onIdle.splice(0)) resolve()
-    },
-    get active() {
-      return active
-    },
-    close: () => {
-      isClosed = true
-      for (const one of waiting) one.resolve(0)
-      waiting = []
-      return active === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.push(resolve))
-    },
   }
 }

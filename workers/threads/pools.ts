@@ -11,11 +11,12 @@ import type { Children } from '../children/ports.ts'
 import type {
   AbortCommand,
   AbortReason,
+  Batch,
   ChildrenPort,
   Outcome,
   ThreadData,
+  ThreadEntry,
   ThreadReport,
-  Trip,
 } from './protocol.ts'
 
 /**
@@ -23,7 +24,7 @@ import type {
  * takes the threads of another. A pool is made at its first job.
  */
 export interface Pools {
-  /** Runs a job on a thread; always resolves. Jobs handed over in one turn share a trip to their thread. */
+  /** Runs a job on a thread; always resolves. Jobs handed over in one turn share a batch. */
   run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
   /** Tells the thread to stop the job; one that has not within the grace period dies with its thread. */
   abort(id: string, attempt: number, reason: AbortReason): void
@@ -45,125 +46,188 @@ export interface PoolsOptions {
   readonly taskModules?: readonly string[]
 }
 
+/** One attempt on a thread, or on its way to one. */
 interface Running {
-  /** A number that only this attempt has in its process. */
-  readonly ticket: number
+  readonly attemptId: number
   readonly job: PoolJob
   readonly settle: (outcome: Outcome) => void
-  readonly home: Waiting
+  readonly pool: ThreadPool
   /** How many threads of its pool had been killed when it was handed over. */
   readonly kills: number
   threadId: number | null
   abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
 }
 
-interface Waiting {
-  readonly pool: Piscina
-  readonly perTrip: number
+/** A piscina pool, and the jobs that are handed to it at the end of this turn. */
+interface ThreadPool {
+  readonly piscina: Piscina
+  readonly maxBatchSize: number
   readonly perThread: number
-  /** Its thread is never killed: the model's runtime can't be loaded in one process again. */
-  readonly lasting: boolean
+  /** The model's runtime can't be loaded in one process again. */
+  readonly neverKill: boolean
   readonly jobs: Running[]
   kills: number
   /** Threads lost since one last said something. */
   lost: number
 }
 
-// Each trip wakes both sides.
-const MOST_PER_TRIP = 256
+// Each batch wakes both sides.
+const MAX_BATCH_SIZE = 256
 const RESTART_MS = 50
-const MOST_RESTART_MS = 5000
+const MAX_RESTART_MS = 5000
 // Threads wait for I/O most of the time, so few carry many jobs; the bound on them is the runner's.
 const IO_THREADS = 2
-const IO_TRIPS_PER_THREAD = 1024
+const IO_BATCHES_PER_THREAD = 1024
 // What these wait for computes elsewhere: one thread has them all.
 const CHILDREN_THREADS = 1
 // Bounds what a task can take; the pool replaces a thread that passes it.
 const CPU_HEAP_MB = 384
 
 export function createPools(options: PoolsOptions): Pools {
-  const channelName = `millrace-${randomUUID()}`
-  const channel = new BroadcastChannel(channelName)
-  const pools = new Map<string, Waiting>()
-  const running = new Map<number, Running>()
-  const killed = new Set<number>()
-  // Threads that have died with several jobs in them.
-  const crowded = new Set<number>()
-  const notStarted = new Map<number, readonly number[]>()
-  let lastTicket = 0
-  let lastTrip = 0
-  let scheduled = false
-  let closed = false
+  return new ThreadPools(options)
+}
 
-  const poolOf = (queue: string, name: PoolName): Waiting => {
+class ThreadPools implements Pools {
+  readonly #options: PoolsOptions
+  readonly #channelName = `millrace-${randomUUID()}`
+  readonly #channel = new BroadcastChannel(this.#channelName)
+  readonly #pools = new Map<string, ThreadPool>()
+  readonly #running = new Map<number, Running>()
+  readonly #killed = new Set<number>()
+  // Threads that have died with several jobs in them.
+  readonly #crowded = new Set<number>()
+  readonly #notStarted = new Map<number, readonly number[]>()
+  #lastAttempt = 0
+  #lastBatch = 0
+  #isScheduled = false
+  #isClosed = false
+
+  constructor(options: PoolsOptions) {
+    this.#options = options
+  }
+
+  run(queue: string, name: PoolName, job: PoolJob): Promise<Outcome> {
+    return new Promise((settle) => {
+      const pool = this.#poolOf(queue, name)
+      const attemptId = ++this.#lastAttempt
+      const given: Running = { attemptId, job, settle, pool, kills: pool.kills, threadId: null, abort: null }
+      this.#running.set(attemptId, given)
+      pool.jobs.push(given)
+      if (this.#isScheduled) return
+      this.#isScheduled = true
+      setImmediate(() => this.#dispatch())
+    })
+  }
+
+  abort(id: string, attempt: number, reason: AbortReason): void {
+    // Seldom enough to look for it, where the way of every job needs no text to be put together.
+    const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
+    if (found === undefined || found.abort !== null) return
+    this.#channel.postMessage({ attemptId: found.attemptId, reason } satisfies AbortCommand)
+    const kill = setTimeout(() => this.#kill(found), this.#options.killGraceMs ?? 2000)
+    found.abort = { reason, kill }
+  }
+
+  get threads(): number {
+    return [...this.#pools.values()].reduce((sum, { piscina }) => sum + piscina.threads.length, 0)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all([...this.#pools.values()].map(({ piscina }) => piscina.destroy()))
+    this.#channel.close()
+  }
+
+  #poolOf(queue: string, name: PoolName): ThreadPool {
     const key = `${queue}/${name}`
-    const known = pools.get(key)
+    const known = this.#pools.get(key)
     if (known !== undefined) return known
-    const made: Waiting = {
-      pool: makePool(options, name, channelName),
-      perTrip: name === 'io' ? MOST_PER_TRIP : 1,
-      perThread: jobsPerThread(options.settings, name),
-      lasting: name === 'model',
+    const pool: ThreadPool = {
+      piscina: createPiscina(this.#options, name, this.#channelName),
+      maxBatchSize: name === 'io' ? MAX_BATCH_SIZE : 1,
+      perThread: jobsPerThread(this.#options.settings, name),
+      neverKill: name === 'model',
       jobs: [],
       kills: 0,
       lost: 0,
     }
-    made.pool.on('message', (message: ThreadReport | ChildrenPort) => {
-      made.lost = 0
-      if ('port' in message) serveChildren(options.children, message.port)
-      else onReport(message)
+    const { children, log } = this.#options
+    pool.piscina.on('message', (message: ThreadReport | ChildrenPort) => {
+      pool.lost = 0
+      if ('port' in message) serveChildren(children, message.port)
+      else this.#onReport(message)
     })
-    made.pool.on('workerDestroy', () => replaceLost(made))
-    made.pool.on('error', (error) => options.log.error({ err: error, pool: key }, 'A task thread failed'))
-    pools.set(key, made)
-    return made
+    pool.piscina.on('workerDestroy', () => this.#replaceLost(pool))
+    pool.piscina.on('error', (error) => log.error({ err: error, pool: key }, 'A task thread failed'))
+    this.#pools.set(key, pool)
+    return pool
   }
 
-  // A pool that has lost its last thread, or one that was still loading, starts another only when it is given something.
-  const replaceLost = (waiting: Waiting): void => {
+  /** A pool that has lost its last thread, or one that was still loading, starts another only when it is given something. */
+  #replaceLost(pool: ThreadPool): void {
     const nudge = (): void => {
-      if (!closed && waiting.pool.queueSize > 0)
-        waiting.pool.run({ id: 0, jobs: '[]' } satisfies Trip).catch(() => {})
+      if (!this.#isClosed && pool.piscina.queueSize > 0)
+        pool.piscina.run({ id: 0, jobs: '[]' } satisfies Batch).catch(() => {})
     }
     // One that can't load at all is not tried again and again at full speed.
-    setTimeout(nudge, Math.min(RESTART_MS * 2 ** waiting.lost++ - RESTART_MS, MOST_RESTART_MS)).unref()
+    setTimeout(nudge, Math.min(RESTART_MS * 2 ** pool.lost++ - RESTART_MS, MAX_RESTART_MS)).unref()
   }
 
-  const onReport = ({ threadId, entries, tickets, results }: ThreadReport): void => {
-    for (const entry of entries) {
-      if (entry.kind === 'log') {
-        options.log[entry.level](entry.data, entry.message)
-        continue
+  /** Hands over what has come together in this turn, a batch for each thread or more. */
+  #dispatch(): void {
+    this.#isScheduled = false
+    for (const pool of this.#pools.values()) {
+      for (const jobs of batches(pool)) {
+        const id = ++this.#lastBatch
+        // Not the jobs: they would be kept for a second after their ends, 40 MB of them at full speed.
+        const attemptIds = jobs.map(({ attemptId }) => attemptId)
+        this.#notStarted.set(id, attemptIds)
+        pool.piscina.run({ id, jobs: textOf(jobs) } satisfies Batch).then(
+          // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
+          () => setTimeout(() => this.#settleLeftOver(id, attemptIds), 1000).unref(),
+          () => this.#settleLeftOver(id, attemptIds),
+        )
       }
-      if (entry.kind === 'started') {
-        for (const ticket of notStarted.get(entry.trip) ?? []) onStarted(ticket, threadId)
-        notStarted.delete(entry.trip)
-        continue
-      }
-      const found = running.get(entry.ticket)
-      if (found === undefined) continue
-      const { id, attempt } = found.job
-      if (entry.kind === 'ended') end(found, entry.outcome)
-      else options.onEvent({ id, attempt, n: entry.n, kind: entry.event, data: entry.data })
-    }
-    for (const [i, ticket] of tickets.entries()) {
-      const found = running.get(ticket)
-      if (found !== undefined) end(found, { kind: 'done', result: results[i]! })
     }
   }
 
-  const onStarted = (ticket: number, threadId: number): void => {
-    const found = running.get(ticket)
+  #onReport({ threadId, entries, attemptIds, results }: ThreadReport): void {
+    for (const entry of entries) this.#onEntry(entry, threadId)
+    for (const [i, attemptId] of attemptIds.entries()) {
+      const found = this.#running.get(attemptId)
+      if (found !== undefined) this.#end(found, { kind: 'done', result: results[i]! })
+    }
+  }
+
+  #onEntry(entry: ThreadEntry, threadId: number): void {
+    if (entry.kind === 'log') {
+      this.#options.log[entry.level](entry.data, entry.message)
+      return
+    }
+    if (entry.kind === 'started') {
+      for (const attemptId of this.#notStarted.get(entry.batch) ?? []) this.#onStarted(attemptId, threadId)
+      this.#notStarted.delete(entry.batch)
+      return
+    }
+    const found = this.#running.get(entry.attemptId)
+    if (found === undefined) return
+    const { id, attempt } = found.job
+    if (entry.kind === 'ended') this.#end(found, entry.outcome)
+    else this.#options.onEvent({ id, attempt, n: entry.n, kind: entry.event, data: entry.data })
+  }
+
+  #onStarted(attemptId: number, threadId: number): void {
+    const found = this.#running.get(attemptId)
     if (found === undefined) return
     found.threadId = threadId
     if (found.abort === null) return
     // Its thread was not there yet to hear the signal, and has its grace period from now on.
-    channel.postMessage({ ticket, reason: found.abort.reason } satisfies AbortCommand)
+    this.#channel.postMessage({ attemptId, reason: found.abort.reason } satisfies AbortCommand)
     found.abort.kill.refresh()
   }
 
-  const end = (found: Running, outcome: Outcome): void => {
-    if (!running.delete(found.ticket)) return
+  #end(found: Running, outcome: Outcome): void {
+    if (!this.#running.delete(found.attemptId)) return
     clearTimeout(found.abort?.kill)
     // Whatever the death of an aborted job looks like, the abort is why it ended.
     found.settle(
@@ -171,114 +235,59 @@ export function createPools(options: PoolsOptions): Pools {
     )
   }
 
-  const dispatch = (): void => {
-    scheduled = false
-    for (const waiting of pools.values()) {
-      for (const jobs of trips(waiting)) {
-        const id = ++lastTrip
-        // Not the jobs: they would be kept for a second after their ends, 40 MB of them at full speed.
-        const tickets = jobs.map(({ ticket }) => ticket)
-        notStarted.set(id, tickets)
-        waiting.pool.run({ id, jobs: textOf(jobs) } satisfies Trip).then(
-          // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
-          () => setTimeout(() => settleLeftOver(id, tickets), 1000).unref(),
-          () => {
-            settleLeftOver(id, tickets)
-          },
-        )
-      }
-    }
+  /** The thread of a job that did not follow its signal dies. */
+  #kill({ job, pool, threadId }: Running): void {
+    if (threadId === null || pool.neverKill) return
+    this.#killed.add(threadId)
+    pool.kills++
+    const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
+    this.#options.log.warn(
+      { jobId: job.id, task: job.name },
+      'A job did not follow its abort signal; its thread is killed',
+    )
+    void thread?.terminate()
   }
 
-  const settleLeftOver = (id: number, tickets: readonly number[]): void => {
-    notStarted.delete(id)
-    for (const ticket of tickets) {
-      const found = running.get(ticket)
+  /** What no report has ended by the end of its batch went down with its thread. */
+  #settleLeftOver(batch: number, attemptIds: readonly number[]): void {
+    this.#notStarted.delete(batch)
+    for (const attemptId of attemptIds) {
+      const found = this.#running.get(attemptId)
       if (found === undefined) continue
       // Its thread was killed because of another job in it, maybe before it came to this one: not its failure.
       const killedUnder =
-        found.threadId === null ? found.home.kills > found.kills : killed.has(found.threadId)
+        found.threadId === null ? found.pool.kills > found.kills : this.#killed.has(found.threadId)
       const bystander = killedUnder && found.abort === null
-      if (bystander) end(found, { kind: 'aborted', reason: 'stopping' })
-      else end(found, isShared(found) ? { kind: 'crashed', among: 'others' } : { kind: 'crashed' })
+      if (bystander) this.#end(found, { kind: 'aborted', reason: 'stopping' })
+      else
+        this.#end(found, this.#isShared(found) ? { kind: 'crashed', among: 'others' } : { kind: 'crashed' })
     }
   }
 
-  // The others may be told of their end before: who was there then counts.
-  const isShared = ({ home, threadId }: Running): boolean =>
-    home.perThread > 1 && threadId !== null && (crowded.has(threadId) || crowd(home, threadId))
-
-  const crowd = (home: Waiting, threadId: number): boolean => {
-    const inside = [...running.values()].filter((one) => one.home === home && one.threadId === threadId)
-    if (inside.length > 1) crowded.add(threadId)
-    return inside.length > 1
-  }
-
-  return {
-    run: (queue, name, job) =>
-      new Promise((settle) => {
-        const home = poolOf(queue, name)
-        const given = {
-          ticket: ++lastTicket,
-          job,
-          settle,
-          home,
-          kills: home.kills,
-          threadId: null,
-          abort: null,
-        }
-        running.set(given.ticket, given)
-        home.jobs.push(given)
-        if (!scheduled) {
-          scheduled = true
-          setImmediate(dispatch)
-        }
-      }),
-    abort: (id, attempt, reason) => {
-      // Seldom enough to look for it, where the way of every job needs no text to be put together.
-      const found = [...running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
-      if (found === undefined || found.abort !== null) return
-      channel.postMessage({ ticket: found.ticket, reason } satisfies AbortCommand)
-      const kill = setTimeout(() => {
-        if (found.threadId === null || found.home.lasting) return
-        killed.add(found.threadId)
-        found.home.kills++
-        killThread(found, options.log)
-      }, options.killGraceMs ?? 2000)
-      found.abort = { reason, kill }
-    },
-    get threads() {
-      return [...pools.values()].reduce((sum, { pool }) => sum + pool.threads.length, 0)
-    },
-    close: async () => {
-      closed = true
-      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()))
-      channel.close()
-    },
+  /** Whether others were in its thread. They may be told of their end before: who was there then counts. */
+  #isShared({ pool, threadId }: Running): boolean {
+    if (pool.perThread === 1 || threadId === null) return false
+    const inside = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)
+    if (inside.length > 1) this.#crowded.add(threadId)
+    return this.#crowded.has(threadId)
   }
 }
 
-/** Cuts what waits into trips, spread over the pool's threads. */
-function* trips({ pool, jobs, perTrip }: Waiting): Generator<Running[]> {
+/** Cuts what waits into batches, spread over the pool's threads. */
+function* batches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<Running[]> {
   const waiting = jobs.splice(0)
-  const size = Math.min(perTrip, Math.ceil(waiting.length / pool.options.maxThreads))
+  const size = Math.min(maxBatchSize, Math.ceil(waiting.length / piscina.options.maxThreads))
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
 }
 
 /** JSON text of `ThreadJob`s: a payload is put into it as it is. */
 function textOf(jobs: readonly Running[]): string {
-  const texts = jobs.map(({ ticket, job }) => {
+  const texts = jobs.map(({ attemptId, job }) => {
     const { id, attempt, name, owner_id: ownerId, request_id: requestId } = job
-    const rest = JSON.stringify({ ticket, id, attempt, name, ownerId, requestId })
+    const rest = JSON.stringify({ attemptId, id, attempt, name, ownerId, requestId })
     return `${rest.slice(0, -1)},"payload":${job.payload}}`
   })
   return `[${texts.join()}]`
-}
-
-function killThread({ job, home, threadId }: Running, log: Log): void {
-  const thread = home.pool.threads.find((candidate) => candidate.threadId === threadId)
-  log.warn({ jobId: job.id, task: job.name }, 'A job did not follow its abort signal; its thread is killed')
-  void thread?.terminate()
 }
 
 function threadsOf({ workerThreads }: Settings, name: PoolName): number {
@@ -288,13 +297,13 @@ function threadsOf({ workerThreads }: Settings, name: PoolName): number {
   return name === 'children' ? CHILDREN_THREADS : 1
 }
 
-/** How many trips, of one job or many, a thread has at once. */
+/** How many batches, of one job or many, a thread has at once. */
 function jobsPerThread(settings: Settings, name: PoolName): number {
-  if (name === 'io') return IO_TRIPS_PER_THREAD
+  if (name === 'io') return IO_BATCHES_PER_THREAD
   return name === 'children' ? settings.workerThreads + 1 : 1
 }
 
-function makePool(
+function createPiscina(
   { settings, databaseUrl, taskModules = [] }: PoolsOptions,
   name: PoolName,
   channel: string,

@@ -6,7 +6,7 @@ import type { PoolName } from '../../tasks/task.ts'
 
 /** A job for a thread: a claimed row, and a number that only this attempt has in its process. */
 export interface ThreadJob {
-  readonly ticket: number
+  readonly attemptId: number
   readonly id: string
   readonly attempt: number
   readonly name: string
@@ -16,7 +16,7 @@ export interface ThreadJob {
 }
 
 /** Jobs that go to a thread together: one message there, and one back that says they are there. */
-export interface Trip {
+export interface Batch {
   readonly id: number
   /** JSON text of `ThreadJob`s: it crosses in half the time of objects, and payloads come as text anyway. */
   readonly jobs: string
@@ -47,8 +47,8 @@ export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 export interface ThreadReport {
   readonly threadId: number
   readonly entries: readonly ThreadEntry[]
-  /** After these the attempts that are done, most of what there is to tell: their tickets, and their results by place. */
-  readonly tickets: readonly number[]
+  /** After these the attempts that are done, most of what there is to tell: their attemptIds, and their results by place. */
+  readonly attemptIds: readonly number[]
   readonly results: readonly string[]
 }
 
@@ -58,17 +58,17 @@ export interface ChildrenPort {
 }
 
 export type ThreadEntry =
-  | { readonly kind: 'started'; readonly trip: number }
+  | { readonly kind: 'started'; readonly batch: number }
   | {
       readonly kind: 'event'
-      readonly ticket: number
+      readonly attemptId: number
       readonly id: string
       readonly n: number
       readonly event: string
       readonly data: unknown
     }
   /** Of another kind than done. */
-  | { readonly kind: 'ended'; readonly ticket: number; readonly id: string; readonly outcome: Outcome }
+  | { readonly kind: 'ended'; readonly attemptId: number; readonly id: string; readonly outcome: Outcome }
   | {
       readonly kind: 'log'
       readonly level: 'info' | 'warn' | 'error'
@@ -78,7 +78,7 @@ export type ThreadEntry =
 
 /** Main -> threads, over a broadcast channel: piscina keeps each thread's own port to itself. */
 export interface AbortCommand {
-  readonly ticket: number
+  readonly attemptId: number
   readonly reason: AbortReason
 }
 

@@ -11,13 +11,13 @@ import { createProviders } from '../providers/index.ts'
 import type {
   AbortCommand,
   AbortReason,
+  Batch,
   ChildrenPort,
   Outcome,
   ThreadData,
   ThreadEntry,
   ThreadJob,
   ThreadReport,
-  Trip,
 } from './protocol.ts'
 
 /**
@@ -43,20 +43,20 @@ const FENCE_LIMIT = sql.type(nothing)`
   select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
 const aborts = new Map<number, Abort>()
 let outbox: ThreadEntry[] = []
-let tickets: number[] = []
+let attemptIds: number[] = []
 let results: string[] = []
 
 const commands = new BroadcastChannel(channel)
 commands.onmessage = (event) => {
-  const { ticket, reason } = (event as { data: AbortCommand }).data
-  aborts.get(ticket)?.abort(reason)
+  const { attemptId, reason } = (event as { data: AbortCommand }).data
+  aborts.get(attemptId)?.abort(reason)
 }
 ;(commands as unknown as { unref(): void }).unref()
 
 /** Piscina's entry: runs jobs side by side, and resolves when all of them have ended. Never rejects. */
-export default async function runJobs({ id, jobs }: Trip): Promise<void> {
+export default async function runJobs({ id, jobs }: Batch): Promise<void> {
   // Told before any of them runs: one that never comes up for air can be killed only where it is known to be.
-  outbox.push({ kind: 'started', trip: id })
+  outbox.push({ kind: 'started', batch: id })
   flush()
   await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
 }
@@ -82,12 +82,12 @@ class Abort {
 
 async function runJob(job: ThreadJob): Promise<void> {
   const abort = new Abort()
-  aborts.set(job.ticket, abort)
+  aborts.set(job.attemptId, abort)
   const outcome = await attemptOnce(job, abort)
-  aborts.delete(job.ticket)
-  if (outcome.kind !== 'done') return report({ kind: 'ended', ticket: job.ticket, id: job.id, outcome })
+  aborts.delete(job.attemptId)
+  if (outcome.kind !== 'done') return report({ kind: 'ended', attemptId: job.attemptId, id: job.id, outcome })
   flushSoon()
-  tickets.push(job.ticket)
+  attemptIds.push(job.attemptId)
   results.push(outcome.result)
 }
 
@@ -180,9 +180,9 @@ class Context implements TaskContext {
     return logOf(this.job)
   }
   get emit() {
-    const { ticket, id } = this.job
+    const { attemptId, id } = this.job
     return (event: string, data: unknown): void =>
-      report({ kind: 'event', ticket, id, n: ++this.#told, event, data })
+      report({ kind: 'event', attemptId, id, n: ++this.#told, event, data })
   }
   get progress() {
     return (label: string, current?: number, total?: number): void =>
@@ -216,14 +216,14 @@ function report(entry: ThreadEntry): void {
 }
 
 function flushSoon(): void {
-  if (outbox.length === 0 && tickets.length === 0) setImmediate(flush)
+  if (outbox.length === 0 && attemptIds.length === 0) setImmediate(flush)
 }
 
 function flush(): void {
-  if (outbox.length === 0 && tickets.length === 0) return
-  const news: ThreadReport = { threadId, entries: outbox, tickets, results }
+  if (outbox.length === 0 && attemptIds.length === 0) return
+  const news: ThreadReport = { threadId, entries: outbox, attemptIds, results }
   outbox = []
-  tickets = []
+  attemptIds = []
   results = []
   try {
     parentPort!.postMessage(news)
@@ -234,7 +234,7 @@ function flush(): void {
 }
 
 function post(entries: readonly ThreadEntry[]): void {
-  parentPort!.postMessage({ threadId, entries, tickets: [], results: [] } satisfies ThreadReport)
+  parentPort!.postMessage({ threadId, entries, attemptIds: [], results: [] } satisfies ThreadReport)
 }
 
 /** What can't be cloned stays behind alone. An end always can. */
