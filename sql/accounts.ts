@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JsonText, nothing, type Query, sql } from './db.ts'
+import { JsonText, noRows, type Query, sql } from './db.ts'
 import { ACCOUNT_CHANGED } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -66,7 +66,7 @@ export const anyAccount = (): Query<{ any: boolean }> =>
   )`select exists (select from account where is_active) as any`
 
 export const lockFirstAccount = (): Query<unknown> =>
-  sql.type(nothing)`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`
+  sql.type(noRows)`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`
 
 export interface NewAccount {
   readonly email: string
@@ -197,7 +197,7 @@ export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output
 
 export const setVerified = (id: number): Query<unknown> =>
   sql.type(
-    nothing,
+    noRows,
   )`update account set is_verified = true, updated_at = now() where id = ${id} and not is_verified`
 
 /** Removes mailed tokens past their time; answers their number. */
@@ -213,7 +213,7 @@ export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number 
 /** Ends every mailed token of an account that nobody has used yet. */
 export const endMailedTokens = (accountId: number): Query<unknown> =>
   sql.type(
-    nothing,
+    noRows,
   )`update account_token set used_at = now() where account_id = ${accountId} and used_at is null`
 
 const Admin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
@@ -243,7 +243,7 @@ export const insertSession = (
   lifetimeSeconds: number,
   origin: { readonly address: string | null; readonly userAgent: string | null },
 ): Query<unknown> =>
-  sql.prepared('insert_session', nothing)`
+  sql.prepared('insert_session', noRows)`
     with family as (
       insert into session (id, account_id, address, user_agent)
       values (${sessionId}::uuid, ${accountId}, ${origin.address}, left(${origin.userAgent}, 300)) returning id
@@ -304,7 +304,7 @@ export const endSession = (accountId: number, sessionId: string): Query<z.output
 
 /** Ends all sessions of an account, their access tokens too, but for one that may be kept. */
 export const endSessions = (accountId: number, kept: string | null): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()
     where account_id = ${accountId} and id is distinct from ${kept}::uuid and ended_at is null`
 

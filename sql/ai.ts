@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JsonText, nothing, type Query, sql } from './db.ts'
+import { JsonText, noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Conversations, agents, usage and what was made of conversations. Turns are in sql/ai/turns.ts. */
@@ -60,7 +60,7 @@ export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
     where job_cancel(job_id) is not null`
 
 export const deleteConversation = (id: string): Query<unknown> =>
-  sql.type(nothing)`delete from ai_conversation where id = ${id}::uuid`
+  sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`
 
 /** What the service's health is about: $1 the agent that answers by default. */
 export const readAiState: ReadStatement = {

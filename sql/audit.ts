@@ -1,4 +1,4 @@
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The append-only trail of what happened to accounts and organizations. */
@@ -50,7 +50,7 @@ export interface AuditEvent {
 
 /** Adds events, in order, in the transaction of what they tell of. */
 export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
-  sql.prepared('audit_append', nothing)`
+  sql.prepared('audit_append', noRows)`
     insert into audit_event (kind, actor_id, account_id, organization_id, address, request_id, data)
     select e ->> 'kind', (e ->> 'actorId')::int, (e ->> 'accountId')::int, (e ->> 'organizationId')::int,
       e ->> 'address', e ->> 'requestId', coalesce(e -> 'data', '{}')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 
 /** Stored bytes: where they are, whose they are, and which nobody needs any more. */
 
@@ -56,7 +56,7 @@ export const blobChunk = (blobId: number, ordinal: number): Query<{ bytes: Uint8
     select bytes from blob_chunk where blob_id = ${blobId} and ordinal = ${ordinal}`
 
 export const appendChunk = (blobId: number, ordinal: number, bytes: Buffer): Query<unknown> =>
-  sql.prepared('append_chunk', nothing)`
+  sql.prepared('append_chunk', noRows)`
     insert into blob_chunk (blob_id, ordinal, bytes) values (${blobId}, ${ordinal}, ${sql.binary(bytes)})`
 
 /** How many bytes the chunks of a blob have together. */
@@ -65,7 +65,7 @@ export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
     select coalesce(sum(length(bytes)), 0) as bytes from blob_chunk where blob_id = ${blobId}`
 
 export const deleteChunks = (blobId: number): Query<unknown> =>
-  sql.type(nothing)`delete from blob_chunk where blob_id = ${blobId}`
+  sql.type(noRows)`delete from blob_chunk where blob_id = ${blobId}`
 
 // Uploading: a row without a digest, then the bytes, then the digest. What breaks off is found by its row.
 
@@ -75,43 +75,43 @@ export const createBlob = (store = 'postgres'): Query<BlobAt> =>
 
 /** Notes the multipart upload of a blob, so that whoever finds the row can end it. */
 export const noteUpload = (id: number, uploadId: string): Query<unknown> =>
-  sql.type(nothing)`update blob set upload_id = ${uploadId} where id = ${id}`
+  sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
 /** Bytes are sealed, and given up, one at a time per digest; the lock ends with the transaction. */
 export const lockDigest = (sha256: Buffer): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
 
 /** Notes that the bytes of a blob live in another store now, under the same key. */
 export const relocateBlob = (id: number, store: string): Query<unknown> =>
-  sql.type(nothing)`update blob set store = ${store}, upload_id = null where id = ${id}`
+  sql.type(noRows)`update blob set store = ${store}, upload_id = null where id = ${id}`
 
 /** Gives an uploaded blob its digest; no row when the same bytes are stored already or the blob is given up. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`
     update blob set sha256 = ${sql.binary(sha256)}, byte_size = ${byteSize}, upload_id = null
-    where id = ${id} and sha256 is null and not doomed
+    where id = ${id} and sha256 is null and not deleted
       and not exists (select from blob other where other.sha256 = ${sql.binary(sha256)})
     returning true as sealed`
 
-// Removing: the row is doomed first and deleted last, so that there are never bytes without a row.
+// Removing: the row is deleted first and deleted last, so that there are never bytes without a row.
 
 /** Gives up a sealed blob whose bytes its store has lost: another one takes its place. */
 export const unsealBlob = (id: number): Query<unknown> =>
-  sql.type(nothing)`update blob set sha256 = null, doomed = true where id = ${id}`
+  sql.type(noRows)`update blob set sha256 = null, deleted = true where id = ${id}`
 
 /**
  * Gives up an upload; false when it has become somebody's. One whose sealing may yet commit is waited for, and one
  * that has no row any more has nobody.
  */
-export const doomUpload = (id: number): Query<{ doomed: boolean }> =>
-  sql.type(z.object({ doomed: z.boolean() }))`
-    with given_up as (update blob set doomed = true where id = ${id} and sha256 is null returning id)
-    select exists (select from given_up) or not exists (select from blob where id = ${id}) as doomed`
+export const markUploadDeleted = (id: number): Query<{ deleted: boolean }> =>
+  sql.type(z.object({ deleted: z.boolean() }))`
+    with given_up as (update blob set deleted = true where id = ${id} and sha256 is null returning id)
+    select exists (select from given_up) or not exists (select from blob where id = ${id}) as deleted`
 
 /** The last step, after its bytes are gone. */
 export const deleteBlob = (id: number): Query<unknown> =>
-  sql.type(nothing)`delete from blob where id = ${id} and sha256 is null`
+  sql.type(noRows)`delete from blob where id = ${id} and sha256 is null`
 
 // Collecting.
 
@@ -134,7 +134,7 @@ const neededFor = (graceSeconds: number) => sql.fragment`
 const Looked = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
 
 /** Looks at a batch of sealed blobs behind an id: which is the last, and which are not needed. */
-export const unneededBlobs = (
+export const unreferencedBlobs = (
   after: number,
   graceSeconds: number,
   batch: number,
@@ -152,17 +152,17 @@ export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
     select sha256 from blob where id = ${id} and sha256 is not null`
 
 /** Gives up a blob that is still not needed; under the lock of its digest, so that no upload counts on it meanwhile. */
-export const doomUnneeded = (id: number, graceSeconds: number): Query<unknown> =>
-  sql.type(nothing)`
-    update blob b set sha256 = null, doomed = true where id = ${id} and sha256 is not null and not ${neededFor(graceSeconds)}`
+export const markUnreferencedDeleted = (id: number, graceSeconds: number): Query<unknown> =>
+  sql.type(noRows)`
+    update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${neededFor(graceSeconds)}`
 
 /** Blobs behind an id whose bytes are to be removed: given up, or uploads that ended without a word. */
 export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobAt> =>
   sql.type(BlobAt)`
     with abandoned as (
-      update blob set doomed = true where id in (
+      update blob set deleted = true where id in (
         select id from blob where id > ${after} and sha256 is null
-          and (doomed or created_at < now() - make_interval(secs => ${graceSeconds}))
+          and (deleted or created_at < now() - make_interval(secs => ${graceSeconds}))
         order by id limit ${batch} for update skip locked)
       returning *
     )

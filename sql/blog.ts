@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JsonText, nothing, type Query, sql } from './db.ts'
+import { JsonText, noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Posts and tags. Lists and posts are put together from JSON that was built when their rows were written. */
@@ -139,7 +139,7 @@ export const archivePost = (id: number): Query<{ id: number }> => sql.type(z.obj
     select id from found`
 
 export const deletePost = (id: number): Query<unknown> =>
-  sql.type(nothing)`delete from blog_post where id = ${id}`
+  sql.type(noRows)`delete from blog_post where id = ${id}`
 
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 
@@ -150,7 +150,7 @@ export const tagsOf = (slugs: readonly string[]): Query<z.output<typeof Slugged>
 
 /** Gives a post these tags and no others. */
 export const setTags = (postId: number, tagIds: readonly number[]): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     with removed as (
       delete from blog_post_tag where post_id = ${postId} and tag_id <> all(${sql.array([...tagIds], 'int4')})
     )
@@ -169,4 +169,4 @@ export const updateTag = (id: number, name: string | null, slug: string | null):
     returning blog_tag_json(t)::text as json`
 
 export const deleteTag = (id: number): Query<unknown> =>
-  sql.type(nothing)`delete from blog_tag where id = ${id}`
+  sql.type(noRows)`delete from blog_tag where id = ${id}`

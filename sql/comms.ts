@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The ledger of what is sent: see `schema/10-comms.sql` for its states. */
@@ -19,7 +19,7 @@ export interface NewSend {
 }
 
 export const insertSend = (send: NewSend): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into comms_send (id, channel, owner_id, job_id, recipients, message)
     values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
       ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb)`
@@ -71,13 +71,13 @@ export const settleSent = (
 
 /** What was certainly not taken. */
 export const settleFailed = (id: string, code: string, detail: string): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status in ('queued', 'sending', 'failed')`
 
 /** What may have been taken. */
 export const settleUnknown = (id: string, detail: string): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status = 'sending'`
 

@@ -22,7 +22,7 @@ export const sql = slonikSql
 export type Query<T> = QuerySqlToken<z.ZodType<T>>
 
 /** For statements whose rows nobody reads. */
-export const nothing = z.object({}).loose()
+export const noRows = z.object({}).loose()
 
 /** One JSON text built by PostgreSQL, passed on as it is. */
 export const JsonText = z.object({ json: z.string() })
@@ -163,7 +163,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
 /** Without a limit a process that freezes in a transaction would keep its locks from all others. */
 function limited<T>(work: (tx: Queries) => Promise<T>): (tx: Queries) => Promise<T> {
   return async (tx) => {
-    await tx.run(sql.prepared('transaction_limits', nothing)`
+    await tx.run(sql.prepared('transaction_limits', noRows)`
       select set_config('statement_timeout', ${String(LIMIT_MS)}, true),
         set_config('idle_in_transaction_session_timeout', ${String(LIMIT_MS)}, true)`)
     return work(tx)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 
 /** The first answers to Idempotency-Keys. `scope` is the caller and the route, so that keys of others never meet. */
 
@@ -29,22 +29,20 @@ export const claimKey = (
 
 /** Ties a key to the job that answers for it, in the transaction that enqueues the job. */
 export const tieKeyToJob = (scope: string, key: string, jobId: string): Query<unknown> =>
-  sql.type(
-    nothing,
-  )`update idempotency_key set job_id = ${jobId}::uuid where scope = ${scope} and key = ${key}`
+  sql.type(noRows)`update idempotency_key set job_id = ${jobId}::uuid where scope = ${scope} and key = ${key}`
 
 export const storeAnswer = (
   scope: string,
   key: string,
   answer: { status: number; headers: readonly (readonly [string, string])[]; body: string },
 ): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`
 
 /** Gives a key back: its request failed in a way that trying again may cure. */
 export const releaseKey = (scope: string, key: string): Query<unknown> =>
-  sql.type(nothing)`delete from idempotency_key where scope = ${scope} and key = ${key} and status is null`
+  sql.type(noRows)`delete from idempotency_key where scope = ${scope} and key = ${key} and status is null`
 
 export const deleteExpiredIdempotencyKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`

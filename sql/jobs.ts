@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Queries, type Query, sql } from './db.ts'
+import { noRows, type Queries, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Statements of the job ledger; the states are in `schema/06-jobs.sql`, the moves between them in `functions/jobs/`. */
@@ -153,7 +153,7 @@ export interface LeaseUse {
 }
 
 export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into worker_lease (id, name, queues, pool_ids, threads, memory_bytes, expires_at)
     values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.use.poolIds, 'text')},
       ${lease.use.threads}, ${lease.use.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
@@ -181,11 +181,11 @@ export const renewLease = (
 
 /** Gives a lease back at an orderly end. */
 export const deleteLease = (id: string): Query<unknown> =>
-  sql.type(nothing)`delete from worker_lease where id = ${id}::uuid`
+  sql.type(noRows)`delete from worker_lease where id = ${id}::uuid`
 
 /** Frees what a queue pool that has ended still holds locked. */
 export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
-  sql.type(nothing)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
+  sql.type(noRows)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
 
 // Housekeeping.
 

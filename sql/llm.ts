@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 
 /** The catalog of language models: see `schema/12-llm.sql`. */
 
@@ -126,7 +126,7 @@ export const lastAttempt = (): Query<z.output<typeof Attempt>> =>
 
 /** Notes why a list was refused; the next one that is applied clears it. */
 export const noteRefusal = (url: string, refusal: string): Query<unknown> =>
-  sql.type(nothing)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
+  sql.type(noRows)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
 
 const Candidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
 
@@ -140,7 +140,7 @@ export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<
 
 /** Chooses a model; null: as the settings say. */
 export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into llm_current (vendor, model_id, temperature, max_tokens, chosen_by)
     values (${c.vendor}, ${c.model_id}, ${c.temperature}, ${c.max_tokens}, ${c.chosenBy})
     on conflict (id) do update set vendor = excluded.vendor, model_id = excluded.model_id,
@@ -148,4 +148,4 @@ export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Q
       chosen_at = now()`
 
 /** The model of the settings is current again. */
-export const unchooseModel = (): Query<unknown> => sql.type(nothing)`delete from llm_current`
+export const unchooseModel = (): Query<unknown> => sql.type(noRows)`delete from llm_current`

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Database, nothing, type Query, sql } from './db.ts'
+import { type Database, noRows, type Query, sql } from './db.ts'
 
 /** Channel of "these jobs have changed": payload is job ids separated by spaces, or `*` for too many to name. */
 export const JOB_EVENTS = 'job_events'
@@ -11,7 +11,7 @@ export const WORKER_CHANGED = 'worker_changed'
 export const ACCOUNT_CHANGED = 'account_changed'
 
 /** Tells listeners that a worker has come or gone. */
-export const workerChanged = (): Query<unknown> => sql.type(nothing)`select pg_notify(${WORKER_CHANGED}, '')`
+export const workerChanged = (): Query<unknown> => sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
 
 /** How many jobs one payload names: it ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit. */
 export const MOST_TOLD = 200

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JsonText, nothing, type Query, sql } from './db.ts'
+import { JsonText, noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Organizations, their members and invites. */
@@ -170,18 +170,18 @@ export const setMemberRole = (organizationId: number, userId: number, role: OrgR
 
 /** @throws org.last_owner */
 export const deleteMember = (organizationId: number, userId: number): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     delete from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
 
 // Invites.
 
 /** Makes invites of an address and its registration wait for each other; taken before any organization is locked. */
 export const lockAddress = (email: string): Query<unknown> =>
-  sql.type(nothing)`select invite_address_lock(${email})`
+  sql.type(noRows)`select invite_address_lock(${email})`
 
 /** Marks an address's pending invite to an organization as expired when its time is over. */
 export const expireInvites = (organizationId: number, email: string): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update organization_invite set status = 'expired'
     where organization_id = ${organizationId} and email = ${email} and status = 'pending' and expires_at <= now()`
 

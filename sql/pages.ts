@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Pages of documents: what was read of them, and the extractions that read them. */
@@ -72,7 +72,7 @@ export interface Picture {
 
 /** Stores what was drawn, or that nothing can be, once, and only for the reading that it was drawn for. */
 export const storeImage = (id: number, page: number, readBy: string, image: Picture | null): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update document_page set image = ${image === null ? null : sql.binary(Buffer.from(image.png))},
       width = ${image?.width ?? null}, height = ${image?.height ?? null}
     where document_id = ${id} and page_number = ${page} and job_id = ${readBy}::uuid and image is null`
@@ -122,7 +122,7 @@ export const extractedPages = (id: number, jobId: string): Query<z.output<typeof
     from document_page where document_id = ${id}`
 
 export const setPageCount = (id: number, count: number): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     with extra as (delete from document_page where document_id = ${id} and page_number > ${count})
     update document set page_count = ${count} where id = ${id} and page_count is distinct from ${count}`
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { JsonText, nothing, type Query, sql } from './db.ts'
+import { JsonText, noRows, type Query, sql } from './db.ts'
 
 /** What tasks and the webhook write of payments; the rules are in `functions/payments/`. */
 
 /** Applies what the provider has said; `changes` as `tasks/payments/facts.ts` has them. */
 export const applyChanges = (changes: readonly object[]): Query<unknown> =>
-  sql.prepared('payment_apply', nothing)`select payment_apply(${JSON.stringify(changes)}::jsonb)`
+  sql.prepared('payment_apply', noRows)`select payment_apply(${JSON.stringify(changes)}::jsonb)`
 
 // Events.
 
@@ -26,10 +26,7 @@ export const takeEvent = (event: NewEvent): Query<z.output<typeof Taken>> =>
       ${JSON.stringify(event.data)}::jsonb)`
 
 export const tieEventToJob = (id: string, jobId: string): Query<unknown> =>
-  sql.prepared(
-    'payment_event_tie',
-    nothing,
-  )`update payment_event set job_id = ${jobId}::uuid where id = ${id}`
+  sql.prepared('payment_event_tie', noRows)`update payment_event set job_id = ${jobId}::uuid where id = ${id}`
 
 const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
 
@@ -77,7 +74,7 @@ export const readUntil = (): Query<z.output<typeof ReadUntil>> =>
   sql.type(ReadUntil)`select extract(epoch from read_until)::float8 as at from payment_reconciliation`
 
 export const setReadUntil = (seconds: number): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into payment_reconciliation as r (read_until) values (to_timestamp(${seconds}::float8))
     on conflict on constraint payment_reconciliation_pkey do update
     set read_until = greatest(r.read_until, excluded.read_until)`
@@ -99,7 +96,7 @@ export const payer = (userId: number): Query<z.output<typeof Payer>> =>
 
 /** Makes a customer of the provider an account's; an event may have told of it before. */
 export const linkCustomer = (userId: number, providerCustomerId: string): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into payment_customer as c (user_id, provider_customer_id) values (${userId}, ${providerCustomerId})
     on conflict on constraint payment_customer_provider_customer_id_key do update
     set user_id = excluded.user_id where c.user_id is null`
@@ -125,7 +122,7 @@ export const reserveRefund = (
     from payment_refund_reserve(${id}, ${ownerId}::int, ${ownerId === null}, ${amount}::bigint, ${reason}::text)`
 
 export const tieRefundToJob = (refundId: number, jobId: string): Query<unknown> =>
-  sql.type(nothing)`update payment_transaction set job_id = ${jobId}::uuid where id = ${refundId}`
+  sql.type(noRows)`update payment_transaction set job_id = ${jobId}::uuid where id = ${refundId}`
 
 const Refund = z.object({
   id: z.number(),
@@ -154,7 +151,7 @@ export const refundById = (id: number): Query<Refund> =>
  * the same. Nothing changes for a refund that the provider has taken.
  */
 export const refuseRefund = (id: number, refusal: { code: string; detail: string }): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     with charge as materialized (
       select c.id from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id} for update of c)
     update payment_transaction r set facts = payment_join(r.facts, jsonb_build_object(

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Queries, type Query, sql } from './db.ts'
+import { noRows, type Queries, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Collections for retrieval, their files and chunks. What is part of a collection has no `build_id`. */
@@ -162,7 +162,7 @@ export const knownFiles = (collection: number, build: string | null): Query<Know
 
 /** Removes what other builds of the collection have left: they were killed, or had failed. */
 export const dropOtherBuilds = (collection: number, build: string): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
 export interface NewFile {
@@ -196,7 +196,7 @@ export async function addFiles(
     files.map(({ source }) => source),
     'text',
   )
-  await tx.run(sql.type(nothing)`
+  await tx.run(sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id = ${build}::uuid and source = any(${sources})`)
   const rows = await tx.any(sql.type(z.object({ id: z.number(), source: z.string() }))`
     insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis,
@@ -239,7 +239,7 @@ function chunkRow(file: number, ordinal: number, chunk: NewChunk) {
 }
 
 const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, page, heading,
       terms)
     select * from ${sql.unnest(rows, [
@@ -312,7 +312,7 @@ export interface NewVectors {
 
 /** Adds the vectors of files that are still there. */
 export const addVectors = (model: string, rows: readonly NewVectors[]): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into rag_vector (file_id, model, dimensions, floats)
     select n.file_id, ${model}, n.dimensions, n.floats from ${sql.unnest(
       rows.map(({ file, dimensions, floats }) => [file, dimensions, Buffer.from(floats)]),
@@ -337,7 +337,7 @@ export const addNeighbours = (
   dimensions: number,
   rows: readonly Neighbour[],
 ): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     select rag_neighbours_add(${dimensions}::int, ${model}::text, ${sql.array(
       rows.map(({ file }) => file),
       'int8',
@@ -381,14 +381,14 @@ export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
 
 /** Removes collections without files that were deleted, or whose first run has not come to its end within a day. */
 export const deleteEmptyCollections = (): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     delete from rag_collection c
     where (c.deleted_at is not null or (c.version = 0 and c.created_at < now() - interval '1 day'))
       and not exists (select from rag_file f where f.collection_id = c.id)`
 
 /** Gives the room of removed rows to the next ones, and what is free at the end back to the disk. Not in a transaction. */
 export const VACUUMS: readonly Query<unknown>[] = [
-  sql.type(nothing)`vacuum (analyze) rag_file`,
-  sql.type(nothing)`vacuum (analyze) rag_chunk`,
-  sql.type(nothing)`vacuum (analyze) rag_vector`,
+  sql.type(noRows)`vacuum (analyze) rag_file`,
+  sql.type(noRows)`vacuum (analyze) rag_chunk`,
+  sql.type(noRows)`vacuum (analyze) rag_vector`,
 ]

@@ -176,11 +176,11 @@ create table blob (
   store text not null default 'postgres'::text,
   key uuid not null default gen_random_uuid(),
   upload_id text,
-  doomed boolean not null default false,
+  deleted boolean not null default false,
   created_at timestamp with time zone not null default now(),
   constraint blob_pkey PRIMARY KEY (id),
   constraint blob_sha256_key UNIQUE (sha256),
-  constraint blob_doomed_check CHECK (((NOT doomed) OR (sha256 IS NULL))),
+  constraint blob_deleted_check CHECK (((NOT deleted) OR (sha256 IS NULL))),
   constraint blob_sha256_check CHECK ((length(sha256) = 32)),
   constraint blob_store_check CHECK (((store = 'postgres'::text) OR (store ~~ 'file:_%'::text) OR (store ~~ 's3://_%'::text)))
 );

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from './db.ts'
+import { noRows, type Query, sql } from './db.ts'
 
 /** The settings of voice, and previews: see `schema/14-voice.sql`. */
 
@@ -22,10 +22,10 @@ export const storedVoiceSettings = (): Query<VoiceSettings> =>
 
 /** Lets one change the settings at a time; the lock ends with the transaction. */
 export const lockVoiceSettings = (): Query<unknown> =>
-  sql.type(nothing)`select pg_advisory_xact_lock(hashtextextended('millrace.voice_settings', 0))`
+  sql.type(noRows)`select pg_advisory_xact_lock(hashtextextended('millrace.voice_settings', 0))`
 
 export const storeVoiceSettings = (s: VoiceSettings, by: number | null): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into voice_settings (tts_provider, tts_model, tts_voice, tts_speed, stt_provider, stt_model, stt_language, updated_by)
     values (${s.tts_provider}, ${s.tts_model}, ${s.tts_voice}, ${s.tts_speed}, ${s.stt_provider}, ${s.stt_model},
       ${s.stt_language}, ${by})
@@ -58,7 +58,7 @@ export const findPreview = (digest: Buffer): Query<Preview> =>
 
 /** Notes what is to be spoken; one who reads it afterwards finds it. */
 export const wantPreview = (digest: Buffer, s: Speech): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into voice_preview (digest, provider, model, voice, speed, text)
     values (${sql.binary(digest)}, ${s.provider}, ${s.model}, ${s.voice}, ${s.speed}, ${s.text})
     on conflict (digest) do update set used_at = now()`
@@ -92,12 +92,12 @@ interface NewChunk {
 }
 
 export const addPreviewChunk = (c: NewChunk): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
     values (${sql.binary(c.digest)}, ${c.generation}::uuid, ${c.ordinal}, ${c.start}, ${sql.binary(c.bytes)})`
 
 export const endPreview = (digest: Buffer, generation: string, byteSize: number): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update voice_preview set byte_size = ${byteSize}
     where digest = ${sql.binary(digest)} and generation = ${generation}::uuid`
 

@@ -1,14 +1,14 @@
 import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
-import type { ChatModels } from './ai/outside.ts'
+import type { ChatModels } from './ai/ports.ts'
 import type { ReadItem } from './blog/items.ts'
-import type { Comms, EmailMessage } from './comms/outside.ts'
+import type { Comms, EmailMessage } from './comms/ports.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
 import type { Analyzable, Analyzed } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
 import type { Settings } from './settings.ts'
-import type { Speaker } from './voice/outside.ts'
+import type { Speaker } from './voice/ports.ts'
 
 /** What a running task is given: everything it may touch comes through here. */
 export interface TaskContext {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** What was made of conversations. */
@@ -41,7 +41,7 @@ export interface Judgement {
 
 /** Stores what was made of a conversation, unless something has been said since. */
 export const storeJudgement = (c: { id: string; since: string }, j: Judgement): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     with scored as (
       update ai_conversation set unscored_since = null
       where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz
@@ -55,7 +55,7 @@ export const storeJudgement = (c: { id: string; since: string }, j: Judgement): 
 
 /** Puts a conversation that could not be judged behind the others. */
 export const postponeJudgement = (c: { id: string; since: string }): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     update ai_conversation set unscored_since = now() where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
 
 const counted = (column: string, values: readonly string[]): string =>

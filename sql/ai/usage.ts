@@ -1,4 +1,4 @@
-import { nothing, type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** What models were used for, and what it cost. */
@@ -48,7 +48,7 @@ export const readUsageOf = usage(
 )
 
 /** What was used of a model outside of turns. */
-export interface Spent {
+export interface Usage {
   readonly userId: string
   readonly conversationId: string | null
   readonly action: string
@@ -64,8 +64,8 @@ export interface Spent {
   readonly success: boolean
 }
 
-export const insertUsage = (spent: Spent): Query<unknown> =>
-  sql.type(nothing)`
+export const insertUsage = (spent: Usage): Query<unknown> =>
+  sql.type(noRows)`
     insert into ai_usage (user_id, conversation_id, action, vendor, model, input_tokens, cached_tokens, output_tokens,
       reasoning_tokens, cost, estimated, success)
     values (${spent.userId}, ${spent.conversationId}::uuid, ${spent.action}, ${spent.vendor}, ${spent.model}, ${spent.input},

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { PostStatus } from '../blog.ts'
-import { nothing, type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 
 /** Posts on their way out, and files of posts on their way in. */
 
@@ -33,19 +33,19 @@ export const createUpload = (fileName: string, format: UploadFormat): Query<{ id
   sql.type(Id)`insert into blog_upload (file_name, format) values (${fileName}, ${format}) returning id`
 
 export const appendToUpload = (id: number, ordinal: number, bytes: Buffer): Query<unknown> =>
-  sql.prepared('blog_upload_append', nothing)`
+  sql.prepared('blog_upload_append', noRows)`
     insert into blog_upload_chunk (upload_id, ordinal, bytes) values (${id}, ${ordinal}, ${sql.binary(bytes)})`
 
 /** Hands an upload to the job that reads it. */
 export const claimUpload = (id: number, jobId: string): Query<unknown> =>
-  sql.type(nothing)`update blog_upload set job_id = ${jobId}::uuid where id = ${id}`
+  sql.type(noRows)`update blog_upload set job_id = ${jobId}::uuid where id = ${id}`
 
 export const deleteUpload = (id: number): Query<unknown> =>
-  sql.type(nothing)`delete from blog_upload where id = ${id}`
+  sql.type(noRows)`delete from blog_upload where id = ${id}`
 
 /** Removes an upload that no job has come to read. */
 export const discardUpload = (id: number): Query<unknown> =>
-  sql.type(nothing)`delete from blog_upload where id = ${id} and job_id is null`
+  sql.type(noRows)`delete from blog_upload where id = ${id} and job_id is null`
 
 const Upload = z.object({ file_name: z.string(), format: z.enum(UPLOAD_FORMATS), result: z.unknown() })
 
@@ -54,7 +54,7 @@ export const upload = (id: number): Query<z.output<typeof Upload>> =>
 
 /** Keeps how an import ended, and no longer what it was made from. */
 export const endUpload = (id: number, result: object): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     with gone as (delete from blog_upload_chunk where upload_id = ${id})
     update blog_upload set result = ${JSON.stringify(result)}::jsonb where id = ${id}`
 
@@ -176,7 +176,7 @@ export const setAllTags = (
 ): Query<unknown> => {
   const list = sql.fragment`unnest(${numbers(links.map(({ postId }) => postId))}, ${numbers(links.map(({ tagId }) => tagId))})
     as given(post_id, tag_id)`
-  return sql.type(nothing)`
+  return sql.type(noRows)`
     with removed as (
       delete from blog_post_tag pt where pt.post_id = any(${numbers(postIds)})
         and not exists (select from ${list} where given.post_id = pt.post_id and given.tag_id = pt.tag_id)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 import { JOB_EVENTS, MOST_TOLD } from '../notify.ts'
 
 /** What workers are told by the queue, and claim by it; how, stands in `functions/jobs/job_claim.sql`. */
@@ -126,7 +126,7 @@ const claimedJob = ([
 
 /** Puts deliveries back for other workers, due in so many ms. */
 export const sendAgain = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
-  sql.type(nothing)`
+  sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
       array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))
     from jsonb_to_recordset(${JSON.stringify(deliveries)}::jsonb)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nothing, type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 
 /** Doing again what failed. The failed job stays as it is, its one terminal event too; another job takes its work. */
 
@@ -21,7 +21,7 @@ export const retryOf = (id: string): Query<{ id: string }> =>
 
 /** Ties a new job to the failed one. */
 export const tieRetry = (id: string, failed: string): Query<unknown> =>
-  sql.type(nothing)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`
+  sql.type(noRows)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`
 
 /** Failed jobs that nobody has done again, the oldest first; of one queue or task when given. */
 export const failedJobs = (

@@ -13,13 +13,13 @@ create table blob (
   -- The multipart upload of an object store that is under way: its parts are paid for until somebody ends it.
   upload_id text,
   -- Its bytes are being removed, and no document may be made of them.
-  doomed boolean not null default false,
+  deleted boolean not null default false,
   created_at timestamptz not null default now(),
   constraint blob_pkey primary key (id),
   constraint blob_sha256_key unique (sha256),
   constraint blob_sha256_check check (length(sha256) = 32),
   constraint blob_store_check check (store = 'postgres' or store like 'file:_%' or store like 's3://_%'),
-  constraint blob_doomed_check check (not doomed or sha256 is null)
+  constraint blob_deleted_check check (not deleted or sha256 is null)
 );
 create index blob_unfinished_idx on blob (created_at) where sha256 is null;
 

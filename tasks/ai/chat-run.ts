@@ -2,12 +2,12 @@ import { type Turn, turnToAnswer } from '../../sql/ai/turns.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import type { ChatPayload, ChatResult } from './chat.ts'
-import { contextFor, type Grounding } from './context.ts'
+import { contextFor, type RagContext } from './context.ts'
 import { createDeltas, type Deltas, storable } from './deltas.ts'
 import { fitting } from './history.ts'
-import type { Question, Said } from './outside.ts'
+import type { Completion, Question } from './ports.ts'
 import { keyName } from './providers.ts'
-import { NO_TOKENS, type Spent, spentOn } from './spent.ts'
+import { NO_TOKENS, spentOn, type Usage } from './spent.ts'
 
 /** The work of `ai.chat`. */
 export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatResult> {
@@ -16,8 +16,8 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
     turnToAnswer(payload.message_id, payload.agent_slug, ai.historyMessages + 1, ctx.job.id),
   )
   if (turn === null) throw fail('conversation.gone')
-  const grounding = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
-  const question = await questionOf(ctx, payload, turn, grounding)
+  const ragContext = await contextFor(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
+  const question = await questionOf(ctx, payload, turn, ragContext)
   if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
   const startedAt = performance.now()
@@ -38,7 +38,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
     provider: question.provider,
     model: question.model,
     timestamp: new Date().toISOString(),
-    ...(grounding === null ? {} : { rag_sources: [...grounding.sources] }),
+    ...(ragContext === null ? {} : { rag_sources: [...ragContext.sources] }),
   }
 }
 
@@ -47,7 +47,7 @@ async function questionOf(
   ctx: TaskContext,
   { provider, model }: ChatPayload,
   turn: Turn,
-  grounding: Grounding | null,
+  ragContext: RagContext | null,
 ): Promise<Question> {
   const { ai } = ctx.settings
   const { chosen } = turn
@@ -56,7 +56,7 @@ async function questionOf(
   return {
     provider,
     model,
-    system: grounding === null ? turn.system_prompt : `${turn.system_prompt}\n\n${grounding.system}`,
+    system: ragContext === null ? turn.system_prompt : `${turn.system_prompt}\n\n${ragContext.system}`,
     messages: await fitting(turn.history, ai.historyTokens),
     temperature: turn.temperature ?? chosen?.temperature ?? ai.temperature,
     maxTokens: turn.max_tokens ?? chosen?.max_tokens ?? ai.maxTokens,
@@ -69,7 +69,7 @@ async function answered(
   question: Question,
   deltas: Deltas,
   stream: boolean,
-): Promise<Said> {
+): Promise<Completion> {
   const asking = ctx.providers.chat.ask(question, ctx.signal, stream ? deltas.push : undefined)
   try {
     const said = await asking
@@ -83,12 +83,12 @@ async function answered(
 }
 
 /** A provider that refused, or failed before it said anything, wants no money for it. */
-function spentInVain(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Spent> {
+function spentInVain(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Usage> {
   const refused = error instanceof Failure && text === ''
   return spentOn(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
-function emptyReason({ finish }: Said): string {
+function emptyReason({ finish }: Completion): string {
   if (finish === 'length') return 'it had said nothing when the limit of tokens was reached'
   if (finish === 'content_filter') return 'its filter held the answer back'
   return 'it said nothing'

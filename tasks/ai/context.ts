@@ -4,7 +4,7 @@ import { embedByJob } from '../rag/embed-build.ts'
 import type { QueryVector, SearchHit } from '../rag/searcher.ts'
 
 /** What a turn is told beside the conversation, and where it is from. */
-export interface Grounding {
+export interface RagContext {
   /** Follows the agent's own instructions. */
   readonly system: string
   /** For the readers of the answer. */
@@ -12,7 +12,7 @@ export interface Grounding {
 }
 
 /** A collection that an answer is to draw on, and how many of its chunks. */
-export interface Drawing {
+export interface RagRequest {
   readonly collection: string
   readonly top_k: number
 }
@@ -28,8 +28,8 @@ const MOST_CHARACTERS = 4000
 export async function contextFor(
   ctx: TaskContext,
   question: string,
-  drawing: Drawing | undefined,
-): Promise<Grounding | null> {
+  drawing: RagRequest | undefined,
+): Promise<RagContext | null> {
   if (drawing === undefined) return null
   const { collection, top_k: topK } = drawing
   const half = MOST_CHARACTERS / 2

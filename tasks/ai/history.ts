@@ -1,4 +1,4 @@
-import type { Message } from './outside.ts'
+import type { Message } from './ports.ts'
 import { loadCounter, mostTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /**

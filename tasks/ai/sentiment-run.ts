@@ -13,7 +13,7 @@ import { Failure } from '../../sql/errors.ts'
 import { chosenModel } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
 import { modelOf } from './model.ts'
-import type { Question } from './outside.ts'
+import type { Question } from './ports.ts'
 import { spentOn } from './spent.ts'
 
 // One that is still going on is judged when it is quiet.

@@ -1,11 +1,11 @@
 import { priceOn } from '../../sql/llm.ts'
 import type { TaskContext } from '../context.ts'
 import { costOf } from '../llm/cost.ts'
-import type { Question, Tokens } from './outside.ts'
+import type { Question, Tokens } from './ports.ts'
 import { loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /** What an attempt has used of a model, as the event `usage` of its job says it. */
-export interface Spent extends Tokens {
+export interface Usage extends Tokens {
   readonly provider: string
   readonly model: string
   /** US dollars, an exact decimal; null where nobody knows the price. */
@@ -22,7 +22,7 @@ export async function spentOn(
   question: Question,
   told: Tokens | null,
   text: string,
-): Promise<Spent> {
+): Promise<Usage> {
   const { provider, model } = question
   const price = await ctx.db.maybeOne(priceOn(provider, model, null))
   const tokens = told ?? (await counted(question, text))

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
 import type { CallPayload, CallResult } from './call.ts'
-import type { Comms } from './outside.ts'
+import type { Comms } from './ports.ts'
 import { type Medium, sendOnce, unknownText } from './send.ts'
 
 /** What a send of the channel keeps in the ledger. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { defineTask } from '../task.ts'
-import type { Domain as DomainShape } from './outside.ts'
+import type { Domain as DomainShape } from './ports.ts'
 
 export const Domain = z.strictObject({
   id: z.string(),

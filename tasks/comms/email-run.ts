@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
 import type { EmailResult } from './email.ts'
-import type { EmailMessage } from './outside.ts'
+import type { EmailMessage } from './ports.ts'
 import { sendOnce, unknownText } from './send.ts'
 
 /** What a send of the channel keeps in the ledger. */

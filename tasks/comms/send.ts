@@ -11,7 +11,7 @@ import {
 } from '../../sql/comms.ts'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
-import type { Found, Handed, Request } from './outside.ts'
+import type { Found, Handed, Request } from './ports.ts'
 
 /**
  * Sends a message once, however often its job runs. A request is noted in the ledger before it goes out, and what

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Send } from '../../sql/comms.ts'
 import type { TaskContext } from '../context.ts'
-import type { Comms } from './outside.ts'
+import type { Comms } from './ports.ts'
 import { type Medium, sendOnce, unknownText } from './send.ts'
 import type { SmsPayload, SmsResult } from './sms.ts'
 

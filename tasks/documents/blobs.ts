@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto'
-import { type BlobAt, blobAt, createBlob, deleteBlob, doomUpload, noteUpload } from '../../sql/blobs.ts'
+import {
+  type BlobAt,
+  blobAt,
+  createBlob,
+  deleteBlob,
+  markUploadDeleted,
+  noteUpload,
+} from '../../sql/blobs.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Settings } from '../settings.ts'
@@ -78,9 +85,9 @@ class StoredBlobs implements Blobs {
   }
 
   async discard(at: BlobAt): Promise<void> {
-    const { doomed } = await this.db.one(doomUpload(at.blob_id))
+    const { deleted } = await this.db.one(markUploadDeleted(at.blob_id))
     // As the row is now: meanwhile it has been told what else there is to remove.
-    if (doomed) await this.remove((await this.db.maybeOne(blobAt(at.blob_id))) ?? at)
+    if (deleted) await this.remove((await this.db.maybeOne(blobAt(at.blob_id))) ?? at)
   }
 
   read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array> {

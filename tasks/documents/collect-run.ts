@@ -2,9 +2,9 @@ import {
   abandonedBlobs,
   blobDigest,
   deletePagesOfDeleted,
-  doomUnneeded,
   lockDigest,
-  unneededBlobs,
+  markUnreferencedDeleted,
+  unreferencedBlobs,
 } from '../../sql/blobs.ts'
 import type { TaskContext } from '../context.ts'
 
@@ -35,14 +35,14 @@ async function collectPages({ db, signal }: TaskContext): Promise<number> {
 /** Goes through all sealed blobs in order of their ids; each is looked up by index, so a million takes seconds. */
 async function giveUpUnneeded({ db, signal }: TaskContext): Promise<void> {
   for (let after = 0; !signal.aborted; ) {
-    const { last, unneeded } = await db.one(unneededBlobs(after, GRACE_SECONDS, BLOB_BATCH))
+    const { last, unneeded } = await db.one(unreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH))
     for (const id of unneeded) {
       const blob = await db.maybeOne(blobDigest(id))
       if (blob === null) continue
       await db.transaction(async (tx) => {
         // Looked at once more behind the lock: an upload of the same bytes may have come to count on them.
         await tx.run(lockDigest(Buffer.from(blob.sha256)))
-        await tx.run(doomUnneeded(id, GRACE_SECONDS))
+        await tx.run(markUnreferencedDeleted(id, GRACE_SECONDS))
       })
     }
     if (last === null) return

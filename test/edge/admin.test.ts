@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import net from 'node:net'
 import { test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts.ts'
-import { nothing, sql } from '../../sql/db.ts'
+import { noRows, sql } from '../../sql/db.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { createLog } from '../../tasks/log.ts'
 import { testDatabase } from '../database.ts'
@@ -50,7 +50,7 @@ test('the port accepts nothing before the admin is there', async () => {
   const { url, db, query } = await testDatabase()
   const port = await freePort()
   const starting = await db.transaction(async (tx) => {
-    await tx.run(sql.type(nothing)`lock table account in access exclusive mode`)
+    await tx.run(sql.type(noRows)`lock table account in access exclusive mode`)
     const child = startProcess('edge', url, { ...ADMIN, PORT: String(port) })
     await until('the start waits for the account', async () => {
       const waiting = await query(`select from pg_locks where not granted and relation = 'account'::regclass`)

@@ -20,7 +20,7 @@ for (const { name, env } of kinds)
   edges.set(name, await startEdge(database.url, { env: { ...env, MAX_UPLOAD_BYTES: String(LIMIT) } }))
 const { token } = await edges.get('postgres')!.register('owner@example.com')
 const unfinished = async () =>
-  (await query('select count(*)::int as n from blob where sha256 is null and not doomed'))[0]!.n
+  (await query('select count(*)::int as n from blob where sha256 is null and not deleted'))[0]!.n
 
 for (const kind of kinds) {
   describe(`documents in a store of kind ${kind.name}`, { concurrency: false }, () => {
@@ -39,10 +39,10 @@ for (const kind of kinds) {
       etag = `"${answer.json.sha256}"`
       assert.equal((await api.upload(token, bytes)).status, 200)
       const [row] = await query(
-        `select store, upload_id, doomed from blob where sha256 = decode($1, 'hex')`,
+        `select store, upload_id, deleted from blob where sha256 = decode($1, 'hex')`,
         [answer.json.sha256],
       )
-      assert.deepEqual(row, { store: kind.env.BLOB_STORE ?? 'postgres', upload_id: null, doomed: false })
+      assert.deepEqual(row, { store: kind.env.BLOB_STORE ?? 'postgres', upload_id: null, deleted: false })
       assert.deepEqual([await kind.count(), await unfinished()], [1, 0])
     })
 

@@ -1,6 +1,6 @@
 import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
-import type { EmailMessage } from '../../tasks/comms/outside.ts'
+import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'

@@ -163,7 +163,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['blob_sha256_check', { sha256: bytes(31) }],
     ['blob_sha256_key', { sha256: bytes(32) }],
     ['blob_store_check', { store: 'elsewhere' }, { store: 'file:' }, { store: 's3://' }],
-    ['blob_doomed_check', { sha256: bytes(32), doomed: true }],
+    ['blob_deleted_check', { sha256: bytes(32), deleted: true }],
   ],
   blob_chunk: [['blob_chunk_blob_id_fkey', { blob_id: 999_999, ordinal: 0, bytes: bytes(1) }]],
   document: [

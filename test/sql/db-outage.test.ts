@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { createDatabase, type Database, nothing, sql } from '../../sql/db.ts'
+import { createDatabase, type Database, noRows, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
@@ -30,7 +30,7 @@ function open(
 }
 
 const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
-const mark = (what: string) => sql.type(nothing)`insert into mark (what) values (${what})`
+const mark = (what: string) => sql.type(noRows)`insert into mark (what) values (${what})`
 const marks = async (what: string): Promise<number> =>
   (await query('select id from mark where what = $1', [what])).length
 const terminate = (name: string) =>
@@ -56,7 +56,7 @@ describe('a database pool', () => {
 
   test('has as many connections as it may, and the others wait', async () => {
     const db = open('pool-size', { size: 3 })
-    const sleep = sql.type(nothing)`select pg_sleep(0.2)`
+    const sleep = sql.type(noRows)`select pg_sleep(0.2)`
     const all = Promise.all(Array.from({ length: 7 }, () => db.any(sleep)))
     await until('all connections are in use', () => db.usage().active === 3)
     assert.ok(db.usage().waiting > 0)
@@ -70,7 +70,7 @@ describe('a database pool', () => {
     const holder = await connect({ url, applicationName: 'pool-oldest-holder' })
     t.after(() => holder.end())
     await holder.query('select pg_advisory_lock(71), pg_advisory_lock(72)')
-    const waitFor = (key: number) => db.any(sql.type(nothing)`select pg_advisory_xact_lock(${key})`)
+    const waitFor = (key: number) => db.any(sql.type(noRows)`select pg_advisory_xact_lock(${key})`)
     const oldestSince = () => performance.now() - db.usage().oldestMs
     const startedAt = performance.now()
     const first = waitFor(71)
@@ -85,7 +85,7 @@ describe('a database pool', () => {
     assert.ok(oldestSince() >= secondAt, 'the next')
     await holder.query('select pg_advisory_unlock(72)')
     await second
-    await assert.rejects(db.any(sql.type(nothing)`select 1 / 0`))
+    await assert.rejects(db.any(sql.type(noRows)`select 1 / 0`))
     assert.equal(db.usage().oldestMs, 0)
   })
 
@@ -94,7 +94,7 @@ describe('a database pool', () => {
     const wrong = sql.type(z.object({ n: z.string() }))`select 1 as n`
     assert.deepEqual(await db.one(wrong), { n: 1 })
     const types = sql.type(
-      nothing,
+      noRows,
     )`select 9007199254740991::bigint as big, 1.5::numeric as num, 'x'::text as text, true as flag,
       '2026-01-02'::date as day, null::int as nothing, '{"a": [1]}'::jsonb as json, array['a']::text[] as list`
     assert.deepEqual(await db.one(types), {
@@ -141,7 +141,7 @@ describe('a database pool', () => {
 
   test('a query that is cut off fails as an outage; idle connections that were cut are not noticed for long', async () => {
     const db = open('pool-cut')
-    const cut = assert.rejects(db.any(sql.type(nothing)`select pg_sleep(30)`), isDown)
+    const cut = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isDown)
     await sleeping('pool-cut')
     await terminate('pool-cut')
     await cut
@@ -173,11 +173,11 @@ describe('a database pool', () => {
     const db = open('pool-busy')
     const holder = open('pool-holder')
     await holder.transaction(async (tx) => {
-      await tx.run(sql.type(nothing)`lock table mark in access exclusive mode`)
+      await tx.run(sql.type(noRows)`lock table mark in access exclusive mode`)
       const waiting = query('set lock_timeout = 50; insert into mark (what) values (1)')
       await assert.rejects(waiting, { code: '55P03' })
     })
-    const slow = assert.rejects(db.any(sql.type(nothing)`select pg_sleep(30)`), isFailure('database.busy'))
+    const slow = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isFailure('database.busy'))
     await sleeping('pool-busy')
     await query(`select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'pool-busy'`)
     await slow
@@ -185,7 +185,7 @@ describe('a database pool', () => {
 
   test('settings of a transaction end with it, though connections are not reset', async () => {
     const db = open('pool-settings', { size: 1 })
-    await db.transaction((tx) => tx.run(sql.type(nothing)`set local statement_timeout = '7s'`))
+    await db.transaction((tx) => tx.run(sql.type(noRows)`set local statement_timeout = '7s'`))
     const { setting } = await db.one(
       sql.type(z.object({ setting: z.string() }))`select current_setting('statement_timeout') as setting`,
     )
@@ -214,7 +214,7 @@ describe('callers that wait for a connection', () => {
     const callers = (call: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>[]> =>
       Promise.allSettled(Array.from({ length: 8 }, call))
     for (let round = 0; round < 40; round++) {
-      const before = callers(() => db.any(sql.type(nothing)`select pg_sleep(0.01)`))
+      const before = callers(() => db.any(sql.type(noRows)`select pg_sleep(0.01)`))
       if (round % 2) await delay(round % 7)
       await proxy.refuse()
       const meanwhile = callers(() => db.one(select))

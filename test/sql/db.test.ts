@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { z } from 'zod'
-import { createDatabase, nothing, type Queries, sql } from '../../sql/db.ts'
+import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
 
@@ -9,7 +9,7 @@ const { url, db, query } = await testDatabase()
 await query('create table pair (id integer primary key, n integer not null)')
 await query('insert into pair values (1, 0), (2, 0)')
 
-const add = (id: number) => sql.type(nothing)`update pair set n = n + 1 where id = ${id}`
+const add = (id: number) => sql.type(noRows)`update pair set n = n + 1 where id = ${id}`
 
 test('two transactions that wait for each other both commit: the one that was cut off runs again', async () => {
   let runs = 0
@@ -32,7 +32,7 @@ test('two transactions that wait for each other both commit: the one that was cu
 let arrive = (): unknown => null
 
 test('a constraint that fails inside a transaction is the failure that it means', async () => {
-  const insert = sql.type(nothing)`insert into account (email, password_hash) values ('one@example.com', 'x')`
+  const insert = sql.type(noRows)`insert into account (email, password_hash) values ('one@example.com', 'x')`
   await db.run(insert)
   await assert.rejects(
     db.transaction((tx) => tx.run(insert)),
@@ -42,8 +42,8 @@ test('a constraint that fails inside a transaction is the failure that it means'
 
 test('a row that is not what its query promises is refused', async () => {
   await assert.rejects(db.one(sql.type(z.object({ n: z.string() }))`select 1 as n`))
-  await assert.rejects(db.one(sql.type(nothing)`select 1 where false`))
-  assert.equal(await db.maybeOne(sql.type(nothing)`select 1 where false`), null)
+  await assert.rejects(db.one(sql.type(noRows)`select 1 where false`))
+  assert.equal(await db.maybeOne(sql.type(noRows)`select 1 where false`), null)
 })
 
 test('what a transaction wrote is gone when its work throws', async () => {
@@ -63,8 +63,8 @@ test('a refusal keeps its connection, by a constraint or by the work itself; a l
   const pid = async (tx: Queries): Promise<number> =>
     (await tx.one(sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() as pid`)).pid
   const first = await one.transaction(pid)
-  const twice = sql.type(nothing)`insert into pair values (1, 0)`
-  const insert = sql.type(nothing)`insert into account (email, password_hash) values ('two@example.com', 'x')`
+  const twice = sql.type(noRows)`insert into pair values (1, 0)`
+  const insert = sql.type(noRows)`insert into account (email, password_hash) values ('two@example.com', 'x')`
   await one.run(insert)
   const refusals = [(tx: Queries) => tx.run(insert), () => Promise.reject(fail('document.missing'))]
   for (const refusal of refusals) {
@@ -76,7 +76,7 @@ test('a refusal keeps its connection, by a constraint or by the work itself; a l
     { constraint: 'pair_pkey' },
   )
   const second = await one.transaction(pid)
-  const kill = sql.type(nothing)`select pg_terminate_backend(pg_backend_pid())`
+  const kill = sql.type(noRows)`select pg_terminate_backend(pg_backend_pid())`
   await assert.rejects(one.transaction((tx) => tx.run(kill)))
   assert.notEqual(await one.transaction(pid), second)
 })

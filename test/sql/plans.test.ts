@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens, readAccount, readStanding, refreshSession } from '../../sql/accounts.ts'
-import { abandonedBlobs, documentContent, sealedBlob, unneededBlobs } from '../../sql/blobs.ts'
+import { abandonedBlobs, documentContent, sealedBlob, unreferencedBlobs } from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import {
   deleteDocument,
@@ -230,7 +230,7 @@ describe('writes by index', () => {
     ['delete a document', async () => deleteDocument(7, 7)],
     ['the bytes of a document', async () => documentContent(8, 8)],
     ['the bytes of a digest', async () => sealedBlob(binary(await sha(8)))],
-    ['blobs to be collected', async () => unneededBlobs(5000, 60, 100)],
+    ['blobs to be collected', async () => unreferencedBlobs(5000, 60, 100)],
     ['uploads to be collected', async () => abandonedBlobs(0, 60, 100)],
     ['the pages of an extraction', async () => extractedPages(8, uuidv7())],
     ['count pages', async () => countPages(8, uuidv7())],

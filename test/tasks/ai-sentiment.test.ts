@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
-import type { Question, Said } from '../../tasks/ai/outside.ts'
+import type { Completion, Question } from '../../tasks/ai/ports.ts'
 import { sentiment } from '../../tasks/ai/sentiment.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
@@ -16,7 +16,7 @@ const STATS = '/api/v1/ai/sentiment/stats'
 const asked: Question[] = []
 
 async function run(answer: (question: Question) => string | Failure, env: Record<string, string> = {}) {
-  const ask = async (question: Question): Promise<Said> => {
+  const ask = async (question: Question): Promise<Completion> => {
     asked.push(question)
     const said = answer(question)
     if (said instanceof Failure) throw said

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { deletePagesOfDeleted, lockDigest, sealBlob, unneededBlobs } from '../../sql/blobs.ts'
+import { deletePagesOfDeleted, lockDigest, sealBlob, unreferencedBlobs } from '../../sql/blobs.ts'
 import { deleteDocument, insertDocument } from '../../sql/documents.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
@@ -194,7 +194,7 @@ describe('collecting', { concurrency: false }, () => {
 
   test('an upload that took so long that it was given up can not be sealed', async () => {
     const stored = await blobs.store(only(randomBytes(10)))
-    await query('update blob set doomed = true')
+    await query('update blob set deleted = true')
     assert.equal(await db.maybeOne(sealBlob(stored.at.blob_id, stored.sha256, 10)), null)
   })
 
@@ -213,10 +213,10 @@ describe('collecting', { concurrency: false }, () => {
     await query(`insert into blob (sha256, byte_size, created_at)
       select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 5) n`)
     const ids = (await query('select id from blob order by id')).map(({ id }) => Number(id))
-    assert.deepEqual(await db.one(unneededBlobs(0, 60, 2)), { last: ids[1], unneeded: ids.slice(0, 2) })
-    assert.deepEqual(await db.one(unneededBlobs(ids[3]!, 60, 2)), { last: ids[4], unneeded: [ids[4]] })
-    assert.deepEqual(await db.one(unneededBlobs(ids[4]!, 60, 2)), { last: null, unneeded: [] })
-    assert.deepEqual(await db.one(unneededBlobs(0, 3 * 86_400, 9)), { last: ids[4], unneeded: [] })
+    assert.deepEqual(await db.one(unreferencedBlobs(0, 60, 2)), { last: ids[1], unneeded: ids.slice(0, 2) })
+    assert.deepEqual(await db.one(unreferencedBlobs(ids[3]!, 60, 2)), { last: ids[4], unneeded: [ids[4]] })
+    assert.deepEqual(await db.one(unreferencedBlobs(ids[4]!, 60, 2)), { last: null, unneeded: [] })
+    assert.deepEqual(await db.one(unreferencedBlobs(0, 3 * 86_400, 9)), { last: ids[4], unneeded: [] })
     assert.deepEqual(await db.one(deletePagesOfDeleted(60, 10)), { count: 0 })
   })
 

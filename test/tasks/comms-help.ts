@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Channel, insertSend, type Send, sendById } from '../../sql/comms.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import type { Comms, Found, Handed, Request } from '../../tasks/comms/outside.ts'
+import type { Comms, Found, Handed, Request } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
-import type { Question } from '../../tasks/ai/outside.ts'
+import type { Question } from '../../tasks/ai/ports.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createChat } from '../../workers/providers/ai/chat.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
-import type { EmailMessage } from '../../tasks/comms/outside.ts'
+import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createMailer } from '../../workers/providers/comms/email.ts'
 

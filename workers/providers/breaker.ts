@@ -76,23 +76,6 @@ export function createBreaker(
   }
 }
 
-/** Lets so many in at a time; the others wait in order. */
-export function createLanes(places: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = []
-  let free = places
-  return async (work) => {
-    if (free > 0) free--
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) free++
-      else next()
-    }
-  }
-}
-
 /** Seconds of a Retry-After header: a number, or a date (RFC 9110, section 10.2.3); null when there is none. */
 export function retryAfterOf(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null

@@ -1,6 +1,6 @@
 import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { ZodError } from 'zod'
-import { createDatabase, nothing, type Queries, sql } from '../../sql/db.ts'
+import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
@@ -39,7 +39,7 @@ const providersFor = createProviders(settings, children, databaseUrl)
 const blobs = createBlobs(db, settings)
 // A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
 // commit nor go away, gives it up when its lease has run out, and not after the minute that other transactions have.
-const FENCE_LIMIT = sql.type(nothing)`
+const FENCE_LIMIT = sql.type(noRows)`
   select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
 const aborts = new Map<number, Abort>()
 let outbox: ThreadEntry[] = []

@@ -7,7 +7,7 @@ import { newJob, specsOf } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jobFailure } from '../../pipeline/endings.ts'
+import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { DocumentParams, found, Page, PageParams, PageWithText } from './shapes.ts'
 

@@ -2,7 +2,7 @@ import { fail } from '../../../sql/errors.ts'
 import { findPreview, previewChunk } from '../../../sql/voice.ts'
 import { CHUNK_EVENT } from '../../../tasks/voice/preview-event.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jobFailure } from '../../pipeline/endings.ts'
+import { jobFailure } from '../../pipeline/responders.ts'
 import { type Hub, isTerminal, type JobEvent } from '../../streams/hub.ts'
 
 /** The pieces of a preview, from the table: those that are there, and those that a job stores. */

@@ -8,7 +8,7 @@ import { matchesEtag, parseRange } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { jobFailure } from '../../pipeline/endings.ts'
+import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer } from '../../pipeline/route.ts'
 import { after, speaking, stored, watch } from './pieces.ts'
 

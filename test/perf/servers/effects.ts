@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { nothing, sql } from '../../../sql/db.ts'
+import { noRows, sql } from '../../../sql/db.ts'
 import { type AnyTask, defineTask } from '../../../tasks/task.ts'
 
 /** A task with an effect of which every one counts: it writes a line into a ledger, as a careful task does. */
@@ -20,7 +20,7 @@ const effect = defineTask({
       if (done.length > 0) return false
       await tx.run(
         sql.type(
-          nothing,
+          noRows,
         )`insert into effect (job_id, attempt) values (${ctx.job.id}::uuid, ${ctx.job.attempt})`,
       )
       return true

@@ -5,7 +5,7 @@ import { retryAfterOf } from '../breaker.ts'
 import { networkError } from '../wait.ts'
 import { clientOf, type OpenAI } from './openai.ts'
 
-/** What calls of AI providers have in common, whatever is asked of them: clients, patience, and what errors mean. */
+/** What calls of AI providers have in common, whatever is asked of them: clients, idleTimeout, and what errors mean. */
 
 // The client's own limit must not fire before ours, which tells why.
 const SLACK_MS = 5000
@@ -26,7 +26,7 @@ export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvid
 }
 
 /** How long nothing may come. */
-export interface Patience {
+export interface IdleTimeout {
   /** Aborted once nothing has come for too long. */
   readonly signal: AbortSignal
   /** What that was, in words; null while it has not happened. */
@@ -35,7 +35,7 @@ export interface Patience {
   end(): void
 }
 
-export function createPatience(seconds: number): Patience {
+export function createIdleTimeout(seconds: number): IdleTimeout {
   const abort = new AbortController()
   const timer = setTimeout(() => abort.abort(), seconds * 1000)
   return {

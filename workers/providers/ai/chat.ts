@@ -1,12 +1,12 @@
-import type { ChatModels, Question, Said, Tokens } from '../../../tasks/ai/outside.ts'
+import type { ChatModels, Completion, Question, Tokens } from '../../../tasks/ai/ports.ts'
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import {
   callFailure,
   createClients,
-  createPatience,
+  createIdleTimeout,
+  type IdleTimeout,
   isPassing,
-  type Patience,
   Unreadable,
 } from './ai-calls.ts'
 import type { OpenAI } from './openai.ts'
@@ -17,8 +17,13 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
   return {
     ask: async (question, signal, onText) => {
       const client = await clientFor(question.provider)
-      const patience = createPatience(ai.timeoutSeconds)
-      const call: Call = { client, question, signal: AbortSignal.any([signal, patience.signal]), patience }
+      const idleTimeout = createIdleTimeout(ai.timeoutSeconds)
+      const call: Call = {
+        client,
+        question,
+        signal: AbortSignal.any([signal, idleTimeout.signal]),
+        idleTimeout,
+      }
       let begun = false
       const shown = (text: string): void => {
         begun = true
@@ -31,9 +36,9 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
         const { provider, model } = question
         // A body that is no JSON is no answer either.
         const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
-        throw callFailure(cause, { provider, begun, late: patience.late, refusal: refusalOf(model) })
+        throw callFailure(cause, { provider, begun, late: idleTimeout.late, refusal: refusalOf(model) })
       } finally {
-        patience.end()
+        idleTimeout.end()
       }
     },
   }
@@ -45,7 +50,7 @@ interface Call {
   readonly client: OpenAI
   readonly question: Question
   readonly signal: AbortSignal
-  readonly patience: Patience
+  readonly idleTimeout: IdleTimeout
 }
 
 type Parameters = Omit<OpenAI.Chat.ChatCompletionCreateParams, 'stream'>
@@ -60,7 +65,7 @@ function parametersOf({ provider, model, system, messages, temperature, maxToken
   }
 }
 
-async function askAtOnce({ client, question, signal }: Call): Promise<Said> {
+async function askAtOnce({ client, question, signal }: Call): Promise<Completion> {
   const completion = await client.chat.completions.create(
     { ...parametersOf(question), stream: false },
     { signal },
@@ -71,8 +76,8 @@ async function askAtOnce({ client, question, signal }: Call): Promise<Said> {
   return { text, tokens: tokensOf(completion.usage), finish: choice.finish_reason ?? '' }
 }
 
-async function askInPieces(call: Call, onText: (text: string) => void): Promise<Said> {
-  const { client, question, signal, patience } = call
+async function askInPieces(call: Call, onText: (text: string) => void): Promise<Completion> {
+  const { client, question, signal, idleTimeout } = call
   const stream = await client.chat.completions.create(
     {
       ...parametersOf(question),
@@ -85,7 +90,7 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
   let tokens: Tokens | null = null
   let finish = ''
   for await (const chunk of stream) {
-    patience.heard()
+    idleTimeout.heard()
     tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
     const choice = chunk.choices?.[0]
     // Reasoning and calls of tools come in fields of their own, and are not the answer.

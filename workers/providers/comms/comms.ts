@@ -1,4 +1,4 @@
-import type { Comms } from '../../../tasks/comms/outside.ts'
+import type { Comms } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { createDomains } from './domains.ts'
 import type { Mailer } from './email.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Failure, fail } from '../../../sql/errors.ts'
-import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/outside.ts'
+import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
 import { createBreaker, retryAfterOf } from '../breaker.ts'
 import { networkError, waitFor } from '../wait.ts'

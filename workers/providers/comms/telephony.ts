@@ -1,8 +1,9 @@
 import type { Twilio } from 'twilio'
 import { type Failure, fail } from '../../../sql/errors.ts'
-import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/outside.ts'
+import { createSemaphore } from '../../../sql/semaphore.ts'
+import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/ports.ts'
 import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
-import { createBreaker, createLanes, retryAfterOf } from '../breaker.ts'
+import { createBreaker, retryAfterOf } from '../breaker.ts'
 import { networkError, type Waited, waitFor } from '../wait.ts'
 import { reasonOf } from './telephony-errors.ts'
 
@@ -60,7 +61,7 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
     (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
     limits,
   )
-  const lanes = createLanes(limits.atOnce)
+  const semaphore = createSemaphore(limits.atOnce)
   let client: Promise<Twilio> | null = null
   const twilio = (): Promise<Twilio> => {
     client ??= connect(settings, limits.answerMs)
@@ -68,7 +69,7 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
   }
   return {
     hand: (request, create) =>
-      lanes(async () => {
+      semaphore.run(async () => {
         request.signal.throwIfAborted()
         await breaker.enter(request.signal)
         const api = await twilio()
@@ -77,7 +78,7 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
         return waited.kind === 'aborted' ? unknown('the attempt was cut short') : handedOf(waited, breaker)
       }),
     list: (signal, read) =>
-      lanes(async () => {
+      semaphore.run(async () => {
         await breaker.enter(signal)
         const waited = await waitFor(read(await twilio()), limits.answerMs, signal)
         if (waited.kind !== 'answer') {

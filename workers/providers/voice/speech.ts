@@ -2,8 +2,8 @@ import { fail } from '../../../sql/errors.ts'
 import type { Speech } from '../../../sql/voice.ts'
 import { isAiProvider } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import type { Speaker } from '../../../tasks/voice/outside.ts'
-import { callFailure, createClients, createPatience, Unreadable } from '../ai/ai-calls.ts'
+import type { Speaker } from '../../../tasks/voice/ports.ts'
+import { callFailure, createClients, createIdleTimeout, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
 
 /** Speech by the providers' speech endpoints, through the client of OpenAI's protocol. */
@@ -14,11 +14,11 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
       const { provider } = speech
       if (!isAiProvider(provider)) throw fail('voice.provider_missing')
       const client = await clientFor(provider)
-      const patience = createPatience(ai.timeoutSeconds)
+      const idleTimeout = createIdleTimeout(ai.timeoutSeconds)
       let begun = false
       try {
-        for await (const piece of piecesOf(client, speech, AbortSignal.any([signal, patience.signal]))) {
-          patience.heard()
+        for await (const piece of piecesOf(client, speech, AbortSignal.any([signal, idleTimeout.signal]))) {
+          idleTimeout.heard()
           if (piece.length === 0) continue
           begun = true
           yield piece
@@ -26,9 +26,9 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
         if (!begun) throw new Unreadable('it sent nothing')
       } catch (error) {
         signal.throwIfAborted()
-        throw callFailure(error, { provider, begun, late: patience.late })
+        throw callFailure(error, { provider, begun, late: idleTimeout.late })
       } finally {
-        patience.end()
+        idleTimeout.end()
       }
     },
   }

@@ -9,7 +9,7 @@ export interface ChatModels {
    * @throws fail('ai.failed') for now and fail('ai.refused') for good, before the first piece; fail('ai.interrupted')
    * after it; the signal's reason.
    */
-  ask(question: Question, signal: AbortSignal, onText?: (text: string) => void): Promise<Said>
+  ask(question: Question, signal: AbortSignal, onText?: (text: string) => void): Promise<Completion>
 }
 
 export interface Question {
@@ -27,7 +27,7 @@ export interface Message {
   readonly content: string
 }
 
-export interface Said {
+export interface Completion {
   /** All pieces; empty when the model said nothing that is text. */
   readonly text: string
   /** Null when the provider did not tell. */
