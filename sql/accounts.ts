@@ -5,14 +5,14 @@ import type { ReadStatement } from './reader.ts'
 
 /** Accounts, their sessions and refresh tokens. */
 
-/** One account as clients see it: $1 id. */
-export const readAccount: ReadStatement = {
+/** One account as clients see it. */
+export const readAccount: ReadStatement<[id: number]> = {
   name: 'account',
   text: `select account_json(account)::text from account where id = $1::int`,
 }
 
-/** The accounts, newest first: $1 page size, $2 offset. */
-export const readAccounts: ReadStatement = {
+/** The accounts, newest first. */
+export const readAccounts: ReadStatement<[pageSize: number, offset: number]> = {
   name: 'accounts',
   text: `select coalesce(json_agg(a), '[]')::text from (
     select account_json(account) as a from account order by id desc limit $1::int offset $2::int) accounts`,
@@ -20,9 +20,9 @@ export const readAccounts: ReadStatement = {
 
 /**
  * What decides access: the account, and which of its sessions were ended before their access tokens run out, the
- * longest of which live for a day. $1 id.
+ * longest of which live for a day.
  */
-export const readStanding: ReadStatement = {
+export const readStanding: ReadStatement<[id: number]> = {
   name: 'standing',
   text: `select json_build_object('account', account_json(account), 'ended', (
       select coalesce(json_agg(session.id), '[]') from session
@@ -30,8 +30,8 @@ export const readStanding: ReadStatement = {
     from account where id = $1::int`,
 }
 
-/** The sessions of an account that can still be refreshed, the last used first: $1 account, $2 the caller's own. */
-export const readSessions: ReadStatement = {
+/** The sessions of an account that can still be refreshed, the last used first; `callersOwn` is the one that is marked. */
+export const readSessions: ReadStatement<[account: number, callersOwn: string | null]> = {
   name: 'sessions',
   text: `select coalesce(json_agg(json_build_object('id', s.id, 'created_at', iso(s.created_at), 'last_used_at', iso(t.created_at),
       'expires_at', iso(t.expires_at), 'address', s.address, 'user_agent', s.user_agent, 'is_current', s.id is not distinct from $2::uuid)

@@ -11,8 +11,10 @@ const SUMMARY = `json_build_object('id', c.id, 'title', c.title,
   'message_count', (select count(*) from ai_message m where m.conversation_id = c.id and ${SHOWN}),
   'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)`
 
-/** $1 user_id, $2 the account whose they must be or null, $3 whoever's they are, $4 how many. The latest first. */
-export const readConversations: ReadStatement = {
+/** Conversations of a user_id, the latest first: an account's, or nobody's (null), or with `ofAnybody` all of them. */
+export const readConversations: ReadStatement<
+  [userId: string, owner: number | null, ofAnybody: boolean, limit: number]
+> = {
   name: 'ai_conversations',
   text: `select coalesce(json_agg(j order by updated_at desc, id desc), '[]')::text from (
     select c.id, c.updated_at, ${SUMMARY} as j from ai_conversation c
@@ -20,8 +22,8 @@ export const readConversations: ReadStatement = {
     order by c.updated_at desc, c.id desc limit $4::int) found`,
 }
 
-/** Whose a conversation is: $1 id. */
-export const readConversationOwner: ReadStatement = {
+/** Whose a conversation is. */
+export const readConversationOwner: ReadStatement<[id: string]> = {
   name: 'ai_conversation_owner',
   text: `select json_build_object('user_id', user_id, 'owner_id', owner_id)::text from ai_conversation where id = $1::uuid`,
 }
@@ -29,8 +31,8 @@ export const readConversationOwner: ReadStatement = {
 /** So many messages of a conversation are shown at most: the newest. */
 export const MOST_MESSAGES = 1000
 
-/** A conversation with its messages: $1 id. */
-export const readConversation: ReadStatement = {
+/** A conversation with its messages. */
+export const readConversation: ReadStatement<[id: string]> = {
   name: 'ai_conversation',
   text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
     'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at),
@@ -62,8 +64,8 @@ export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
 export const deleteConversation = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`
 
-/** What the service's health is about: $1 the agent that answers by default. */
-export const readAiState: ReadStatement = {
+/** What the service's health is about. */
+export const readAiState: ReadStatement<[defaultAgent: string]> = {
   name: 'ai_state',
   text: `select json_build_object('conversations', (select count(*) from ai_conversation),
     'agent', (select json_build_object('is_active', is_active, 'model_id', model_id) from ai_agent where slug = $1::text),
@@ -77,15 +79,15 @@ const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', 
   'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
   'knowledge_base_ids', a.knowledge_base_ids)`
 
-/** All agents, at most 1000: $1 temperature and $2 length of those that set none. */
-export const readAgents: ReadStatement = {
+/** All agents, at most 1000; temperature and tokens are of those that set none. */
+export const readAgents: ReadStatement<[temperature: number, maxTokens: number]> = {
   name: 'ai_agents',
   text: `select coalesce(json_agg(j order by slug), '[]')::text from (
     select a.slug, ${AGENT} as j from ai_agent a order by a.slug limit 1000) agents`,
 }
 
-/** One agent: as above, $3 its slug. */
-export const readAgent: ReadStatement = {
+/** One agent, as above. */
+export const readAgent: ReadStatement<[temperature: number, maxTokens: number, slug: string]> = {
   name: 'ai_agent',
   text: `select ${AGENT}::text from ai_agent a where a.slug = $3::text`,
 }

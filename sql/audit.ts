@@ -57,10 +57,18 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
     from jsonb_array_elements(${JSON.stringify(events)}::jsonb) with ordinality as given(e, n) order by n`
 
 /**
- * A page, newest first: $1 page size, $2 offset, then what it is about or null: $3 kind, $4 account (as actor or
- * subject), $5 organization; $6 the page's number.
+ * A page, newest first, of what is about a kind, an account (as actor or subject) and an organization; null: any.
  */
-export const readAudit: ReadStatement = {
+export const readAudit: ReadStatement<
+  [
+    pageSize: number,
+    offset: number,
+    kind: string | null,
+    account: number | null,
+    organization: number | null,
+    page: number,
+  ]
+> = {
   name: 'audit',
   text: `
     with matching as (

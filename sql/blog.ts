@@ -7,7 +7,9 @@ import type { ReadStatement } from './reader.ts'
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]
 
-/** $1 offset, $2 page size, $3 page; what is found is in order, and counted apart. */
+type Page = [offset: number, pageSize: number, page: number]
+
+/** What is found is in order, and counted apart. */
 const page = (found: string, total: string): string => `
   select concat('{"posts":[', (select string_agg(p.json, ',') from (${found} offset $1::int limit $2::int) p),
     '],"total":', (${total}), ',"page":', $3::int, ',"page_size":', $2::int, '}')`
@@ -17,8 +19,8 @@ const CREATED = 'p.created_at desc, p.id desc'
 const TAGGED = `blog_tag t join blog_post_tag pt on pt.tag_id = t.id join blog_post p on p.id = pt.post_id`
 const COUNTED = 'select coalesce(sum(posts), 0) from blog_post_count'
 
-/** Published posts, newest first: $1 offset, $2 page size, $3 page. */
-export const readPublished: ReadStatement = {
+/** Published posts, newest first. */
+export const readPublished: ReadStatement<Page> = {
   name: 'blog_published',
   text: page(
     `select p.json from blog_post p where p.status = 'published' order by ${PUBLISHED}`,
@@ -26,8 +28,8 @@ export const readPublished: ReadStatement = {
   ),
 }
 
-/** The same of a tag: $4 its slug. */
-export const readPublishedTagged: ReadStatement = {
+/** The same of a tag. */
+export const readPublishedTagged: ReadStatement<[...Page, tagSlug: string]> = {
   name: 'blog_published_tagged',
   text: page(
     `select p.json from ${TAGGED} where t.slug = $4 and p.status = 'published' order by ${PUBLISHED}`,
@@ -36,13 +38,13 @@ export const readPublishedTagged: ReadStatement = {
 }
 
 /** All posts, newest first. */
-export const readPosts: ReadStatement = {
+export const readPosts: ReadStatement<Page> = {
   name: 'blog_posts',
   text: page(`select p.json from blog_post p order by ${CREATED}`, COUNTED),
 }
 
-/** Those of a status: $4. */
-export const readPostsOf: ReadStatement = {
+/** Those of a status. */
+export const readPostsOf: ReadStatement<[...Page, status: string]> = {
   name: 'blog_posts_of',
   text: page(
     `select p.json from blog_post p where p.status = $4 order by ${CREATED}`,
@@ -50,8 +52,8 @@ export const readPostsOf: ReadStatement = {
   ),
 }
 
-/** Those of a tag: $4 its slug, $5 a status or null. */
-export const readPostsTagged: ReadStatement = {
+/** Those of a tag, and of a status or all. */
+export const readPostsTagged: ReadStatement<[...Page, tagSlug: string, status: string | null]> = {
   name: 'blog_posts_tagged',
   text: page(
     `select p.json from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5) order by ${CREATED}`,
@@ -59,14 +61,14 @@ export const readPostsTagged: ReadStatement = {
   ),
 }
 
-/** One published post: $1 slug. */
-export const readPublishedPost: ReadStatement = {
+/** One published post. */
+export const readPublishedPost: ReadStatement<[slug: string]> = {
   name: 'blog_published_post',
   text: `select p.json from blog_post p where p.slug = $1 and p.status = 'published'`,
 }
 
-/** The tags by name: $1 how many at most. */
-export const readTags: ReadStatement = {
+/** The tags by name. */
+export const readTags: ReadStatement<[limit: number]> = {
   name: 'blog_tags',
   text: `select json_build_object('tags', coalesce((select json_agg(blog_tag_json(t)) from (
       select * from blog_tag order by lower(name), name limit $1::int) t), '[]'),

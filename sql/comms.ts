@@ -141,8 +141,10 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
 
 const VISIBLE = '($2::boolean or s.owner_id = $1::int or s.owner_id is null)'
 
-/** The newest sends: $1 who, $2 everything, $3 channel or null, $4 status or null, $5 limit. */
-export const readSends: ReadStatement = {
+/** The newest sends, of a channel and status or of any (null). */
+export const readSends: ReadStatement<
+  [who: number | null, everything: boolean, channel: string | null, status: string | null, limit: number]
+> = {
   name: 'comms_sends',
   text: `
     select coalesce(json_agg(j order by id desc), '[]')::text from (
@@ -151,14 +153,14 @@ export const readSends: ReadStatement = {
       order by s.id desc limit $5::int) sends`,
 }
 
-/** One send that the caller may see: $1 who, $2 everything, $3 id. */
-export const readSend: ReadStatement = {
+/** One send that the caller may see. */
+export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send',
   text: `select ${SEND_JSON}::text from comms_send s where ${VISIBLE} and s.id = $3::uuid`,
 }
 
 /** How many sends nobody knows the end of. */
-export const readUnknownCount: ReadStatement = {
+export const readUnknownCount: ReadStatement<[]> = {
   name: 'comms_unknown',
   text: `select count(*)::text from comms_send where status = 'unknown'`,
 }

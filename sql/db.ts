@@ -42,10 +42,10 @@ const FirstColumn = z.record(z.string(), z.string().nullable())
  * What the reader would answer, in this transaction. Who holds a connection must not wait for another one: behind a pooler
  * those who do so hold all that there are, and wait for each other.
  */
-export async function readWithin(
+export async function readWithin<P extends readonly ReadValue[] = []>(
   tx: Queries,
-  { name, text }: ReadStatement,
-  values: readonly ReadValue[],
+  { name, text }: ReadStatement<P>,
+  values: NoInfer<Readonly<P>>,
 ): Promise<string | null> {
   const row = await tx.maybeOne({ ...sql.prepared(name, FirstColumn)``, sql: text, values } as Query<
     z.output<typeof FirstColumn>

@@ -13,8 +13,8 @@ const DOCUMENT_JSON = `d.fields || ',"superseded_by_id":'
 
 const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
-/** One document as clients see it: $1 id, $2 owner. */
-export const readDocument: ReadStatement = {
+/** One document as clients see it. */
+export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document',
   text: `select ${DOCUMENT_JSON} from document d where ${OWNED}`,
 }
@@ -31,8 +31,18 @@ const page = (found: string, order: string): string => `
       from ${found} order by ${order} offset $5::int limit $6::int) page),
     '],"total":', (select count(*) from found), ',"page":', $7::int, ',"page_size":', $6::int, '}')`
 
-/** A page of the list, newest first: $1 owner, $2 kind, $3 tag, $4 with superseded ones, $5 offset, $6 limit, $7 page. */
-export const readDocuments: ReadStatement = {
+type Listed = [
+  owner: number | null,
+  kind: string | null,
+  tag: string | null,
+  withSuperseded: boolean,
+  offset: number,
+  pageSize: number,
+  page: number,
+]
+
+/** A page of the list, newest first, of a kind and with a tag, or of any (null). */
+export const readDocuments: ReadStatement<Listed> = {
   name: 'documents',
   text: `
     with found as not materialized (select d.* from document d where ${OF_OWNER} and ${LISTED})
@@ -40,10 +50,10 @@ export const readDocuments: ReadStatement = {
 }
 
 /**
- * The same for what matches a search, best first; $8 the search. Every term occurs in the document's title, note, tags
+ * The same for what matches a search, best first. Every term occurs in the document's title, note, tags
  * or pages, whichever; the whole word counts most, then its beginning or part, and the title more than the text.
  */
-export const searchDocuments: ReadStatement = {
+export const searchDocuments: ReadStatement<[...Listed, search: string]> = {
   name: 'documents_search',
   text: `
     with term as materialized (select * from search_terms($8)),
@@ -68,8 +78,8 @@ export const searchDocuments: ReadStatement = {
     ${page('found d', 'd.rank desc, d.id desc')}`,
 }
 
-/** The tags of an owner's documents, superseded ones too, most used first: $1 owner. */
-export const readTags: ReadStatement = {
+/** The tags of an owner's documents, superseded ones too, most used first. */
+export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
     select coalesce(json_agg(json_build_object('label', label, 'count', count) order by count desc, label), '[]')::text from (

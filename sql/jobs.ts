@@ -200,7 +200,9 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
     )
     select count(*)::int as count from expired`
 
-// Reads of the edge. `who` is the caller's account id; `everything` is true for admins.
+// Reads of the edge. `who` is the caller's account id; `everything` is true for admins; ended jobs are shown for `keptSeconds`.
+type Viewer = [who: number | null, everything: boolean]
+type OneJob = [...Viewer, id: string, keptSeconds: number]
 
 /** What clients see of a job; `job` is the row's name in the query. */
 const JOB_JSON = `json_build_object(
@@ -221,20 +223,22 @@ const VISIBLE = `($2::boolean or job.owner_id = $1::int or (job.owner_id is null
 export const KEPT = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
-/** One job: $1 who, $2 everything, $3 id, $4 for how long jobs are kept. */
-export const readJob: ReadStatement = {
+/** One job. */
+export const readJob: ReadStatement<OneJob> = {
   name: 'job',
   text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** Whether the caller may end a job, or have it done again: `true`, `false` of one that is nobody's, or no row. */
-export const readJobIsOwn: ReadStatement = {
+export const readJobIsOwn: ReadStatement<OneJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** Running first, then waiting, then ended newest first; $3 limit, $4 status or null, $5 for how long jobs are kept. */
-export const readJobs: ReadStatement = {
+/** Running first, then waiting, then ended newest first; of a status or all. */
+export const readJobs: ReadStatement<
+  [who: number | null, everything: boolean, limit: number, status: string | null, keptSeconds: number]
+> = {
   name: 'jobs',
   text: `
     select coalesce(json_agg(j order by place, n), '[]')::text from (
@@ -268,8 +272,8 @@ const ROW_FRAME = STATUS_FRAME('job.status', 'job.label', 'job.progress_current'
 /** So many events of one job are read at once; whoever is further behind reads again. */
 export const EVENTS_AT_ONCE = 500
 
-/** Events of jobs after a cursor each, at most `EVENTS_AT_ONCE` per job: $1 ids, $2 last seq seen. */
-export const readEventsAfter: ReadStatement = {
+/** Events of jobs after a cursor each, at most `EVENTS_AT_ONCE` per job: `lastSeen` is the last seq seen of each. */
+export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
     select ${LINE(
@@ -289,22 +293,22 @@ export const readEventsAfter: ReadStatement = {
     order by e.job_id, e.seq`,
 }
 
-/** The present state of some jobs as lines, in the order of their ids: $1. */
-export const readStates: ReadStatement = {
+/** The present state of some jobs as lines, in the order of their ids. */
+export const readStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
     select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)}
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
-/** The present state of one job if the caller may see it: $1 who, $2 everything, $3 id, $4 for how long jobs are kept. */
-export const readVisibleState: ReadStatement = {
+/** The present state of one job if the caller may see it. */
+export const readVisibleState: ReadStatement<OneJob> = {
   name: 'job_visible_state',
   text: `select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
 /** Ids of live jobs that the caller sees, the running ones first: where the stream of all jobs begins. */
-export const readLiveIds: ReadStatement = {
+export const readLiveIds: ReadStatement<Viewer> = {
   name: 'job_live_ids',
   text: `
     (select job.id from job where ${VISIBLE} and job.status = 'running' order by job.id limit 1000)
@@ -316,10 +320,10 @@ export const readLiveIds: ReadStatement = {
 export const ENDS_AT_ONCE = 1000
 
 /**
- * Jobs that ended after the moment $3, in ms since the epoch, or then with a greater id than $4: `id<tab>moment<tab>visible`
+ * Jobs that ended after `moment`, in ms since the epoch, or then with a greater id than `after`: `id<tab>moment<tab>visible`
  * (1 or 0). Those of others are counted too, since on this connection nothing may take long: there can be millions.
  */
-export const readEndedIds: ReadStatement = {
+export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
   name: 'job_ended_ids',
   text: `
     select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE})::int) from job
@@ -329,7 +333,7 @@ export const readEndedIds: ReadStatement = {
 }
 
 /** Jobs by queue and state with the age of the oldest waiting one, for metrics. */
-export const readQueueDepths: ReadStatement = {
+export const readQueueDepths: ReadStatement<[]> = {
   name: 'job_queue_depths',
   text: `
     select coalesce(json_agg(q), '[]')::text from (

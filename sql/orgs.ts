@@ -7,23 +7,23 @@ import type { ReadStatement } from './reader.ts'
 export const ORG_ROLES = ['owner', 'admin', 'member'] as const
 export type OrgRole = (typeof ORG_ROLES)[number]
 
-/** The organizations, newest first: $1 page size, $2 offset. */
-export const readOrganizations: ReadStatement = {
+/** The organizations, newest first. */
+export const readOrganizations: ReadStatement<[pageSize: number, offset: number]> = {
   name: 'organizations',
   text: `select coalesce(json_agg(o), '[]')::text from (
     select organization_json(organization) as o from organization order by id desc limit $1::int offset $2::int) page`,
 }
 
-/** Those of a member, newest first: $1 page size, $2 offset, $3 account. */
-export const readOrganizationsOf: ReadStatement = {
+/** Those of a member, newest first. */
+export const readOrganizationsOf: ReadStatement<[pageSize: number, offset: number, account: number]> = {
   name: 'organizations_of',
   text: `select coalesce(json_agg(j), '[]')::text from (
     select organization_json(o) as j from organization_member m join organization o on o.id = m.organization_id
     where m.user_id = $3::int order by m.organization_id desc limit $1::int offset $2::int) page`,
 }
 
-/** Who belongs where, by account: $1 page size, $2 offset. */
-export const readMemberships: ReadStatement = {
+/** Who belongs where, by account. */
+export const readMemberships: ReadStatement<[pageSize: number, offset: number]> = {
   name: 'memberships',
   text: `select coalesce(json_agg(json_build_object('user_id', m.user_id, 'org_name', o.name, 'org_slug', o.slug, 'role', m.role)
       order by m.user_id, m.organization_id), '[]')::text
@@ -41,15 +41,16 @@ const seenBy = (roles: readonly OrgRole[], json: string): string => `
       else coalesce(m.role, 'none') end
     from organization o left join organization_member m on m.organization_id = o.id and m.user_id = $2::int
     where o.id = $1::int`
+type SeenBy = [organization: number, caller: number | null]
 
-/** One organization: $1 organization, $2 caller. */
-export const readOrganization: ReadStatement = {
+/** One organization. */
+export const readOrganization: ReadStatement<SeenBy> = {
   name: 'organization',
   text: seenBy(ORG_ROLES, 'organization_json(o)'),
 }
 
-/** The members as they joined: $1 organization, $2 caller, $3 page size, $4 offset. */
-export const readMembers: ReadStatement = {
+/** The members as they joined. */
+export const readMembers: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
   name: 'members',
   text: seenBy(
     ORG_ROLES,
@@ -58,8 +59,8 @@ export const readMembers: ReadStatement = {
   ),
 }
 
-/** The members as they joined, with what their accounts say: $1 organization, $2 caller, $3 page size, $4 offset. */
-export const readMemberDetails: ReadStatement = {
+/** The members as they joined, with what their accounts say. */
+export const readMemberDetails: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
   name: 'member_details',
   text: seenBy(
     ORG_ROLES,
@@ -71,8 +72,8 @@ export const readMemberDetails: ReadStatement = {
   ),
 }
 
-/** The pending invites, oldest first, without their tokens: $1 organization, $2 caller, $3 page size, $4 offset. */
-export const readInvites: ReadStatement = {
+/** The pending invites, oldest first, without their tokens. */
+export const readInvites: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
   name: 'invites',
   text: seenBy(
     ['owner', 'admin'],

@@ -9,8 +9,8 @@ const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.
 const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method', p.method, 'model', p.model, 'detail', p.detail,
   'has_image', p.width is not null, 'width', p.width, 'height', p.height`
 
-/** Every page without its text: $1 id, $2 owner. Null when there is no such document. */
-export const readPages: ReadStatement = {
+/** Every page without its text. Null when there is no such document. */
+export const readPages: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_pages',
   text: `
     select coalesce((select json_agg(json_build_object(${PAGE_FIELDS}) order by p.page_number)
@@ -18,8 +18,8 @@ export const readPages: ReadStatement = {
     from document d where ${OWNED}`,
 }
 
-/** The extraction under way: $1 id, $2 owner. Null when there is no such document. */
-export const readExtraction: ReadStatement = {
+/** The extraction under way. Null when there is no such document. */
+export const readExtraction: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_extraction',
   text: `
     select json_build_object('job_id', coalesce(
@@ -28,8 +28,8 @@ export const readExtraction: ReadStatement = {
     from document d where ${OWNED}`,
 }
 
-/** One page with its text: $1 id, $2 owner, $3 number. */
-export const readPage: ReadStatement = {
+/** One page with its text. */
+export const readPage: ReadStatement<[id: number, owner: number | null, number: number]> = {
   name: 'document_page',
   text: `
     select json_build_object(${PAGE_FIELDS}, 'text', p.text)::text
@@ -79,8 +79,8 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 
 // Extraction.
 
-/** Whether the bytes of a document are there, `true` or `false`: $1 id, $2 owner. Null when there is no such document. */
-export const readHasBytes: ReadStatement = {
+/** Whether the bytes of a document are there, `true` or `false`. Null when there is no such document. */
+export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_has_bytes',
   text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
 }

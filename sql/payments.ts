@@ -1,16 +1,21 @@
-import type { ReadStatement } from './reader.ts'
+import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
  * What the edge reads of payments. Whose rows a statement finds is said in the statement itself: `own` are those of the
- * account $1, `all` is for where there is no authentication.
+ * account `owner`, `all` is for where there is no authentication, and `owner` is null.
  */
 export type Scope = 'own' | 'all'
-type Scoped = Readonly<Record<Scope, ReadStatement>>
+type Scoped<M extends readonly ReadValue[]> = Readonly<
+  Record<Scope, ReadStatement<[owner: number | null, ...more: M]>>
+>
 
 export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
 
 /** The statement for both scopes; `owned` says of a customer's column whose rows it is about. */
-function scoped(name: string, text: (owned: (column: string) => string) => string): Scoped {
+function scoped<M extends readonly ReadValue[]>(
+  name: string,
+  text: (owned: (column: string) => string) => string,
+): Scoped<M> {
   const own = (column: string): string =>
     `${column} = (select c.id from payment_customer c where c.user_id = $1::int)`
   return {
@@ -19,8 +24,10 @@ function scoped(name: string, text: (owned: (column: string) => string) => strin
   }
 }
 
-/** A page of the transactions, newest first: $1 owner, $2 status or null, $3 offset, $4 page size, $5 page. */
-export const readTransactions = scoped('payment_transactions', (owned) => {
+/** A page of the transactions, newest first, of a status or all. */
+export const readTransactions = scoped<
+  [status: string | null, offset: number, pageSize: number, page: number]
+>('payment_transactions', (owned) => {
   const found = `payment_transaction t where ${owned('t.customer_id')} and t.shown and ($2::text is null or t.status = $2)`
   return `select json_build_object(
     'transactions', (select coalesce(json_agg(item order by created_at desc, id desc), '[]') from (
@@ -29,8 +36,8 @@ export const readTransactions = scoped('payment_transactions', (owned) => {
     'total', (select count(*) from ${found}), 'page', $5::int, 'page_size', $4::int)::text`
 })
 
-/** One transaction: $1 owner, $2 id. */
-export const readTransaction = scoped(
+/** One transaction. */
+export const readTransaction = scoped<[id: number]>(
   'payment_transaction',
   (owned) => `select payment_transaction_json(t)::text from payment_transaction t
     where ${owned('t.customer_id')} and t.shown and t.id = $2::int`,
@@ -39,8 +46,8 @@ export const readTransaction = scoped(
 // Lists that are answered whole end here.
 const MOST = 1000
 
-/** The subscriptions, newest first: $1 owner, $2 status or null. */
-export const readSubscriptions = scoped('payment_subscriptions', (owned) => {
+/** The subscriptions, newest first, of a status or all. */
+export const readSubscriptions = scoped<[status: string | null]>('payment_subscriptions', (owned) => {
   const found = `payment_subscription s where ${owned('s.customer_id')} and ($2::text is null or s.status = $2)`
   return `select json_build_object(
     'subscriptions', (select coalesce(json_agg(item order by id desc), '[]') from (
@@ -50,8 +57,8 @@ export const readSubscriptions = scoped('payment_subscriptions', (owned) => {
 
 const DISPUTED = 'payment_dispute d left join payment_transaction t on t.id = d.transaction_id'
 
-/** The disputes in some states, newest first: $1 owner, $2 states or null for all. */
-export const readDisputes = scoped('payment_disputes', (owned) => {
+/** The disputes in some states or all, newest first. */
+export const readDisputes = scoped<[states: readonly string[] | null]>('payment_disputes', (owned) => {
   const found = `${DISPUTED} where ${owned('t.customer_id')} and ($2::text[] is null or d.status = any($2))`
   return `select json_build_object(
     'disputes', (select coalesce(json_agg(item order by id desc), '[]') from (
@@ -59,8 +66,8 @@ export const readDisputes = scoped('payment_disputes', (owned) => {
     'total', (select count(*) from ${found}))::text`
 })
 
-/** One dispute: $1 owner, $2 id. */
-export const readDispute = scoped(
+/** One dispute. */
+export const readDispute = scoped<[id: number]>(
   'payment_dispute',
   (owned) => `select payment_dispute_json(d, t)::text from ${DISPUTED}
     where ${owned('t.customer_id')} and d.id = $2::int`,
@@ -77,8 +84,8 @@ const MAIN_CURRENCY = `coalesce((
 const PAID = `t.shown and t.charge_id is null and t.status in ('succeeded', 'refunded', 'partially_refunded')`
 const REVENUE = 'sum(t.amount - least(coalesce(t.refunded, 0), t.amount))'
 
-/** Counts and sums: $1 owner, $2 whether the provider is configured, $3 whether with a test key. */
-export const readSummary = scoped(
+/** Counts and sums; `enabled` and `isTestMode` tell of the provider's key. */
+export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
   (owned) => `
     with main as (select ${MAIN_CURRENCY} as currency), sums as (
@@ -96,10 +103,10 @@ export const readSummary = scoped(
 )
 
 /**
- * The revenue of each of the last days in UTC, of days without any too: $1 owner, $2 days, $3 currency or null for the
- * main one. A refund counts on the day of its payment, so that the days add up to the revenue of the summary.
+ * The revenue of each of the last days in UTC, of days without any too; no currency is the main one. A refund counts on
+ * the day of its payment, so that the days add up to the revenue of the summary.
  */
-export const readRevenue = scoped(
+export const readRevenue = scoped<[days: number, currency: string | null]>(
   'payment_revenue',
   (owned) => `
     with given as (

@@ -7,14 +7,14 @@ import type { ReadStatement } from './reader.ts'
 const SEEN = 'c.deleted_at is null and c.version > 0'
 
 /** Names of the collections, at most 1000. */
-export const readCollections: ReadStatement = {
+export const readCollections: ReadStatement<[]> = {
   name: 'rag_collections',
   text: `select coalesce(json_agg(name order by name), '[]')::text
     from (select name from rag_collection c where ${SEEN} order by name limit 1000) named`,
 }
 
-/** One collection as clients see it: $1 name. */
-export const readCollection: ReadStatement = {
+/** One collection as clients see it. */
+export const readCollection: ReadStatement<[name: string]> = {
   name: 'rag_collection',
   text: `select json_build_object('name', c.name, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
       'metadata', c.metadata, 'embedding_model', c.embedding_model, 'created_at', iso(c.created_at),
@@ -22,8 +22,8 @@ export const readCollection: ReadStatement = {
     from rag_collection c where c.name = $1 and ${SEEN}`,
 }
 
-/** The files of a collection with their numbers of chunks, at most 1000 of them: $1 name. */
-export const readFiles: ReadStatement = {
+/** The files of a collection with their numbers of chunks, at most 1000 of them. */
+export const readFiles: ReadStatement<[collection: string]> = {
   name: 'rag_files',
   text: `select json_build_object('collection_name', c.name,
       'files', (select coalesce(json_agg(json_build_object('source', f.source, 'chunks', f.chunk_count) order by f.source), '[]')
@@ -32,8 +32,8 @@ export const readFiles: ReadStatement = {
     from rag_collection c where c.name = $1 and ${SEEN}`,
 }
 
-/** What a search must know first: $1 name. */
-export const readState: ReadStatement = {
+/** What a search must know first. */
+export const readState: ReadStatement<[collection: string]> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
     from rag_collection c where c.name = $1 and ${SEEN}`,
@@ -46,8 +46,8 @@ export const CollectionVersion = z.object({
 })
 export type CollectionVersion = z.output<typeof CollectionVersion>
 
-/** Chunks as results show them, one JSON text each: $1 files, $2 ordinals, of equal length. */
-export const readChunks: ReadStatement = {
+/** Chunks as results show them, one JSON text each; both lists are of equal length. */
+export const readChunks: ReadStatement<[files: readonly number[], ordinals: readonly number[]]> = {
   name: 'rag_chunks',
   text: `select json_build_object('file', c.file_id, 'ordinal', c.ordinal, 'content', c.content,
       'start_offset', c.start_offset, 'end_offset', c.end_offset)::text
@@ -56,7 +56,7 @@ export const readChunks: ReadStatement = {
 }
 
 /** How many collections and chunks there are. */
-export const readRagCounts: ReadStatement = {
+export const readRagCounts: ReadStatement<[]> = {
   name: 'rag_counts',
   text: `select json_build_object('collections', count(*), 'documents', coalesce(sum(c.document_count), 0),
       'chunks', coalesce(sum(c.chunk_count), 0),
@@ -64,11 +64,15 @@ export const readRagCounts: ReadStatement = {
     from rag_collection c where ${SEEN}`,
 }
 
+type Only = [files: readonly number[] | null, ordinals: readonly number[] | null]
+
 /**
- * The chunks nearest to a vector by the index of pgvector, one JSON text each: $1 collection, $2 model, $3 dimensions, $4 the vector
- * as text, $5 how many, $6 and $7 files and ordinals of the only ones that may be answered, or null.
+ * The chunks nearest to a vector, which is given as text, by the index of pgvector, one JSON text each. `files` and
+ * `ordinals` are of the only ones that may be answered; null: any.
  */
-export const readNeighbours: ReadStatement = {
+export const readNeighbours: ReadStatement<
+  [collection: number, model: string, dimensions: number, vector: string, limit: number, ...Only]
+> = {
   name: 'rag_neighbours',
   text: `select json_build_object('file', file_id, 'ordinal', ordinal, 'score', score)::text
     from rag_neighbours($1::int, $2::text, $3::int, $4::text, $5::int, $6::bigint[], $7::int[])`,

@@ -1,14 +1,17 @@
 import { type ConnectOptions, connectSocket } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
-import { Wire, WireError, type WireRows, type WireValue } from './wire.ts'
-
-/** A named statement whose answer is one text column: JSON that PostgreSQL built, or nothing. */
-export interface ReadStatement {
-  readonly name: string
-  readonly text: string
-}
+import { Wire, WireError, type WireRows, type WireStatement, type WireValue } from './wire.ts'
 
 export type ReadValue = WireValue
+
+/**
+ * A named statement whose answer is one text column: JSON that PostgreSQL built, or nothing. `P` are its parameters
+ * $1 to $n, in order; their labels say what they mean.
+ */
+export interface ReadStatement<P extends readonly ReadValue[]> extends WireStatement {
+  /** Never set: it carries `P`, as a function does, so that no statement passes for one that takes other values. */
+  readonly parameters?: (values: P) => void
+}
 
 /**
  * The hot reads of a process: one pipelined connection, named statements, JSON passed on untouched. One such
@@ -16,9 +19,15 @@ export type ReadValue = WireValue
  */
 export interface Reader {
   /** The first column of the first row, or null when there is no row or it is null. */
-  text(statement: ReadStatement, values: readonly ReadValue[]): Promise<string | null>
+  text<P extends readonly ReadValue[] = []>(
+    statement: ReadStatement<P>,
+    values: NoInfer<Readonly<P>>,
+  ): Promise<string | null>
   /** The first column of every row. */
-  texts(statement: ReadStatement, values: readonly ReadValue[]): Promise<readonly string[]>
+  texts<P extends readonly ReadValue[] = []>(
+    statement: ReadStatement<P>,
+    values: NoInfer<Readonly<P>>,
+  ): Promise<readonly string[]>
   close(): Promise<void>
 }
 
@@ -26,7 +35,7 @@ export interface Reader {
 // lasts until the table is analyzed, which can take minutes. Planning all anew costs a few milliseconds. Behind a pooler this
 // reaches one server connection at a time: that which was used last.
 const REPLAN_MS = 10_000
-const REPLAN: ReadStatement = { name: 'replan', text: 'discard plans' }
+const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
 
 /** Opens the connection now; when it breaks, the next read opens another, and a read it cut off is done once more. */
 export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS): Promise<Reader> {
@@ -47,7 +56,7 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
   }
 
   const rows = <T>(
-    statement: ReadStatement,
+    statement: WireStatement,
     values: readonly ReadValue[],
     pick: (rows: WireRows) => T,
   ): Promise<T> =>
@@ -58,7 +67,7 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
         throw mapDatabaseError(second)
       })
     })
-  const again = async (statement: ReadStatement, values: readonly ReadValue[]): Promise<WireRows> =>
+  const again = async (statement: WireStatement, values: readonly ReadValue[]): Promise<WireRows> =>
     (wire.broken && !closed ? await reopen() : wire).read(statement, values)
 
   // One that fails says nothing that the next read does not.

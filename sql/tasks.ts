@@ -5,8 +5,10 @@ import type { ReadStatement } from './reader.ts'
 
 /** Statements about jobs as callers of `/tasks` see them. */
 
-/** A task's state and result, if the caller may see it: $1 who, $2 everything, $3 id, $4 the named queues, $5 for how long jobs are kept. */
-export const readTaskResult: ReadStatement = {
+/** A task's state and result, if the caller may see it. `queues` are the named ones; `who` and the others as in sql/jobs.ts. */
+export const readTaskResult: ReadStatement<
+  [who: number | null, everything: boolean, id: string, queues: readonly string[], keptSeconds: number]
+> = {
   name: 'task_result',
   text: `
     select json_build_object(
@@ -24,8 +26,8 @@ export const readTaskResult: ReadStatement = {
       and ${KEPT('$5')}`,
 }
 
-/** Waiting and running jobs of each named queue, and the age of the oldest waiting one in seconds: $1 the queues. */
-export const readNamedQueues: ReadStatement = {
+/** Waiting and running jobs of each named queue, and the age of the oldest waiting one in seconds. */
+export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
     select json_agg(json_build_object('queue_type', q.name, 'depth', waiting.n, 'running', running.n,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
 import type { ErrorCode } from '../../sql/errors.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import type { Reader } from '../../sql/reader.ts'
 import type { JobRef, NewJob } from '../../tasks/task.ts'
 import { compact } from '../http/compact.ts'
 import type { Header, KeptAnswer } from '../http/reply.ts'
@@ -91,7 +91,7 @@ export interface Received {
 /** What a `task` is given on top. */
 export interface TaskInput {
   /** The first column of the first row; null when there is no row or it is null. */
-  read(statement: ReadStatement, values: readonly ReadValue[]): Promise<string | null>
+  readonly read: Reader['text']
 }
 
 /** How a job is answered by its stream. */

@@ -61,8 +61,8 @@ occur, also as a part of another one; "quoted words" stand together; a word or p
     response: DocumentList,
     handle: async ({ query, caller, edge }) => {
       const { page, page_size, kind, tag, search, include_superseded } = query
-      const offset = (page - 1) * page_size
-      const values = [caller.ownerId, kind ?? null, tag ?? null, include_superseded, offset, page_size, page]
+      const slice = [(page - 1) * page_size, page_size, page] as const
+      const values = [caller.ownerId, kind ?? null, tag ?? null, include_superseded, ...slice] as const
       const text =
         search === undefined || search.trim() === ''
           ? edge.reader.text(readDocuments, values)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
+import type { ReadStatement } from '../../sql/reader.ts'
 import { sendFile } from '../files.ts'
 import { KeptText } from '../http/kept-text.ts'
 import { JSON_TYPE } from '../http/reply.ts'
@@ -34,7 +35,7 @@ const Readiness = z.strictObject({
 })
 
 let latest: string | null = null
-const MIGRATED = { name: 'migrated', text: 'select max(name) from migration' }
+const MIGRATED: ReadStatement<[]> = { name: 'migrated', text: 'select max(name) from migration' }
 
 /** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
 export function operations(areas: () => readonly Area[]): Area {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement, ReadValue } from '../reader.ts'
 
 /** What was made of conversations. */
 
@@ -61,7 +61,12 @@ export const postponeJudgement = (c: { id: string; since: string }): Query<unkno
 const counted = (column: string, values: readonly string[]): string =>
   `json_build_object(${values.map((value) => `'${value}', count(*) filter (where s.${column} = '${value}')`).join(', ')})`
 
-const stats = (name: string, join: string, whose: string): ReadStatement => ({
+// `enabled`: whether scoring is switched on.
+const stats = <M extends readonly ReadValue[]>(
+  name: string,
+  join: string,
+  whose: string,
+): ReadStatement<[enabled: boolean, ...more: M]> => ({
   name,
   text: `select json_build_object('enabled', $1::boolean, 'total', count(*),
       'distribution', ${counted('sentiment', SENTIMENTS)},
@@ -75,11 +80,11 @@ const stats = (name: string, join: string, whose: string): ReadStatement => ({
     from ai_sentiment s ${join}`,
 })
 
-/** Of all conversations: $1 whether scoring is switched on. */
-export const readSentiment = stats('ai_sentiment', '', 'true')
+/** Of all conversations. */
+export const readSentiment = stats<[]>('ai_sentiment', '', 'true')
 
-/** Of an account's: $2. */
-export const readSentimentOf = stats(
+/** Of an account's. */
+export const readSentimentOf = stats<[owner: number]>(
   'ai_sentiment_of',
   'join ai_conversation c on c.id = s.conversation_id where c.owner_id = $2::int',
   'c.owner_id = $2::int',

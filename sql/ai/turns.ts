@@ -4,8 +4,8 @@ import type { ReadStatement } from '../reader.ts'
 
 /** Turns of conversations: what is written when one begins, and read while it runs. `ai_turn_settle` settles them. */
 
-/** What is known of an agent and a conversation when a turn is asked for: $1 the agent's slug, $2 the conversation's id or null. */
-export const readTurnStart: ReadStatement = {
+/** What is known of an agent and a conversation when a turn is asked for; null: the turn begins one. */
+export const readTurnStart: ReadStatement<[agentSlug: string, conversation: string | null]> = {
   name: 'ai_turn_start',
   text: `select json_build_object(
     'agent', (select json_build_object('model_id', model_id, 'is_active', is_active) from ai_agent where slug = $1::text),
@@ -134,14 +134,14 @@ const TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_i
     'seq', job.seq, 'ended', job.finished_at is not null)::text
   from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
 
-/** A turn by its answer's id: $1. */
-export const readTurn: ReadStatement = {
+/** A turn by its answer. */
+export const readTurn: ReadStatement<[answer: string]> = {
   name: 'ai_turn',
   text: `${TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
 }
 
-/** A turn by its job: $1. */
-export const readTurnOfJob: ReadStatement = {
+/** A turn by its job. */
+export const readTurnOfJob: ReadStatement<[job: string]> = {
   name: 'ai_turn_of_job',
   text: `${TURN_STATE} where m.job_id = $1::uuid`,
 }

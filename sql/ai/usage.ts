@@ -1,10 +1,13 @@
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement, ReadValue } from '../reader.ts'
 
 /** What models were used for, and what it cost. */
 
-// $1 start, $2 end (null: open), $3 how many of the latest, $4 the user.
-const usage = (name: string, whose: string): ReadStatement => {
+// From `start` on and before `end`, where null leaves it open; `recent` is how many of the latest are listed.
+const usage = <M extends readonly ReadValue[]>(
+  name: string,
+  whose: string,
+): ReadStatement<[start: string | null, end: string | null, recent: number, ...more: M]> => {
   const found = `from ai_usage u where ${whose} and ($1::timestamptz is null or u.created_at >= $1)
     and ($2::timestamptz is null or u.created_at < $2)`
   return {
@@ -39,10 +42,10 @@ const usage = (name: string, whose: string): ReadStatement => {
 }
 
 /** Of everybody. */
-export const readUsage = usage('ai_usage', 'true')
+export const readUsage = usage<[]>('ai_usage', 'true')
 
-/** Of one user: $5 the account that they are, or null; $6 whoever calls themselves so. */
-export const readUsageOf = usage(
+/** Of one user_id: an account's, or nobody's (null), or with `ofAnybody` all of it. */
+export const readUsageOf = usage<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
 )

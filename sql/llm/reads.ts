@@ -7,8 +7,8 @@ const PRICE_TODAY = `left join lateral (
     select input, output from llm_price p where p.vendor = m.vendor and p.model_id = m.model_id
       and p.valid_from <= ${TODAY} order by p.valid_from desc limit 1) p on true`
 
-/** The catalog in numbers: $1 vendors that can be called from here. */
-export const readCatalogStatus: ReadStatement = {
+/** The catalog in numbers; `callable` are the vendors that can be called from here. */
+export const readCatalogStatus: ReadStatement<[callable: readonly string[]]> = {
   name: 'llm_status',
   text: `
     with counted as (select vendor, count(*) as n from llm_model where not disabled group by vendor)
@@ -22,8 +22,8 @@ export const readCatalogStatus: ReadStatement = {
     from llm_list l`,
 }
 
-/** Vendors by their names: $1 how many at most. */
-export const readVendors: ReadStatement = {
+/** Vendors by their names. */
+export const readVendors: ReadStatement<[limit: number]> = {
   name: 'llm_vendors',
   text: `
     select coalesce(json_agg(json_build_object('name', id, 'title', name, 'model_count', n) order by id), '[]')::text
@@ -31,8 +31,8 @@ export const readVendors: ReadStatement = {
       group by v.id order by v.id limit $1::int) vendors`,
 }
 
-/** How many models have each modality, as input or output: $1 the modalities. */
-export const readModalities: ReadStatement = {
+/** How many models have each modality, as input or output. */
+export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
   name: 'llm_modalities',
   text: `
     select json_agg(json_build_object('modality', given.modality, 'model_count', coalesce(n, 0)) order by place)::text
@@ -41,8 +41,16 @@ export const readModalities: ReadStatement = {
       counted on counted.modality = given.modality`,
 }
 
-/** Models, the latest first: $1 part of the id or title, $2 vendor, $3 modality (null: any), $4 limit, $5 also disabled ones. */
-export const readModels: ReadStatement = {
+/** Models, the latest first; `pattern` is a part of the id or title, and null is any. */
+export const readModels: ReadStatement<
+  [
+    pattern: string | null,
+    vendor: string | null,
+    modality: string | null,
+    limit: number,
+    withDisabled: boolean,
+  ]
+> = {
   name: 'llm_models',
   text: `
     select coalesce(json_agg(json_build_object('model_id', m.model_id, 'vendor', m.vendor, 'title', m.title,
@@ -57,8 +65,8 @@ export const readModels: ReadStatement = {
       order by m.released_on desc nulls last, m.vendor, m.model_id limit $4::int) m ${PRICE_TODAY}`,
 }
 
-/** What a model has cost, the latest price first; null when there is no such model: $1 vendor, $2 model id, $3 limit. */
-export const readPrices: ReadStatement = {
+/** What a model has cost, the latest price first; null when there is no such model. */
+export const readPrices: ReadStatement<[vendor: string, modelId: string, limit: number]> = {
   name: 'llm_prices',
   text: `
     select (select coalesce(json_agg(json_build_object('valid_from', p.valid_from, 'input_price', p.input,
@@ -73,8 +81,10 @@ export const readPrices: ReadStatement = {
     from llm_model m where m.vendor = $1 and m.model_id = $2`,
 }
 
-/** The current model with what the catalog knows of it. Of the settings: $1 vendor, $2 model, $3 temperature, $4 most tokens. */
-export const readCurrent: ReadStatement = {
+/** The current model with what the catalog knows of it; what is given is that of the settings. */
+export const readCurrent: ReadStatement<
+  [vendor: string, modelId: string, temperature: number, maxTokens: number]
+> = {
   name: 'llm_current',
   text: `
     select json_build_object('provider', c.vendor, 'model', c.model_id, 'temperature', c.temperature,

@@ -169,11 +169,11 @@ async function ranked(
   const { model, dimensions, has_neighbours } = loaded.state
   const allowed = allowedBy(loaded, filter)
   const asked =
-    vector !== null && vector.model === model && vector.floats.length === dimensions ? vector.floats : null
+    vector !== null && vector.model === model && vector.floats.length === dimensions ? vector : null
   const lexical = searchTerms(loaded.postings, queryOf(query), asked === null ? topK : CANDIDATES, allowed)
   if (asked === null) return fused(lexical, null, topK)
   if (!has_neighbours)
-    return fused(lexical, loaded.vectors?.nearest(asked, CANDIDATES, allowed) ?? null, topK)
+    return fused(lexical, loaded.vectors?.nearest(asked.floats, CANDIDATES, allowed) ?? null, topK)
   const near = await neighbours(reader, loaded, asked, allowed)
   return near && fused(lexical, near, topK)
 }
@@ -181,16 +181,16 @@ async function ranked(
 /** The nearest chunks by the index of pgvector; of those that a filter allows, exactly. Null when one is of a newer version. */
 async function neighbours(
   reader: Reader,
-  { state: { id, model, dimensions }, places, firsts }: Loaded,
-  vector: Float32Array,
+  { state: { id }, places, firsts }: Loaded,
+  { model, floats }: QueryVector,
   allowed: Uint8Array | null,
 ): Promise<readonly Hit[] | null> {
   const only = allowed === null ? null : places.filter((_, chunk) => allowed[chunk] === 1)
   const texts = await reader.texts(readNeighbours, [
     id,
     model,
-    dimensions,
-    textOfVector(vector),
+    floats.length,
+    textOfVector(floats),
     CANDIDATES,
     only === null ? null : only.map(({ file }) => file.id),
     only === null ? null : only.map(({ ordinal }) => ordinal),

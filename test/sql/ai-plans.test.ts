@@ -21,9 +21,8 @@ import {
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of conversations is found by an index, among 20,000 of them with 80,000 messages. */
 
@@ -62,14 +61,14 @@ const conversation = await one('select id from ai_conversation limit 1')
 const answer = await one(`select id from ai_message where role = 'assistant' limit 1`)
 const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
 
-const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
-  ['conversations of a user', readConversations, '5', null, false, 50],
-  ['those that an admin sees', readConversations, '5', null, true, 200],
-  ['a conversation', readConversation, conversation],
-  ['whose it is', readConversationOwner, conversation],
-  ['a turn by its answer', readTurn, answer],
-  ['a turn by its job', readTurnOfJob, job],
-  ['usage of a user', readUsageOf, null, null, 10, '5', null, false],
+const reads = [
+  planned('conversations of a user', readConversations, '5', null, false, 50),
+  planned('those that an admin sees', readConversations, '5', null, true, 200),
+  planned('a conversation', readConversation, conversation),
+  planned('whose it is', readConversationOwner, conversation),
+  planned('a turn by its answer', readTurn, answer),
+  planned('a turn by its job', readTurnOfJob, job),
+  planned('usage of a user', readUsageOf, null, null, 10, '5', null, false),
 ]
 // Tables of a few rows are read from end to end where that is cheaper.
 const SMALL = ['ai_agent', 'llm_current']

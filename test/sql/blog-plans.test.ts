@@ -34,9 +34,8 @@ import {
 } from '../../sql/blog.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of the blog is found by an index, among 10,000 posts and 2,000 tags. */
 
@@ -64,15 +63,15 @@ await query('vacuum analyze')
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
-const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
-  ['published posts', readPublished, 0, 20, 1],
-  ['a later page', readPublished, 2000, 100, 21],
-  ['published posts of a tag', readPublishedTagged, 0, 20, 1, 'tag-5'],
-  ['all posts', readPosts, 0, 20, 1],
-  ['posts of a status', readPostsOf, 0, 20, 1, 'draft'],
-  ['posts of a tag', readPostsTagged, 0, 20, 1, 'tag-5', null],
-  ['posts of a tag and status', readPostsTagged, 0, 20, 1, 'tag-5', 'draft'],
-  ['a published post', readPublishedPost, 'post-5'],
+const reads = [
+  planned('published posts', readPublished, 0, 20, 1),
+  planned('a later page', readPublished, 2000, 100, 21),
+  planned('published posts of a tag', readPublishedTagged, 0, 20, 1, 'tag-5'),
+  planned('all posts', readPosts, 0, 20, 1),
+  planned('posts of a status', readPostsOf, 0, 20, 1, 'draft'),
+  planned('posts of a tag', readPostsTagged, 0, 20, 1, 'tag-5', null),
+  planned('posts of a tag and status', readPostsTagged, 0, 20, 1, 'tag-5', 'draft'),
+  planned('a published post', readPublishedPost, 'post-5'),
 ]
 
 describe('reads of the blog by index', () => {

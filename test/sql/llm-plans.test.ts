@@ -2,9 +2,8 @@ import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { readCurrent, readModels, readPrices } from '../../sql/llm/reads.ts'
 import { priceOn } from '../../sql/llm.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** The catalog finds its rows by an index when all of models.dev is in it. */
 
@@ -24,9 +23,9 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 let count = 0
 
-const reads: readonly [string, ReadStatement, ...ReadValue[]][] = [
-  ['prices', readPrices, 'v3', 'model-7', 1000],
-  ['the current model', readCurrent, 'v3', 'model-7', 0.7, 1000],
+const reads = [
+  planned('prices', readPrices, 'v3', 'model-7', 1000),
+  planned('the current model', readCurrent, 'v3', 'model-7', 0.7, 1000),
 ]
 for (const mode of PLAN_MODES)
   describe(mode, () => {

@@ -27,9 +27,8 @@ import {
   unknownAccounts,
   updateOrganization,
 } from '../../sql/orgs.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of organizations is found by an index, in tables of 5000 rows and more. */
 
@@ -55,14 +54,14 @@ await query('analyze')
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 
-const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
-  ['an organization', readOrganization, 5, 6],
-  ['an organization without authentication', readOrganization, 5, null],
-  ['members', readMembers, 5, 6, 1000, 0],
-  ['members with details', readMemberDetails, 5, 6, 1000, 0],
-  ['invites', readInvites, 5, 6, 1000, 0],
-  ['organizations of an account', readOrganizationsOf, 1000, 0, 6],
-  ['a page of organizations', readOrganizations, 100, 0],
+const reads = [
+  planned('an organization', readOrganization, 5, 6),
+  planned('an organization without authentication', readOrganization, 5, null),
+  planned('members', readMembers, 5, 6, 1000, 0),
+  planned('members with details', readMemberDetails, 5, 6, 1000, 0),
+  planned('invites', readInvites, 5, 6, 1000, 0),
+  planned('organizations of an account', readOrganizationsOf, 1000, 0, 6),
+  planned('a page of organizations', readOrganizations, 100, 0),
 ]
 
 describe('reads of organizations by index', () => {

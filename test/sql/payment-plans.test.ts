@@ -12,6 +12,7 @@ import {
 } from '../../sql/payments.ts'
 import type { ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
+import { planned } from './plans-help.ts'
 
 /** What is asked of payments is found by an index, in tables of 30 000 rows. */
 
@@ -40,16 +41,16 @@ after(() => client.end())
 const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number
 const id = (await query('select max(id) as id from payment_transaction'))[0]!.id as number
 
-const reads: readonly [what: string, text: string, ...ReadValue[]][] = [
-  ['own transactions', readTransactions.own.text, owner, null, 0, 20, 1],
-  ['own transactions of a status', readTransactions.own.text, owner, 'failed', 0, 20, 1],
-  ['an own transaction', readTransaction.own.text, owner, id],
-  ['a transaction', readTransaction.all.text, null, id],
-  ['own subscriptions', readSubscriptions.own.text, owner, null],
-  ['own disputes', readDisputes.own.text, owner, null],
-  ['an own dispute', readDispute.own.text, owner, 5],
-  ['an own summary', readSummary.own.text, owner, true, true],
-  ['an own series', readRevenue.own.text, owner, 30, null],
+const reads = [
+  planned('own transactions', readTransactions.own, owner, null, 0, 20, 1),
+  planned('own transactions of a status', readTransactions.own, owner, 'failed', 0, 20, 1),
+  planned('an own transaction', readTransaction.own, owner, id),
+  planned('a transaction', readTransaction.all, null, id),
+  planned('own subscriptions', readSubscriptions.own, owner, null),
+  planned('own disputes', readDisputes.own, owner, null),
+  planned('an own dispute', readDispute.own, owner, 5),
+  planned('an own summary', readSummary.own, owner, true, true),
+  planned('an own series', readRevenue.own, owner, 30, null),
 ]
 interface Node {
   readonly 'Node Type': string
@@ -62,7 +63,7 @@ const scanned = (node: Node): string[] => [
 ]
 const literal = (value: ReadValue): string =>
   value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
-for (const [what, text, ...values] of reads)
+for (const [what, { text }, ...values] of reads)
   test(what, async () => {
     const name = `read_${++count}`
     await client.query(`prepare ${name} as ${text}`)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Query } from '../../sql/db.ts'
 import type { Client } from '../../sql/driver.ts'
 import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
+import type { WireStatement } from '../../sql/wire.ts'
 
 /** Finds out whether statements read tables from end to end. */
 
@@ -28,12 +29,21 @@ export const PLAN_MODES = ['auto', 'force_custom_plan', 'force_generic_plan'] as
 // Tables of a few rows, which need no index.
 const FEW = ['worker_lease', 'blog_post_count', 'llm_current']
 
+type Planned = readonly [what: string, WireStatement, ...ReadValue[]]
+
+/** A read with values of its types. */
+export const planned = <P extends readonly ReadValue[] = []>(
+  what: string,
+  statement: ReadStatement<P>,
+  ...values: P
+): Planned => [what, statement, ...values]
+
 /** Fails when a read finds its rows without an index. */
 export async function assertReadByIndex(
   client: Client,
   mode: (typeof PLAN_MODES)[number],
   name: string,
-  { text }: ReadStatement,
+  { text }: WireStatement,
   values: readonly ReadValue[],
 ): Promise<void> {
   await client.query(`set plan_cache_mode = ${mode}`)

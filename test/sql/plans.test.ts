@@ -45,11 +45,10 @@ import {
   readPage,
   readPages,
 } from '../../sql/pages.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked often is found by an index, in tables of 20 000 rows and more. */
 
@@ -101,35 +100,35 @@ after(() => client.end())
 const one = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
 const job = await one('select id from job where owner_id = 5 and finished_at is not null limit 1')
 
-const reads: readonly [what: string, ReadStatement, ...ReadValue[]][] = [
-  ['an account', readAccount, 5],
-  ['a caller', readStanding, 5],
-  ['a document', readDocument, 5, 5],
-  ['a page of documents', readDocuments, 5, null, null, false, 0, 50, 1],
-  ["nobody's documents", readDocuments, null, null, null, false, 0, 50, 1],
-  ['documents of a kind', readDocuments, 5, 'invoice', null, true, 100, 50, 3],
-  ['documents with a word', searchDocuments, 5, null, null, true, 0, 50, 1, 'titl -x'],
-  ["nobody's documents with a word", searchDocuments, null, null, null, true, 0, 50, 1, 'title'],
-  ['tags', readTags, 5],
-  ['the pages of a document', readPages, 5, 5],
-  ['a page', readPage, 5, 5, 1],
-  ['the extraction of a document', readExtraction, 5, 5],
-  ['whether the bytes of a document are there', readHasBytes, 5, 5],
-  ['a job', readJob, 5, false, job, 3600],
-  ['jobs of an account', readJobs, 5, false, 100, null, 3600],
-  ['jobs of an account that has none', readJobs, 200, false, 100, null, 3600],
-  ['all jobs', readJobs, null, true, 100, null, 3600],
-  ['failed jobs', readJobs, 5, false, 100, 'failed', 3600],
-  ['waiting jobs', readJobs, 5, false, 1000, 'queued', 3600],
-  ['events after a cursor', readEventsAfter, [job], [1]],
-  ['states of jobs', readStates, [job]],
-  ['the state of a job', readVisibleState, 5, false, job, 3600],
-  ['live jobs', readLiveIds, 5, false],
-  ['all live jobs', readLiveIds, null, true],
-  ['jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job],
-  ['all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job],
-  ['queue depths', readQueueDepths],
-  ['how the named queues stand', readNamedQueues, ['documents', 'system']],
+const reads = [
+  planned('an account', readAccount, 5),
+  planned('a caller', readStanding, 5),
+  planned('a document', readDocument, 5, 5),
+  planned('a page of documents', readDocuments, 5, null, null, false, 0, 50, 1),
+  planned("nobody's documents", readDocuments, null, null, null, false, 0, 50, 1),
+  planned('documents of a kind', readDocuments, 5, 'invoice', null, true, 100, 50, 3),
+  planned('documents with a word', searchDocuments, 5, null, null, true, 0, 50, 1, 'titl -x'),
+  planned("nobody's documents with a word", searchDocuments, null, null, null, true, 0, 50, 1, 'title'),
+  planned('tags', readTags, 5),
+  planned('the pages of a document', readPages, 5, 5),
+  planned('a page', readPage, 5, 5, 1),
+  planned('the extraction of a document', readExtraction, 5, 5),
+  planned('whether the bytes of a document are there', readHasBytes, 5, 5),
+  planned('a job', readJob, 5, false, job, 3600),
+  planned('jobs of an account', readJobs, 5, false, 100, null, 3600),
+  planned('jobs of an account that has none', readJobs, 200, false, 100, null, 3600),
+  planned('all jobs', readJobs, null, true, 100, null, 3600),
+  planned('failed jobs', readJobs, 5, false, 100, 'failed', 3600),
+  planned('waiting jobs', readJobs, 5, false, 1000, 'queued', 3600),
+  planned('events after a cursor', readEventsAfter, [job], [1]),
+  planned('states of jobs', readStates, [job]),
+  planned('the state of a job', readVisibleState, 5, false, job, 3600),
+  planned('live jobs', readLiveIds, 5, false),
+  planned('all live jobs', readLiveIds, null, true),
+  planned('jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job),
+  planned('all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job),
+  planned('queue depths', readQueueDepths),
+  planned('how the named queues stand', readNamedQueues, ['documents', 'system']),
 ]
 
 describe('reads by index', () => {

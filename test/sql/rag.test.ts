@@ -19,7 +19,7 @@ import {
   unembeddedFiles,
 } from '../../sql/rag.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, assertWriteByIndex, PLAN_MODES } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What the tables of retrieval do not let in, and that everything asked of them is found by an index. */
 
@@ -46,11 +46,16 @@ const files = (
 describe('reads by index', () => {
   for (const mode of PLAN_MODES) {
     for (const [what, statement, ...values] of [
-      ['a collection', readCollection, 'c77'],
-      ['its files', readFiles, 'c77'],
-      ['its state', readState, 'c77'],
-      ['chunks', readChunks, files, files.map(() => 0)],
-    ] as const)
+      planned('a collection', readCollection, 'c77'),
+      planned('its files', readFiles, 'c77'),
+      planned('its state', readState, 'c77'),
+      planned(
+        'chunks',
+        readChunks,
+        files,
+        files.map(() => 0),
+      ),
+    ])
       test(`${what} (${mode})`, () =>
         assertReadByIndex(client, mode, `rag_${mode}_${what.replaceAll(' ', '_')}`, statement, values))
   }

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { Failure } from '../../sql/errors.ts'
-import { createReader, type Reader, type ReadStatement } from '../../sql/reader.ts'
+import { createReader, type Reader, type ReadStatement, type ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
 import { runs } from '../runs.ts'
 import { until } from '../until.ts'
@@ -19,10 +19,13 @@ async function open(applicationName: string, at = url): Promise<Reader> {
   return reader
 }
 
-const statement = (text: string, name = text): ReadStatement => ({ name, text })
-const echo = statement('select $1::text')
-const divide = statement('select (100 / $1::int)::text')
-const sleep = statement(`select $1::text from pg_sleep($2::float8)`)
+const statement = <P extends readonly ReadValue[] = []>(text: string, name = text): ReadStatement<P> => ({
+  name,
+  text,
+})
+const echo = statement<[text: string]>('select $1::text')
+const divide = statement<[by: number]>('select (100 / $1::int)::text')
+const sleep = statement<[text: string, seconds: number]>(`select $1::text from pg_sleep($2::float8)`)
 
 const terminate = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
@@ -30,6 +33,29 @@ const connections = async (name: string): Promise<number> =>
   (await query('select pid from pg_stat_activity where application_name = $1', [name])).length
 
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
+
+test('values that a statement was not made for do not compile', async () => {
+  const reader: Reader = { text: async () => null, texts: async () => [], close: async () => {} }
+  const pair = statement<[name: string, count: number | null]>('select $1::text || $2::int')
+  const values = ['a', 1] as const
+  await reader.text(pair, values)
+  await reader.texts(pair, ['a', null])
+  // @ts-expect-error one too few
+  await reader.text(pair, ['a'])
+  // @ts-expect-error one too many
+  await reader.text(pair, ['a', 1, 2])
+  // @ts-expect-error the other way round
+  await reader.text(pair, [1, 'a'])
+  // @ts-expect-error null is a value, undefined is none
+  await reader.texts(pair, ['a', undefined])
+  // @ts-expect-error a number in words
+  await reader.texts(pair, ['a', '1'])
+  // @ts-expect-error what says nothing of parameters has none
+  await reader.text({ name: 'echo', text: 'select $1::text' }, ['a'])
+  // @ts-expect-error it does not take null
+  const wider: ReadStatement<[text: string | null]> = echo
+  assert.equal(wider, echo)
+})
 
 describe('a reader', () => {
   test('gives each of many callers at once the right answer, whatever beside them fails', async () => {
@@ -90,7 +116,7 @@ describe('a reader', () => {
   test('reads that a terminated backend cut off are done again, on a fresh connection', async () => {
     const reader = await open('reader-cut')
     const reads = Array.from({ length: 200 }, (_, i) =>
-      reader.text(i === 0 ? sleep : echo, i === 0 ? ['0', 0.3] : [String(i)]),
+      i === 0 ? reader.text(sleep, ['0', 0.3]) : reader.text(echo, [String(i)]),
     )
     await delay(100)
     await terminate('reader-cut')
@@ -172,7 +198,7 @@ describe('a reader', () => {
 
   test('a large answer comes in little time, and the small ones behind it', async () => {
     const reader = await open('reader-large')
-    const large = statement('select repeat($1::text, $2::int)')
+    const large = statement<[text: string, times: number]>('select repeat($1::text, $2::int)')
     const startedAt = Date.now()
     const [text, small] = await Promise.all([
       reader.text(large, ['0123456789', 4_000_000]),

@@ -33,7 +33,7 @@ export const conversationRoutes = [
     handle: async ({ query, caller, edge }) => {
       const who = whoOf(caller, query.user_id)
       const own = who.userId === String(caller.ownerId)
-      const values = [who.userId, who.ownerId, who.all && !own, query.limit]
+      const values = [who.userId, who.ownerId, who.all && !own, query.limit] as const
       return json((await edge.reader.text(readConversations, values))!)
     },
   }),

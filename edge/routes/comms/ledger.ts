@@ -35,7 +35,7 @@ export const ledgerRoutes = [
     response: z.array(Send),
     handle: async ({ query, caller, edge }) => {
       const { channel = null, status = null, limit } = query
-      const values = [caller.ownerId, caller.role === 'admin', channel, status, limit]
+      const values = [caller.ownerId, caller.role === 'admin', channel, status, limit] as const
       return json((await edge.reader.text(readSends, values)) ?? '[]')
     },
   }),

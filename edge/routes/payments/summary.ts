@@ -14,7 +14,7 @@ has all. Amounts are in the smallest unit of their currency.`,
     response: Summary,
     handle: async ({ caller, edge }) => {
       const key = edge.settings.payments.secretKey
-      const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false]
+      const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false] as const
       return json((await edge.reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
     },
   }),

@@ -34,7 +34,7 @@ export const transactionRoutes = [
     response: TransactionList,
     handle: async ({ query, caller, edge }) => {
       const { page, page_size, status } = query
-      const values = [caller.ownerId, status ?? null, (page - 1) * page_size, page_size, page]
+      const values = [caller.ownerId, status ?? null, (page - 1) * page_size, page_size, page] as const
       return json((await edge.reader.text(readTransactions[scopeOf(caller.ownerId)], values))!)
     },
   }),
