@@ -1,3 +1,4 @@
+import ts from 'typescript'
 /** Just enough of a parser for our own style: what a file imports, and its code without comments and texts. */
 
 export interface Import {
@@ -28,4 +29,21 @@ export function importsOf(text: string): Import[] {
     ...[...code.matchAll(SIDE_EFFECT)].map((match) => ({ target: match[2]!, erased: false })),
     ...[...code.matchAll(CALLS)].map((match) => ({ target: match[2] ?? '', erased: false })),
   ]
+}
+
+/** Functions of more lines than `most`, as `name: lines`. */
+export function longFunctions(file: string, text: string, most: number): string[] {
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+  const found: string[] = []
+  const lineOf = (position: number): number => source.getLineAndCharacterOfPosition(position).line
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
+      const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
+      const name = node.name ?? (ts.isVariableDeclaration(node.parent) ? node.parent.name : null)
+      if (lines > most) found.push(`${file}, ${name?.getText() ?? 'a function'}: ${lines}`)
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return found
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { describe, test } from 'node:test'
-import { importsOf, plainCode } from './structure-parse.ts'
+import { importsOf, longFunctions, plainCode } from './structure-parse.ts'
 
 /** The rooms and who may import whom. A wrong arrow, a vendor library in two files or a cycle fails here. */
 
@@ -111,7 +111,7 @@ describe('the structure', () => {
         ([path]) => `${file}: ${path}`,
       )
     })
-    assert.deepEqual(named, ["workers/processes/start-all.ts: '../edge/main.ts'"])
+    assert.deepEqual(named, ["workers/processes/start-all.ts: '../../edge/main.ts'"])
   })
 
   test('each room says what lives in it, in 120 lines at most, and what it names is there', () => {
@@ -129,6 +129,15 @@ describe('the structure', () => {
       )
       assert.deepEqual(missing, [], `${name}/README.md names what is not there`)
     }
+  })
+
+  test('no function has more than 60 lines', () => {
+    const long = [...texts].flatMap(([file, text]) => longFunctions(file, text, 60))
+    assert.deepEqual(long, [])
+    assert.deepEqual(longFunctions('a.ts', 'const f = () => {\n}\nclass A { b() {\n\n} }', 1), [
+      'a.ts, f: 2',
+      'a.ts, b: 3',
+    ])
   })
 
   test('the parser sees what it should', () => {
