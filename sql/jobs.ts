@@ -106,6 +106,14 @@ export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }
     select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
+/**
+ * Takes back that these jobs were interrupted: their worker was late, and not dead. What has been a suspect before stays one.
+ */
+export const spareJobs = (ids: readonly string[]): Query<unknown> =>
+  sql.prepared('job_spare', noRows)`
+    update job set interruptions = interruptions - 1
+    where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
+
 /** Has go on what nobody else looks for, see `job_repair`; a row for each job that it has sent. */
 export const repairJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_repair', Id)`

@@ -1,6 +1,6 @@
 import { createDatabase, type Database } from '../sql/db.ts'
 import type { QueuePool } from '../sql/driver.ts'
-import { type ProgressEntry, unlockPools } from '../sql/jobs.ts'
+import { type ProgressEntry, spareJobs, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
@@ -119,7 +119,13 @@ function leaseOptions(
     memoryBytes: () => process.memoryUsage.rss() + children.rssBytes,
     running: () => executor.ids,
     onHeartbeat: ({ running }, whole) => executor.reconcile(running, whole),
-    onLost: () => executor.supersedeAll(),
+    onLost: () => {
+      const { ids } = executor
+      executor.supersedeAll()
+      db.run(spareJobs(ids)).catch((error) =>
+        log.warn({ err: error }, 'Jobs of a late worker count as interrupted'),
+      )
+    },
     onRecovered: (ids) => {
       for (const id of ids) publisher.mark(id)
     },

@@ -64,10 +64,15 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
       return ids
     },
     claim: async (id) => {
+      const lease = randomUUID()
+      await query(
+        `insert into worker_lease (id, name, queues, expires_at) values ($1, 'test', '{}', now() + interval '1 hour')`,
+        [lease],
+      )
       const [claimed] = await query(
         `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[1])::json -> 0 ->> 2)::int
            as attempt from job where id = $2`,
-        [randomUUID(), id],
+        [lease, id],
       )
       const attempt = claimed!.attempt as number
       attempts.set(id, { attempt, n: 0 })

@@ -82,6 +82,17 @@ describe('job_claim', () => {
     assert.equal((await ledger.row(job.id)).attempt, 1)
   })
 
+  test('a lease that is gone claims nothing, and the delivery comes again', async () => {
+    const job = spec()
+    await ledger.enqueue(job)
+    const gone = await ledger.lease()
+    await query('delete from worker_lease where id = $1', [gone])
+    assert.equal(await ledger.claim(job.id, gone), null)
+    const [first, again, ...more] = await ledger.deliveries(job.id)
+    assert.deepEqual([again!.run_at > first!.run_at, more], [true, []])
+    assert.ok(await ledger.claim(job.id, lease))
+  })
+
   test('many deliveries in one call: of each mailbox what it has, in the order in which it was added', async () => {
     const jobs = Array.from({ length: 30 }, (_, i) => spec({ mailbox: `many/${i % 3}` }))
     await ledger.enqueue(...jobs)

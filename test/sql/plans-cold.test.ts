@@ -47,7 +47,7 @@ interface Attempt {
 /** Claims the first few that wait. */
 async function claim(): Promise<Attempt[]> {
   const [row] = await query(
-    `select job_claim(gen_random_uuid(), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
+    `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
        array[$1::int]) as claims`,
     [FEW],
   )
@@ -64,6 +64,9 @@ const end = (jobs: readonly Attempt[]) =>
     [],
   ])
 
+await query(
+  `insert into worker_lease (id, name, queues, expires_at) values (gen_random_uuid(), 'w', '{}', now() + interval '1 h')`,
+)
 beforeEach(async () => {
   await query('truncate job, job_event_row')
   await query('analyze job')

@@ -34,6 +34,7 @@ import {
   readVisibleState,
   recoverJobs,
   renewLease,
+  spareJobs,
   storeProgress,
 } from '../../sql/jobs.ts'
 import {
@@ -219,6 +220,7 @@ describe('writes by index', () => {
     ['a retry', async () => tieRetry(uuidv7(), job)],
     ['failed jobs', async () => failedJobs({ queue: null, name: null }, 50)],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
+    ['spare jobs', async () => spareJobs([job])],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
     ['a document that is there', async () => insertDocument(newDocument(5, binary(await sha(205))))],
     [

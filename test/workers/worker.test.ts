@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJob, recoverJobs } from '../../sql/jobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
@@ -111,6 +111,29 @@ describe('a worker', { concurrency: false }, () => {
     }
     await allEnded(ids, 40_000)
     await assertAllDoneOnce(ids)
+  })
+})
+
+describe('a worker that is late', { concurrency: false }, () => {
+  test('loses its jobs, which is no interruption of theirs', async () => {
+    const { worker } = await startTestWorker(url, 'late')
+    const [id] = await add('late.sleep', [{ ms: 60_000 }])
+    await until('it runs', async () => (await help.status(id!)) === 'running')
+    await query(`update worker_lease set expires_at = now() - interval '1 s' where id = $1`, [
+      worker.lease.id,
+    ])
+    const lost = worker.lease.id
+    await until(
+      'somebody has taken it over',
+      async () => (await db.any(recoverJobs(0))).length > 0 || (await help.row(id!)).attempt > 1,
+    )
+    await until('the worker has a new lease', () => worker.lease.id !== lost)
+    await until('it runs again', async () => {
+      const { status, attempt, interruptions } = await help.row(id!)
+      return status === 'running' && attempt === 2 && interruptions === 0
+    })
+    await db.one(cancelJob(id!))
+    await allEnded([id!])
   })
 })
 

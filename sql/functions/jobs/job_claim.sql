@@ -19,6 +19,11 @@ declare
   filled text[];
   claims text;
 begin
+  -- Under a lease that is gone they would be taken over at once.
+  if not exists (select from worker_lease where id = lease) then
+    perform job_deliver(tasks, mailboxes, limits, owners, firsts, array_fill(now() + pause, array[cardinality(tasks)]));
+    return null;
+  end if;
   if exists (select from unnest(limits) most where most is not null) then
     select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, most)
     where w.most is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
