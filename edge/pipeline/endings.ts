@@ -154,11 +154,11 @@ function openStream(
   const head = exchange.head(200, SSE_HEADERS)
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
   const { caller } = exchange
-  const audience = {
+  const subscriber = {
     accountId: caller?.ownerId ?? null,
-    admitted: async () => caller === null || edge.accounts.stillAdmits(caller),
+    isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
   }
-  streams.open(exchange.responder, head, source, audience, place)
+  streams.open(exchange.responder, head, source, subscriber, place)
 }
 
 export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {
