@@ -7,7 +7,7 @@ import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { shutDown } from '../tasks/shutdown.ts'
+import { type ShutdownStep, shutDown } from '../tasks/shutdown.ts'
 import { ensureAdmin } from './admin.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
@@ -22,7 +22,7 @@ import type { Area } from './pipeline/route.ts'
 import { areas as allAreas } from './routes/index.ts'
 import { createHub } from './streams/hub.ts'
 import { createOverview } from './streams/overview.ts'
-import { createStreams } from './streams/sse.ts'
+import { createStreams, type Streams } from './streams/sse.ts'
 
 export interface EdgeOptions {
   readonly settings: Settings
@@ -46,86 +46,115 @@ export interface EdgeParts {
   close(): Promise<void>
 }
 
+// Each step of the end may take so long; then the next one begins beside it.
+const CLOSE_MS = 3_000
+
+/** Connects, and builds what requests need. */
 export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
-  const { settings, databaseUrl, directUrl, secretKey, log } = options
-  const applicationName = `${settings.projectName}-edge`
-  const { checked: validateRows, databasePooled: pooled } = settings
-  const db = createDatabase({ url: databaseUrl, applicationName, size: 4, validateRows, pooled })
-  const reader = await createReader({ url: databaseUrl, applicationName: `${applicationName}-reads` })
-  const hub = createHub(reader, (error) => log.warn({ err: error }, 'Events could not be read'))
-  const overview = createOverview(db, settings.keepResultSeconds, (error) =>
-    log.warn({ err: error }, 'The overview could not be read'),
-  )
-  const streams = createStreams(settings.maxStreams)
-  const accounts = createAccounts({ settings, reader, secretKey })
-  const forget = (accountId: number | null): void => {
+  const streams = createStreams(options.settings.maxStreams)
+  const core = await createCore(options, streams)
+  const listener = await listenToChanges(options, core, streams)
+  const edge: Edge = { ...core, ...createServices(options, core) }
+  const steps = closingSteps({ edge, streams, listener, ownsPasswords: options.passwords === undefined })
+  return {
+    edge,
+    dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
+    closeStreams: () => streams.close(),
+    close: () => shutDown(steps),
+  }
+}
+
+/** What is there before the first notification comes. */
+type Core = Pick<
+  Edge,
+  'settings' | 'log' | 'db' | 'reader' | 'hub' | 'overview' | 'accounts' | 'publisher' | 'metrics'
+>
+
+const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}-edge${what}`
+
+async function createCore(options: EdgeOptions, streams: Streams): Promise<Core> {
+  const { settings, databaseUrl: url, secretKey, log } = options
+  const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
+  const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
+  const db = createDatabase({ url, applicationName: nameOf(settings), size: 4, validateRows, pooled })
+  const reader = await createReader({ url, applicationName: nameOf(settings, '-reads') })
+  const hub = createHub(reader, warn('Events could not be read'))
+  return {
+    settings,
+    log,
+    db,
+    reader,
+    hub,
+    overview: createOverview(db, keepResultSeconds, warn('The overview could not be read')),
+    accounts: createAccounts({ settings, reader, secretKey }),
+    publisher: createPublisher(db, warn('A notification was not sent')),
+    metrics: createMetrics({ db, reader, hub, streams }),
+  }
+}
+
+/** Passes on what the database notifies of. */
+function listenToChanges(options: EdgeOptions, core: Core, streams: Streams): Promise<Listener> {
+  const { hub, overview, accounts } = core
+  const accountChanged = (accountId: number | null): void => {
     accounts.forget(accountId)
     streams.recheck(accountId)
   }
-  const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
-  const metrics = createMetrics({ db, reader, hub, streams })
-  const listener: Listener = await listen({
-    url: directUrl,
-    applicationName: `${applicationName}-listen`,
+  return listen({
+    url: options.directUrl,
+    applicationName: nameOf(options.settings, '-listen'),
     channels: {
       [JOB_EVENTS]: (payload) => {
         hub.notified(payload)
         overview.notified()
       },
       [WORKER_CHANGED]: () => overview.notified(),
-      [ACCOUNT_CHANGED]: (payload) => forget(Number(payload)),
+      [ACCOUNT_CHANGED]: (payload) => accountChanged(Number(payload)),
     },
     onReconnect: () => {
       hub.notified(null)
       overview.notified()
-      forget(null)
+      accountChanged(null)
     },
-    onError: (error) => log.warn({ err: error }, 'The LISTEN connection was lost'),
+    onError: (error) => options.log.warn({ err: error }, 'The LISTEN connection was lost'),
   })
-  const edge: Edge = {
-    settings,
-    db,
-    reader,
+}
+
+/** What only requests use. */
+function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edge, keyof Core> {
+  const { settings, databaseUrl: url, secretKey } = options
+  const { checked: validateRows, databasePooled: pooled } = settings
+  return {
     blobs: createBlobs(db, settings),
-    hub,
-    overview,
     enqueuer: createEnqueuer(db, publisher),
-    publisher,
-    accounts,
     passwords: options.passwords ?? createPasswords(),
-    retrieval: createRetrieval({
-      url: databaseUrl,
-      applicationName: `${applicationName}-search`,
-      validateRows,
-      pooled,
-    }),
+    retrieval: createRetrieval({ url, applicationName: nameOf(settings, '-search'), validateRows, pooled }),
     limits: createLimits(db, settings),
-    metrics,
-    log,
     secretKey,
   }
-  return {
-    edge,
-    dispatch: createDispatch(edge, options.areas ?? allAreas, streams),
-    closeStreams: () => streams.close(),
-    close: () =>
-      shutDown([
-        { name: 'end the streams', limitMs: 3000, run: () => streams.close() },
-        { name: 'stop following jobs', limitMs: 3000, run: () => hub.close() },
-        { name: 'stop watching all', limitMs: 3000, run: () => overview.close() },
-        { name: 'stop listening', limitMs: 3000, run: () => listener.close() },
-        {
-          name: 'end the password threads',
-          limitMs: 3000,
-          run: () => options.passwords ?? edge.passwords.close(),
-        },
-        { name: 'end the search thread', limitMs: 3000, run: () => edge.retrieval.close() },
-        { name: 'tell what is to be told', limitMs: 3000, run: () => publisher.close() },
-        { name: 'end the reader', limitMs: 3000, run: () => reader.close() },
-        { name: 'leave the store of bytes', limitMs: 3000, run: () => edge.blobs.close() },
-        { name: 'leave the database', limitMs: 3000, run: () => db.close() },
-      ]),
-  }
+}
+
+interface Closing {
+  readonly edge: Edge
+  readonly streams: Streams
+  readonly listener: Listener
+  readonly ownsPasswords: boolean
+}
+
+/** First what is asked from outside, last what the others need. */
+function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): ShutdownStep[] {
+  const step = (name: string, run: () => unknown): ShutdownStep => ({ name, limitMs: CLOSE_MS, run })
+  return [
+    step('end the streams', () => streams.close()),
+    step('stop following jobs', () => edge.hub.close()),
+    step('stop watching all', () => edge.overview.close()),
+    step('stop listening', () => listener.close()),
+    step('end the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
+    step('end the search thread', () => edge.retrieval.close()),
+    step('tell what is to be told', () => edge.publisher.close()),
+    step('end the reader', () => edge.reader.close()),
+    step('leave the store of bytes', () => edge.blobs.close()),
+    step('leave the database', () => edge.db.close()),
+  ]
 }
 
 /** An edge behind a port. */

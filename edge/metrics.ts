@@ -45,33 +45,140 @@ interface QueueDepth {
   readonly oldest_seconds: number | null
 }
 
-export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; streams: Streams }): Metrics {
-  const registry = new Registry()
-  const seconds = new Histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Time to the answer by operation',
-    labelNames: ['method', 'route'] as const,
-    buckets: [0.01, 0.1, 1, 10],
-    registers: [registry],
-  })
-  const requests = new Counter({
-    name: 'http_requests_total',
-    help: 'Requests by operation and class of status; 0xx: the client left before',
-    labelNames: ['method', 'route', 'status'] as const,
-    registers: [registry],
-  })
-  const jobs = new Gauge({
-    name: 'jobs',
-    help: 'Live jobs by queue and state',
-    labelNames: ['queue', 'status'] as const,
-    registers: [registry],
-  })
-  const age = new Gauge({
-    name: 'job_queue_oldest_seconds',
-    help: 'Age of the oldest waiting job',
-    labelNames: ['queue'] as const,
-    registers: [registry],
-  })
+interface MetricsSources {
+  readonly db: Database
+  readonly reader: Reader
+  readonly hub: Hub
+  readonly streams: Streams
+}
+
+/** Measures requests as they are answered; what the others know is asked of them for each text. */
+export function createMetrics(sources: MetricsSources): Metrics {
+  return new PromMetrics(sources)
+}
+
+class PromMetrics implements Metrics {
+  readonly #registry = new Registry()
+  readonly #requests = new RequestMetrics(this.#registry)
+  readonly #queues = new QueueMetrics(this.#registry)
+  readonly #reader: Reader
+  #measuring: Promise<void> | null = null
+  #kept: { readonly text: Promise<KeptText>; readonly builtAt: number } | null = null
+
+  constructor(sources: MetricsSources) {
+    this.#reader = sources.reader
+    registerGauges(this.#registry, sources)
+  }
+
+  answered(entry: Found | null, method: string, status: number, seconds: number): void {
+    this.#requests.answered(entry, method, status, seconds)
+  }
+
+  text(): Promise<KeptText> {
+    if (this.#kept === null || performance.now() - this.#kept.builtAt > KEPT_MS)
+      this.#kept = { text: this.#build(), builtAt: performance.now() }
+    return this.#kept.text
+  }
+
+  async #build(): Promise<KeptText> {
+    await this.#measureProcess()
+    // While the database is down, the rest is what an operator looks at.
+    const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
+    this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
+    return new KeptText(await this.#registry.metrics(), this.#registry.contentType)
+  }
+
+  /** Measures the process from the first look on: nobody compares with what was before. */
+  #measureProcess(): Promise<void> {
+    this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) =>
+      collectDefaultMetrics({ register: this.#registry }),
+    )
+    return this.#measuring
+  }
+}
+
+/** How many requests there were, and how long they took. */
+class RequestMetrics {
+  readonly #seconds: prom.Histogram<'method' | 'route'>
+  readonly #requests: prom.Counter<'method' | 'route' | 'status'>
+  // Finding a series by labels costs more than the observation.
+  readonly #operations = new Map<unknown, Series>()
+
+  constructor(registry: prom.Registry) {
+    this.#seconds = new Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time to the answer by operation',
+      labelNames: ['method', 'route'],
+      buckets: [0.01, 0.1, 1, 10],
+      registers: [registry],
+    })
+    this.#requests = new Counter({
+      name: 'http_requests_total',
+      help: 'Requests by operation and class of status; 0xx: the client left before',
+      labelNames: ['method', 'route', 'status'],
+      registers: [registry],
+    })
+  }
+
+  answered(entry: Found | null, method: string, status: number, seconds: number): void {
+    const series = this.#seriesOf(entry, method)
+    series.seconds.observe(seconds)
+    series.counts[Math.floor(status / 100)]!.inc()
+  }
+
+  #seriesOf(entry: Found | null, name: string): Series {
+    const key = entry ?? (METHODS.has(name) ? name : OTHER)
+    let series = this.#operations.get(key)
+    if (series === undefined) {
+      series =
+        entry === null
+          ? this.#createSeries(String(key), 'none')
+          : this.#createSeries(entry.route.method.toUpperCase(), entry.pattern)
+      this.#operations.set(key, series)
+    }
+    return series
+  }
+
+  #createSeries(method: string, route: string): Series {
+    const counts = [0, 1, 2, 3, 4, 5].map((status) => ({
+      inc: () => this.#requests.inc({ method, route, status: `${status}xx` }),
+    }))
+    return { seconds: this.#seconds.labels(method, route), counts }
+  }
+}
+
+/** How deep the queues are. */
+class QueueMetrics {
+  readonly #jobs: prom.Gauge<'queue' | 'status'>
+  readonly #age: prom.Gauge<'queue'>
+
+  constructor(registry: prom.Registry) {
+    this.#jobs = new Gauge({
+      name: 'jobs',
+      help: 'Live jobs by queue and state',
+      labelNames: ['queue', 'status'],
+      registers: [registry],
+    })
+    this.#age = new Gauge({
+      name: 'job_queue_oldest_seconds',
+      help: 'Age of the oldest waiting job',
+      labelNames: ['queue'],
+      registers: [registry],
+    })
+  }
+
+  set(depths: readonly QueueDepth[]): void {
+    this.#jobs.reset()
+    this.#age.reset()
+    for (const { queue, status, count, oldest_seconds } of depths) {
+      this.#jobs.set({ queue, status }, count)
+      if (status === 'queued') this.#age.set({ queue }, Math.max(0, oldest_seconds ?? 0))
+    }
+  }
+}
+
+/** Measurements that others of the process keep, asked for each time. */
+function registerGauges(registry: prom.Registry, { streams, hub, db }: MetricsSources): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
       name,
@@ -82,57 +189,9 @@ export function createMetrics(parts: { db: Database; reader: Reader; hub: Hub; s
       },
     })
   }
-  gauge('sse_clients', 'Open event streams', () => parts.streams.count)
-  gauge('job_watchers', 'Subscriptions to job events', () => parts.hub.watchers)
-  gauge('db_pool_active', 'Database connections in use', () => parts.db.usage().active)
-  gauge('db_pool_idle', 'Database connections at rest', () => parts.db.usage().idle)
-  gauge('db_pool_waiting', 'Requests that wait for a database connection', () => parts.db.usage().waiting)
-
-  // Finding a series by labels costs more than the observation.
-  const operations = new Map<unknown, Series>()
-  const seriesOf = (entry: Found | null, name: string): Series => {
-    const key = entry ?? (METHODS.has(name) ? name : OTHER)
-    let series = operations.get(key)
-    if (series === undefined) {
-      const method = entry === null ? String(key) : entry.route.method.toUpperCase()
-      const route = entry?.pattern ?? 'none'
-      const counts = [0, 1, 2, 3, 4, 5].map((status) => ({
-        inc: () => requests.inc({ method, route, status: `${status}xx` }),
-      }))
-      series = { seconds: seconds.labels(method, route), counts }
-      operations.set(key, series)
-    }
-    return series
-  }
-  let measuring: Promise<void> | null = null
-  /** Measures the process from the first look on: nobody compares with what was before. */
-  const measureProcess = (): Promise<void> =>
-    (measuring ??= import('prom-client').then(({ collectDefaultMetrics }) =>
-      collectDefaultMetrics({ register: registry }),
-    ))
-  const build = async (): Promise<KeptText> => {
-    await measureProcess()
-    // While the database is down, the rest is what an operator looks at.
-    const depths = await parts.reader.text(readQueueDepths, []).catch(() => null)
-    jobs.reset()
-    age.reset()
-    for (const row of JSON.parse(depths ?? '[]') as QueueDepth[]) {
-      jobs.set({ queue: row.queue, status: row.status }, row.count)
-      if (row.status === 'queued') age.set({ queue: row.queue }, Math.max(0, row.oldest_seconds ?? 0))
-    }
-    return new KeptText(await registry.metrics(), registry.contentType)
-  }
-  let kept: { readonly text: Promise<KeptText>; readonly builtAt: number } | null = null
-  return {
-    answered: (entry, method, status, elapsed) => {
-      const series = seriesOf(entry, method)
-      series.seconds.observe(elapsed)
-      series.counts[Math.floor(status / 100)]!.inc()
-    },
-    text: () => {
-      if (kept === null || performance.now() - kept.builtAt > KEPT_MS)
-        kept = { text: build(), builtAt: performance.now() }
-      return kept.text
-    },
-  }
+  gauge('sse_clients', 'Open event streams', () => streams.count)
+  gauge('job_watchers', 'Subscriptions to job events', () => hub.watchers)
+  gauge('db_pool_active', 'Database connections in use', () => db.usage().active)
+  gauge('db_pool_idle', 'Database connections at rest', () => db.usage().idle)
+  gauge('db_pool_waiting', 'Requests that wait for a database connection', () => db.usage().waiting)
 }

@@ -32,64 +32,82 @@ const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
 
 /** The threads start with the first password that needs them. */
 export function createPasswords(options: PasswordOptions = {}): Passwords {
-  const { concurrency = Math.max(1, Math.floor(availableParallelism() / 2)), cost = COST } = options
-  const waiting: Task[] = []
-  const idle: Worker[] = []
-  const busy = new Map<Worker, Task>()
+  return new PasswordThreads(options)
+}
 
-  const next = (worker: Worker): void => {
-    const task = waiting.shift()
+class PasswordThreads implements Passwords {
+  readonly #concurrency: number
+  readonly #cost: PasswordCost
+  readonly #waiting: Task[] = []
+  readonly #idle: Worker[] = []
+  readonly #busy = new Map<Worker, Task>()
+  /** What a password is compared with when there is no stored hash. */
+  #decoy: Promise<string> | null = null
+
+  constructor(options: PasswordOptions) {
+    this.#concurrency = options.concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2))
+    this.#cost = options.cost ?? COST
+  }
+
+  hash(password: string): Promise<string> {
+    return this.#run({ password }) as Promise<string>
+  }
+
+  async verify(stored: string | null, password: string): Promise<boolean> {
+    this.#decoy ??= this.hash('no account has this password')
+    const matches = await this.#run({ password, against: stored ?? (await this.#decoy) })
+    return stored !== null && matches === true
+  }
+
+  async close(): Promise<void> {
+    this.#waiting.length = 0
+    const workers = [...this.#idle.splice(0), ...this.#busy.keys()]
+    await Promise.all(workers.map((worker) => worker.terminate()))
+  }
+
+  #run(work: PasswordWork): Promise<string | boolean> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ work, resolve, reject })
+      const free = this.#idle.pop()
+      if (free !== undefined) this.#next(free)
+      else if (this.#busy.size < this.#concurrency) this.#next(this.#start())
+    })
+  }
+
+  #start(): Worker {
+    const worker = new Worker(THREAD, { workerData: this.#cost })
+    worker.on('message', (answer: PasswordAnswer) => this.#answered(worker, answer))
+    worker.on('error', (error) => this.#lost(worker, error))
+    worker.on('exit', () => this.#lost(worker, new Error('The thread that hashes passwords has ended')))
+    return worker
+  }
+
+  /** Gives a thread the task that has waited longest. */
+  #next(worker: Worker): void {
+    const task = this.#waiting.shift()
     if (task === undefined) {
-      idle.push(worker)
+      this.#idle.push(worker)
       // Nothing but work keeps a process alive.
       worker.unref()
       return
     }
-    busy.set(worker, task)
+    this.#busy.set(worker, task)
     worker.ref()
     worker.postMessage(task.work)
   }
 
-  const start = (): Worker => {
-    const worker = new Worker(THREAD, { workerData: cost })
-    worker.on('message', (answer: PasswordAnswer) => {
-      const task = busy.get(worker)
-      busy.delete(worker)
-      if ('error' in answer) task?.reject(new Error(answer.error))
-      else task?.resolve(answer.result)
-      next(worker)
-    })
-    const lost = (error: Error): void => {
-      if (idle.includes(worker)) idle.splice(idle.indexOf(worker), 1)
-      busy.get(worker)?.reject(error)
-      busy.delete(worker)
-      if (waiting.length > 0 && busy.size < concurrency) next(start())
-    }
-    worker.on('error', lost)
-    worker.on('exit', () => lost(new Error('The thread that hashes passwords has ended')))
-    return worker
+  #answered(worker: Worker, answer: PasswordAnswer): void {
+    const task = this.#busy.get(worker)
+    this.#busy.delete(worker)
+    if ('error' in answer) task?.reject(new Error(answer.error))
+    else task?.resolve(answer.result)
+    this.#next(worker)
   }
 
-  const run = (work: PasswordWork): Promise<string | boolean> =>
-    new Promise((resolve, reject) => {
-      waiting.push({ work, resolve, reject })
-      const free = idle.pop()
-      if (free !== undefined) next(free)
-      else if (busy.size < concurrency) next(start())
-    })
-
-  const hash = (password: string): Promise<string> => run({ password }) as Promise<string>
-  let decoy: Promise<string> | null = null
-  return {
-    hash,
-    verify: async (stored, password) => {
-      decoy ??= hash('no account has this password')
-      const matches = await run({ password, against: stored ?? (await decoy) })
-      return stored !== null && matches === true
-    },
-    close: async () => {
-      waiting.length = 0
-      await Promise.all([...idle.splice(0), ...busy.keys()].map((worker) => worker.terminate()))
-    },
+  #lost(worker: Worker, error: Error): void {
+    if (this.#idle.includes(worker)) this.#idle.splice(this.#idle.indexOf(worker), 1)
+    this.#busy.get(worker)?.reject(error)
+    this.#busy.delete(worker)
+    if (this.#waiting.length > 0 && this.#busy.size < this.#concurrency) this.#next(this.#start())
   }
 }

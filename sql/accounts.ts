@@ -22,8 +22,8 @@ export const readAccounts: ReadStatement<[pageSize: number, offset: number]> = {
  * What decides access: the account, and which of its sessions were ended before their access tokens run out, the
  * longest of which live for a day.
  */
-export const readStanding: ReadStatement<[id: number]> = {
-  name: 'standing',
+export const readAccountState: ReadStatement<[id: number]> = {
+  name: 'account_state',
   text: `select json_build_object('account', account_json(account), 'ended', (
       select coalesce(json_agg(session.id), '[]') from session
       where account_id = account.id and ended_at > now() - interval '25 hours'))::text

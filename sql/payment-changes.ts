@@ -40,11 +40,11 @@ export const applyStoredEvent = (id: string, changes: readonly object[]): Query<
   sql.prepared('payment_event_apply', z.object({ applied: z.boolean() }))`
     select payment_event_apply(${id}, ${JSON.stringify(changes)}::jsonb) as applied`
 
-const Left = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
+const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
 /** Events that nobody is at any more, though they were never applied; the oldest first. */
-export const leftEvents = (most: number): Query<z.output<typeof Left>> =>
-  sql.type(Left)`
+export const unappliedEvents = (most: number): Query<z.output<typeof UnappliedEvent>> =>
+  sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
     where e.applied_at is null and not exists (
       select from job where job.id = e.job_id and job.status in ('queued', 'running'))

@@ -15,10 +15,10 @@ export interface QueuePoolOptions extends ConnectOptions {
 const CHANNELS = ['jobs:insert', 'worker:migrate']
 const ANYTHING = { channel: 'jobs:insert', payload: '{"count":1}' }
 
-type Listening = (error: undefined, client: Ear, release: () => void) => void
+type Listening = (error: undefined, client: SharedListenClient, release: () => void) => void
 
 /** What a runner takes for its own connection, and says LISTEN and UNLISTEN to. */
-class Ear extends EventEmitter {
+class SharedListenClient extends EventEmitter {
   query(): Promise<void> {
     return Promise.resolve()
   }
@@ -30,9 +30,9 @@ class Ear extends EventEmitter {
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
   const { url, directUrl, pooled, applicationName, size, onError } = options
-  const ears = new Set<Ear>()
+  const clients = new Set<SharedListenClient>()
   const tell = (channel: string, payload: string): void => {
-    for (const ear of ears) ear.emit('notification', { channel, payload })
+    for (const client of clients) client.emit('notification', { channel, payload })
   }
   const listener = await listen({
     url: directUrl,
@@ -43,9 +43,9 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
   })
   const pool = createQueuePool({ url, pooled, applicationName, size, onError })
   const share = (listening: Listening): void => {
-    const ear = new Ear()
-    ears.add(ear)
-    listening(undefined, ear, () => ears.delete(ear))
+    const client = new SharedListenClient()
+    clients.add(client)
+    listening(undefined, client, () => clients.delete(client))
   }
   const shared = {
     options: pool.options,

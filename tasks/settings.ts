@@ -11,46 +11,12 @@ import {
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
+import { count, flag, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
  * environment, and nothing else reads that. `.env.example` is checked against this file by a test.
  */
-
-const whole = (min: number, max: number) =>
-  z
-    .string()
-    .trim()
-    .regex(/^-?\d{1,15}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.int().min(min).max(max))
-const count = (fallback: number, min = 0, max = 1_000_000_000) => whole(min, max).default(fallback)
-const flag = (fallback: boolean) => z.stringbool().default(fallback)
-const list = (...values: readonly string[]) =>
-  z
-    .string()
-    .transform((text) =>
-      text
-        .split(',')
-        .map((item) => item.trim())
-        .filter(Boolean),
-    )
-    .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
-      error: `must be a comma list of ${values.join(', ')}`,
-    })
-
-/** `REQUESTS/SECONDS`, or `0` for no limit. */
-const rate = (most: number, seconds: number) =>
-  z
-    .string()
-    .regex(/^(0|[1-9]\d{0,3}\/[1-9]\d{0,4})$/, 'must be REQUESTS/SECONDS such as 30/60, or 0 for no limit')
-    .transform((text): Rate | null => {
-      const [given, span] = text.split('/').map(Number)
-      return span === undefined ? null : { most: given!, seconds: span }
-    })
-    .default({ most, seconds })
-
-const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
@@ -144,11 +110,7 @@ const Environment = z.object({
   ACCESS_LOG: z.enum(['all', 'errors', 'none']).default('all'),
 })
 
-/** So many requests of one client in any span of so many seconds. */
-export interface Rate {
-  readonly most: number
-  readonly seconds: number
-}
+type Env = z.output<typeof Environment>
 
 /** Names of all settings, for `.env.example` and the README's table. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
@@ -246,6 +208,27 @@ export class SettingsError extends Error {
  * @throws SettingsError naming every problem at once.
  */
 export function parse(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const env = check(environment)
+  const production = env.NODE_ENV === 'production'
+  return Object.freeze({
+    ...serverSettings(env, production),
+    ...databaseSettings(env),
+    ...accessSettings(env, production),
+    ...limitSettings(env),
+    ...workerSettings(env),
+    email: emailSettings(env, production),
+    telephony: telephonySettings(env),
+    blobs: blobSettings(env),
+    payments: paymentSettings(env),
+    ai: aiSettings(env),
+    rag: ragSettings(env),
+    visionProvider: visionProvider(env),
+    llmCatalogUrl: catalogUrl(env),
+  })
+}
+
+/** @throws SettingsError naming every problem at once. */
+function check(environment: Readonly<Record<string, string | undefined>>): Env {
   const given = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   )
@@ -253,9 +236,12 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
   const issues = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')}: ${issue.message}`)
   const problems = [...issues, ...crossChecks(given)]
   if (!result.success || problems.length > 0) throw new SettingsError(problems)
-  const env = result.data
-  const production = env.NODE_ENV === 'production'
-  return Object.freeze({
+  return result.data
+}
+
+/** How the service is reached, and what it says of itself. */
+function serverSettings(env: Env, production: boolean) {
+  return {
     projectName: env.PROJECT_NAME,
     production,
     host: env.HOST,
@@ -263,11 +249,28 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     publicBaseUrl:
       env.PUBLIC_BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
     webConcurrency: env.WEB_CONCURRENCY,
+    trustProxy: env.TRUST_PROXY,
+    corsOrigins: new Set(env.CORS_ORIGINS ?? []),
+    metrics: { token: env.METRICS_TOKEN, port: env.METRICS_PORT },
+    logLevel: env.LOG_LEVEL,
+    accessLog: env.ACCESS_LOG,
+    checked: !production,
+  } satisfies Partial<Settings>
+}
+
+function databaseSettings(env: Env) {
+  return {
     databaseUrl: env.DATABASE_URL,
     databaseUrlUnpooled: env.DATABASE_URL && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL),
     databasePooled:
       env.DATABASE_URL !== undefined && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL) !== env.DATABASE_URL,
     dataDir: env.DATA_DIR,
+  } satisfies Partial<Settings>
+}
+
+/** Who may do what, and for how long. */
+function accessSettings(env: Env, production: boolean) {
+  return {
     secretKey: env.SECRET_KEY,
     authLevel: env.AUTH_LEVEL,
     openAreas: new Set(env.OPEN_AREAS ?? (production ? [] : AREAS)),
@@ -281,6 +284,12 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
     loginMaxFailures: env.LOGIN_MAX_FAILURES,
     loginLockSeconds: env.LOGIN_LOCK_SECONDS,
+  } satisfies Partial<Settings>
+}
+
+/** How much a client may ask, and how large it may be. */
+function limitSettings(env: Env) {
+  return {
     limits: {
       login: env.RATE_LIMIT_LOGIN,
       register: env.RATE_LIMIT_REGISTER,
@@ -288,9 +297,16 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
       invite: env.RATE_LIMIT_INVITE,
     },
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
-    metrics: { token: env.METRICS_TOKEN, port: env.METRICS_PORT },
-    trustProxy: env.TRUST_PROXY,
-    corsOrigins: new Set(env.CORS_ORIGINS ?? []),
+    maxUploadBytes: env.MAX_UPLOAD_BYTES,
+    maxDocumentPages: env.MAX_DOCUMENT_PAGES,
+    maxImportBytes: env.MAX_IMPORT_BYTES,
+    maxJsonBytes: env.MAX_JSON_BYTES,
+  } satisfies Partial<Settings>
+}
+
+/** Jobs: who does them, and how long they are waited for and kept. */
+function workerSettings(env: Env) {
+  return {
     workerProcesses: env.WORKER_PROCESSES,
     workerThreads: env.WORKER_THREADS,
     workerQueues: env.WORKER_QUEUES,
@@ -298,32 +314,17 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     workerMaxTries: env.WORKER_MAX_TRIES,
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
-    email: emailSettings(env, production),
-    telephony: telephonySettings(env),
-    blobs: blobSettings(env),
-    payments: paymentSettings(env),
-    ai: aiSettings(env),
-    rag: ragSettings(env),
-    maxUploadBytes: env.MAX_UPLOAD_BYTES,
-    maxDocumentPages: env.MAX_DOCUMENT_PAGES,
-    maxImportBytes: env.MAX_IMPORT_BYTES,
-    maxJsonBytes: env.MAX_JSON_BYTES,
-    visionProvider: visionProvider(env),
-    llmCatalogUrl: catalogUrl(env),
-    logLevel: env.LOG_LEVEL,
-    accessLog: env.ACCESS_LOG,
-    checked: !production,
-  })
+  } satisfies Partial<Settings>
 }
 
 /** Tests reach nothing outside by themselves. */
-function catalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: z.output<typeof Environment>): string | null {
+function catalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
   const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV)
   return url === 'none' ? null : url
 }
 
 /** `AI_MODEL` is one of `AI_PROVIDER`; another provider reads pages with its own default. */
-function visionProvider(env: z.output<typeof Environment>): Settings['visionProvider'] {
+function visionProvider(env: Env): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
   if (provider === 'tesseract' || provider === 'none') return provider
   const { endpoints, timeoutSeconds, model } = aiSettings(env)

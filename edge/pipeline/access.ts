@@ -5,3 +5,6 @@
  * `AUTH_LEVEL=rbac` and like `user` under `basic` unless the area is open.
  */
 export type Auth = 'public' | 'user' | 'editor' | 'moderator' | 'admin' | 'open' | 'operator'
+
+/** The role of an account. */
+export type Role = 'user' | 'moderator' | 'admin'

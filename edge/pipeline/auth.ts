@@ -1,16 +1,10 @@
-import { JOSEError } from 'jose/errors'
-import { SignJWT } from 'jose/jwt/sign'
-import { jwtVerify } from 'jose/jwt/verify'
-import { z } from 'zod'
-import { readStanding } from '../../sql/accounts.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { uuidv7 } from '../../sql/ids.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
-import type { Auth } from './access.ts'
-
-export type Role = 'user' | 'moderator' | 'admin'
+import type { Auth, Role } from './access.ts'
+import { AccessTokens, type Verified } from './access-tokens.ts'
+import { type AccountState, AccountStates } from './account-states.ts'
 
 /** Who calls. What decides is the database's role, not the token's. */
 export interface Caller {
@@ -54,190 +48,79 @@ export const ANONYMOUS: Caller = {
   profile: JSON.stringify({ ...NOBODY, role: 'user' }),
 }
 
+/** The accounts as callers. */
 export interface Accounts {
   /** Null when no credential came. @throws fail('auth.required') for one that is no good. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
   sign(account: { id: number; role: string }, sessionId: string): Promise<string>
   /** Whether a caller who was let in still would be, and in the same role; when the token runs out does not matter. */
-  stillAdmits(caller: Caller): Promise<boolean>
+  isStillAuthorized(caller: Caller): Promise<boolean>
   /** An account has changed: forget what is cached of it; null for all. */
   forget(accountId: number | null): void
 }
 
-interface Verified {
-  readonly token: string
-  readonly accountId: number
-  readonly sessionId: string
-  /** Seconds since the epoch. */
-  readonly expiresAt: number
+interface AccountsOptions {
+  readonly settings: Settings
+  readonly reader: Reader
+  readonly secretKey: string
 }
 
-interface Standing {
-  readonly role: Role
-  readonly active: boolean
-  /** Sessions whose access tokens are refused. */
-  readonly ended: ReadonlySet<string>
-  readonly profile: string
-  readonly readAt: number
+/** Knows callers by access tokens that `secretKey` signs. */
+export function createAccounts(options: AccountsOptions): Accounts {
+  return new TokenAccounts(options)
 }
 
-// Verifying a token costs 50-190 us, looking it up 0.4: two generations of this many are kept.
-const TOKENS_PER_GENERATION = 10_000
-// A look-up hashes its key, and each request brings its token anew: the end of the signature tells tokens apart (132 bits).
-const TELLING_CHARACTERS = 22
-// A change of role or activity drops its entry by NOTIFY; this bounds what a lost notification can cost.
-const STANDING_MS = 5_000
+class TokenAccounts implements Accounts {
+  readonly #authDisabled: boolean
+  readonly #cookie: string
+  readonly #tokens: AccessTokens
+  readonly #states: AccountStates
 
-const LARGEST_INTEGER = 2_147_483_647
-
-const Claims = z.object({
-  sub: z
-    .string()
-    .regex(/^\d{1,10}$/)
-    .transform(Number)
-    .refine((id) => id <= LARGEST_INTEGER),
-  sid: z.uuid(),
-  exp: z.number(),
-})
-const StandingRow = z.object({
-  account: z.looseObject({ role: z.enum(['user', 'moderator', 'admin']), is_active: z.boolean() }),
-  ended: z.array(z.string()),
-})
-
-export function createAccounts(options: { settings: Settings; reader: Reader; secretKey: string }): Accounts {
-  const { settings, reader } = options
-  const key = new TextEncoder().encode(options.secretKey)
-  const cookie = `${settings.projectName}_session`
-  let tokens = new Map<string, Verified>()
-  let olderTokens = new Map<string, Verified>()
-  const standings = new Map<number, Standing>()
-  const readings = new Map<number, Promise<Standing>>()
-
-  const known = (token: string): Verified | undefined => {
-    const end = token.slice(-TELLING_CHARACTERS)
-    const found = tokens.get(end) ?? olderTokens.get(end)
-    return found?.token === token && found.expiresAt * 1000 > Date.now() ? found : undefined
+  constructor({ settings, reader, secretKey }: AccountsOptions) {
+    this.#authDisabled = settings.authLevel === 'none'
+    this.#cookie = `${settings.projectName}_session`
+    this.#tokens = new AccessTokens(settings, secretKey)
+    this.#states = new AccountStates(reader)
   }
 
-  const verify = async (token: string): Promise<Verified> => {
-    if (!isOneSpelling(token)) throw fail('auth.required')
-    const { payload } = await jwtVerify(token, key, {
-      algorithms: ['HS256'],
-      issuer: settings.projectName,
-      audience: settings.projectName,
-    }).catch((error) => {
-      if (error instanceof JOSEError) throw fail('auth.required', {}, { cause: error })
+  authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null> {
+    if (this.#authDisabled) return EVERYBODY
+    const token = credential(request, this.#cookie)
+    if (token === null) return null
+    const verified = this.#tokens.known(token)
+    const state = verified && this.#states.fresh(verified.accountId)
+    // The whole hot path: two look-ups, no await.
+    return state === undefined ? this.#authenticateSlowly(token) : callerOf(verified!, state)
+  }
+
+  async #authenticateSlowly(token: string): Promise<Caller> {
+    const verified = this.#tokens.known(token) ?? (await this.#tokens.verify(token))
+    return callerOf(verified, await this.#states.read(verified.accountId))
+  }
+
+  async isStillAuthorized(caller: Caller): Promise<boolean> {
+    if (caller.sessionId === null) return true
+    const state = await this.#states.current(caller.id).catch((error) => {
+      if (error instanceof Failure && error.code === 'auth.required') return null
       throw error
     })
-    // The key may sign other things for other readers; what is not a session's is no credential here.
-    const claims = Claims.safeParse(payload)
-    if (!claims.success) throw fail('auth.required', {}, { cause: claims.error })
-    const { sub: accountId, sid: sessionId, exp: expiresAt } = claims.data
-    const verified = { token, accountId, sessionId, expiresAt }
-    if (tokens.size >= TOKENS_PER_GENERATION) {
-      olderTokens = tokens
-      tokens = new Map()
-    }
-    tokens.set(token.slice(-TELLING_CHARACTERS), verified)
-    return verified
+    return state?.active === true && state.role === caller.role && !state.ended.has(caller.sessionId)
   }
 
-  const readOnce = async (accountId: number): Promise<Standing> => {
-    const text = await reader.text(readStanding, [accountId])
-    if (text === null) throw fail('auth.required')
-    const { account, ended } = StandingRow.parse(JSON.parse(text))
-    const { role, is_active: active } = account
-    return { role, active, ended: new Set(ended), profile: JSON.stringify(account), readAt: Date.now() }
+  sign(account: { id: number; role: string }, sessionId: string): Promise<string> {
+    return this.#tokens.sign(account, sessionId)
   }
 
-  const standingOf = (accountId: number): Promise<Standing> => {
-    const under = readings.get(accountId)
-    if (under !== undefined) return under
-    const reading: Promise<Standing> = readOnce(accountId).then(
-      (standing) => {
-        // Forgotten while it was read: it may show what was before the change, and is good for this once only.
-        if (readings.get(accountId) !== reading) return standing
-        readings.delete(accountId)
-        if (standings.size > 100_000) standings.clear()
-        standings.set(accountId, standing)
-        return standing
-      },
-      (error) => {
-        if (readings.get(accountId) === reading) readings.delete(accountId)
-        throw error
-      },
-    )
-    readings.set(accountId, reading)
-    return reading
-  }
-
-  /** What is known of an account, if it is fresh; what has changed was forgotten. */
-  const fresh = (accountId: number): Standing | undefined => {
-    const standing = standings.get(accountId)
-    return standing !== undefined && Date.now() - standing.readAt < STANDING_MS ? standing : undefined
-  }
-  const knownStanding = async (accountId: number): Promise<Standing> =>
-    fresh(accountId) ?? standingOf(accountId)
-
-  const admit = ({ accountId, sessionId }: Verified, standing: Standing): Caller => {
-    if (!standing.active || standing.ended.has(sessionId)) throw fail('auth.required')
-    const { role, profile } = standing
-    return { id: accountId, ownerId: accountId, role, sessionId, profile }
-  }
-
-  const slowly = async (token: string): Promise<Caller> => {
-    const verified = known(token) ?? (await verify(token))
-    return admit(verified, await standingOf(verified.accountId))
-  }
-
-  return {
-    authenticate: (request) => {
-      if (settings.authLevel === 'none') return EVERYBODY
-      const token = credential(request, cookie)
-      if (token === null) return null
-      const verified = known(token)
-      const standing = verified && fresh(verified.accountId)
-      // The whole hot path: two look-ups, no await.
-      return standing === undefined ? slowly(token) : admit(verified!, standing)
-    },
-    stillAdmits: async (caller) => {
-      if (caller.sessionId === null) return true
-      const standing = await knownStanding(caller.id).catch((error) => {
-        if (error instanceof Failure && error.code === 'auth.required') return null
-        throw error
-      })
-      return (
-        standing?.active === true && standing.role === caller.role && !standing.ended.has(caller.sessionId)
-      )
-    },
-    sign: (account, sessionId) =>
-      new SignJWT({ role: account.role, sid: sessionId })
-        .setProtectedHeader({ alg: 'HS256' })
-        .setIssuer(settings.projectName)
-        .setAudience(settings.projectName)
-        .setSubject(String(account.id))
-        .setIssuedAt()
-        .setJti(uuidv7())
-        .setExpirationTime(Math.floor(Date.now() / 1000) + settings.accessTokenSeconds)
-        .sign(key),
-    forget: (accountId) => {
-      if (accountId === null) {
-        standings.clear()
-        readings.clear()
-      } else {
-        standings.delete(accountId)
-        readings.delete(accountId)
-      }
-    },
+  forget(accountId: number | null): void {
+    this.#states.forget(accountId)
   }
 }
 
-/**
- * Whether each part is how base64url spells its bytes: decoders also take padding, the other alphabet, and any value of
- * the bits that the last character has too many. A token that is known by its text must have one.
- */
-function isOneSpelling(token: string): boolean {
-  return token.split('.').every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)
+/** @throws fail('auth.required') for an account that is not active, or a session that has ended. */
+function callerOf({ accountId, sessionId }: Verified, state: AccountState): Caller {
+  if (!state.active || state.ended.has(sessionId)) throw fail('auth.required')
+  const { role, profile } = state
+  return { id: accountId, ownerId: accountId, role, sessionId, profile }
 }
 
 /** The bearer token, or else the session cookie; null when neither came. */

@@ -3,7 +3,7 @@ import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
 import { type Claim, tieKeyToJob } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import { failureBody, type KeptAnswer } from '../http/reply.ts'
-import type { JobEvent } from '../streams/hub.ts'
+import type { JobEvent } from '../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource, type Streams } from '../streams/sse.ts'
 import type { Edge } from './context.ts'
 import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, once, takeKey } from './idempotency.ts'
@@ -154,11 +154,11 @@ function openStream(
   const head = exchange.head(200, SSE_HEADERS)
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
   const { caller } = exchange
-  const audience = {
+  const subscriber = {
     accountId: caller?.ownerId ?? null,
-    admitted: async () => caller === null || edge.accounts.stillAdmits(caller),
+    isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
   }
-  streams.open(exchange.responder, head, source, audience, place)
+  streams.open(exchange.responder, head, source, subscriber, place)
 }
 
 export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {

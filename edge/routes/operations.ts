@@ -8,7 +8,7 @@ import { JSON_TYPE } from '../http/reply.ts'
 import { admitToMetrics } from '../metrics-port.ts'
 import { openApi } from '../openapi.ts'
 import type { Edge } from '../pipeline/context.ts'
-import { Answer, type Area, area, route, verbatim } from '../pipeline/route.ts'
+import { Answer, type AnyRoute, type Area, area, route, verbatim } from '../pipeline/route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
 const PAGES = new URL('../pages/', import.meta.url)
@@ -37,86 +37,100 @@ const Readiness = z.strictObject({
 let latest: string | null = null
 const MIGRATED: ReadStatement<[]> = { name: 'migrated', text: 'select max(name) from migration' }
 
+const health = route({
+  method: 'get',
+  path: '/health',
+  summary: 'Whether the process serves requests',
+  response: Status,
+  handle: () => verbatim<{ status: 'ok' }>('{"status":"ok"}'),
+})
+
+const readiness = route({
+  method: 'get',
+  path: '/ready',
+  summary: 'Whether the database is there and migrated',
+  response: Readiness,
+  alsoAnswers: { 503: 'Not ready' },
+  handle: async ({ edge }) => {
+    const state = await readyState(edge)
+    const ready = state === 'migrated'
+    const value = {
+      status: ready ? ('ready' as const) : ('unavailable' as const),
+      database: state !== 'down',
+      migrated: ready,
+    }
+    return new Answer({ status: ready ? 200 : 503, value })
+  },
+})
+
+const metrics = route({
+  method: 'get',
+  path: '/metrics',
+  summary: 'Measurements in the text format of Prometheus',
+  description: `At most a second old. With \`METRICS_TOKEN\` for its bearer only; in production without it, and with \
+\`METRICS_PORT\`, not here.`,
+  produces: 'text/plain',
+  errors: ['auth.required', 'route.missing'],
+  raw: async ({ edge, request, responder, head }) => {
+    admitToMetrics(edge.settings, request)
+    return (await edge.metrics.text()).send(request, responder, head)
+  },
+})
+
+const docs = route({
+  method: 'get',
+  path: '/docs',
+  summary: 'The reference, to read and try',
+  produces: 'text/html',
+  alsoAnswers: NOT_MODIFIED,
+  raw: (input) => sendFile(input, new URL('docs.html', PAGES), [['content-security-policy', CSP]]),
+})
+
+const docsFile = route({
+  method: 'get',
+  path: '/docs/:file',
+  summary: 'A part of the reference page',
+  params: z.object({ file: z.string() }),
+  produces: 'text/*',
+  errors: ['route.missing'],
+  alsoAnswers: NOT_MODIFIED,
+  raw: async (input) => {
+    const { file } = input.params
+    const found = Object.hasOwn(FILES, file) ? FILES[file] : undefined
+    if (found === undefined) throw fail('route.missing')
+    return sendFile(input, found, [])
+  },
+})
+
 /** What operators, and readers of the reference, ask for; `areas` are the others, which the reference describes. */
 export function operations(areas: () => readonly Area[]): Area {
-  // It names the open areas and the address, so each edge has its own.
-  const references = new WeakMap<Edge, KeptText>()
   return area('operations', '', { auth: 'public' }, [
-    route({
-      method: 'get',
-      path: '/health',
-      summary: 'Whether the process serves requests',
-      response: Status,
-      handle: () => verbatim<{ status: 'ok' }>('{"status":"ok"}'),
-    }),
-    route({
-      method: 'get',
-      path: '/ready',
-      summary: 'Whether the database is there and migrated',
-      response: Readiness,
-      alsoAnswers: { 503: 'Not ready' },
-      handle: async ({ edge }) => {
-        const latest = await readyState(edge)
-        const ready = latest === 'migrated'
-        const value = {
-          status: ready ? ('ready' as const) : ('unavailable' as const),
-          database: latest !== 'down',
-          migrated: ready,
-        }
-        return new Answer({ status: ready ? 200 : 503, value })
-      },
-    }),
-    route({
-      method: 'get',
-      path: '/metrics',
-      summary: 'Measurements in the text format of Prometheus',
-      description: `At most a second old. With \`METRICS_TOKEN\` for its bearer only; in production without it, and with \
-\`METRICS_PORT\`, not here.`,
-      produces: 'text/plain',
-      errors: ['auth.required', 'route.missing'],
-      raw: async ({ edge, request, responder, head }) => {
-        admitToMetrics(edge.settings, request)
-        return (await edge.metrics.text()).send(request, responder, head)
-      },
-    }),
-    route({
-      method: 'get',
-      path: '/openapi.json',
-      summary: 'This interface as OpenAPI 3.1',
-      response: z.looseObject({ openapi: z.string() }),
-      raw: ({ edge, request, responder, head }) => {
-        let document = references.get(edge)
-        if (document === undefined) {
-          document = new KeptText(JSON.stringify(openApi(areas(), edge.settings)), JSON_TYPE[1])
-          references.set(edge, document)
-        }
-        return document.send(request, responder, head)
-      },
-    }),
-    route({
-      method: 'get',
-      path: '/docs',
-      summary: 'The reference, to read and try',
-      produces: 'text/html',
-      alsoAnswers: NOT_MODIFIED,
-      raw: (input) => sendFile(input, new URL('docs.html', PAGES), [['content-security-policy', CSP]]),
-    }),
-    route({
-      method: 'get',
-      path: '/docs/:file',
-      summary: 'A part of the reference page',
-      params: z.object({ file: z.string() }),
-      produces: 'text/*',
-      errors: ['route.missing'],
-      alsoAnswers: NOT_MODIFIED,
-      raw: async (input) => {
-        const { file } = input.params
-        const found = Object.hasOwn(FILES, file) ? FILES[file] : undefined
-        if (found === undefined) throw fail('route.missing')
-        return sendFile(input, found, [])
-      },
-    }),
+    health,
+    readiness,
+    metrics,
+    openApiDocument(areas),
+    docs,
+    docsFile,
   ])
+}
+
+function openApiDocument(areas: () => readonly Area[]): AnyRoute {
+  // It names the open areas and the address, so each edge has its own.
+  const documents = new WeakMap<Edge, KeptText>()
+  return route({
+    method: 'get',
+    path: '/openapi.json',
+    summary: 'This interface as OpenAPI 3.1',
+    response: z.looseObject({ openapi: z.string() }),
+    raw: ({ edge, request, responder, head }) => {
+      let document = documents.get(edge)
+      if (document === undefined) {
+        document = new KeptText(JSON.stringify(openApi(areas(), edge.settings)), JSON_TYPE[1])
+        documents.set(edge, document)
+      }
+      return document.send(request, responder, head)
+    },
+  })
 }
 
 async function readyState(edge: Edge): Promise<'down' | 'unmigrated' | 'migrated'> {

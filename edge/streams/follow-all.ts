@@ -1,6 +1,8 @@
 import type { EndedAfter, EndedJobs } from '../pipeline/ended.ts'
-import { ENDED, type Hub, type JobEvent, OVERLAP_MS, parseLine, rankOf } from './hub.ts'
+import type { Hub } from './hub.ts'
+import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 import type { SseStream, StreamSource } from './sse.ts'
+import { OVERLAP_MS } from './state-watchers.ts'
 
 /** The stream of all jobs that a caller sees. */
 

@@ -1,4 +1,5 @@
-import { type Hub, isTerminal, type JobEvent } from './hub.ts'
+import type { Hub } from './hub.ts'
+import { isTerminal, type JobEvent } from './job-event.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**

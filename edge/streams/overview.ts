@@ -39,101 +39,160 @@ const TICK_MS = 5_000
 // An end bears the time at which its transaction began, and may be read this much later.
 const LATE_SECONDS = 2
 
+/** `keptSeconds`: how long ended jobs are kept. `onError` is told of readings that fail; a later one makes up for them. */
 export function createOverview(
   db: Database,
   keptSeconds: number,
   onError: (error: unknown) => void,
 ): Overview {
-  const watchers = new Set<(parts: readonly Part[]) => void>()
-  const texts = new Map<PartName, string>()
-  const ended = new Map<string, EndedRow>()
-  let at = ''
-  let readAt: number | null = null
-  let reading = false
-  let dirty = false
-  let next: NodeJS.Timeout | null = null
-  let rested = 0
+  return new SharedOverview(db, keptSeconds, onError)
+}
 
-  const part = (event: PartName, items: string): Part => ({ event, data: `{"at":"${at}","items":${items}}` })
+/** Reads while somebody watches: with gaps in between, once more for all that was notified meanwhile. */
+class SharedOverview implements Overview {
+  readonly #db: Database
+  readonly #keptSeconds: number
+  readonly #onError: (error: unknown) => void
+  readonly #watchers = new Set<(parts: readonly Part[]) => void>()
+  readonly #snapshot = new Snapshot()
+  readonly #tick: NodeJS.Timeout
+  /** `outdated`: reading, and something has changed since it began. */
+  #phase: 'idle' | 'scheduled' | 'reading' | 'outdated' = 'idle'
+  #timer: NodeJS.Timeout | undefined
+  /** When the last reading that succeeded began, and when the next one may begin. */
+  #readAt: number | null = null
+  #restUntil = 0
 
-  const whole = (): Part[] =>
-    at === '' ? [] : [...PARTS.map((name) => part(name, texts.get(name)!)), endedPart([...ended.values()])]
+  constructor(db: Database, keptSeconds: number, onError: (error: unknown) => void) {
+    this.#db = db
+    this.#keptSeconds = keptSeconds
+    this.#onError = onError
+    this.#tick = setInterval(() => this.notified(), TICK_MS).unref()
+  }
 
-  const endedPart = (rows: readonly EndedRow[]): Part => ({
-    event: 'ended',
-    data: JSON.stringify({ at, bucket_seconds: BUCKET_SECONDS, items: rows }),
-  })
+  watch(push: (parts: readonly Part[]) => void): () => void {
+    // Nobody has watched for a while: what is known is of then.
+    if (this.#watchers.size === 0) this.#snapshot.expire()
+    this.#watchers.add(push)
+    const parts = this.whole()
+    if (parts.length > 0) push(parts)
+    this.notified()
+    return () => this.#watchers.delete(push)
+  }
 
-  /** Answers what of it is news. */
-  const take = (row: Monitor): readonly Part[] => {
-    const first = at === ''
-    at = row.at
+  whole(): readonly Part[] {
+    return this.#snapshot.whole()
+  }
+
+  notified(): void {
+    if (this.#phase === 'reading') this.#phase = 'outdated'
+    if (this.#phase !== 'idle' || this.#watchers.size === 0) return
+    this.#phase = 'scheduled'
+    const restMs = Math.max(0, this.#restUntil - performance.now())
+    this.#timer = setTimeout(() => this.#read(), restMs).unref()
+  }
+
+  close(): void {
+    clearInterval(this.#tick)
+    clearTimeout(this.#timer)
+    this.#watchers.clear()
+  }
+
+  async #read(): Promise<void> {
+    if (this.#watchers.size === 0) {
+      this.#phase = 'idle'
+      return
+    }
+    this.#phase = 'reading'
+    const startedAt = performance.now()
+    try {
+      const gap = this.#readAt === null ? HISTORY_SECONDS : (startedAt - this.#readAt) / 1000 + LATE_SECONDS
+      const query = readMonitor(Math.min(gap, HISTORY_SECONDS), this.#keptSeconds)
+      const parts = this.#snapshot.update(await this.#db.one(query))
+      this.#readAt = startedAt
+      if (parts.length > 0) for (const push of this.#watchers) push(parts)
+    } catch (error) {
+      // The next notification or tick reads again, as far back as this one would have.
+      this.#onError(error)
+    } finally {
+      this.#rest(startedAt)
+    }
+  }
+
+  #rest(startedAt: number): void {
+    const outdated = this.#phase === 'outdated'
+    this.#phase = 'idle'
+    const now = performance.now()
+    this.#restUntil = now + Math.max(GAP_MS, (now - startedAt) * REST)
+    if (outdated) this.notified()
+  }
+}
+
+/** What was last read. */
+class Snapshot {
+  readonly #items = new Map<PartName, string>()
+  readonly #ended = new Map<string, EndedRow>()
+  /** The database's time of the reading; empty: before the first one, or it has expired. */
+  #at = ''
+
+  /** Begins anew with the next row. What has ended stays: that row tells of the ends since. */
+  expire(): void {
+    this.#at = ''
+    this.#items.clear()
+  }
+
+  /** Every part; none before there is a row. */
+  whole(): readonly Part[] {
+    if (this.#at === '') return []
+    return [
+      ...PARTS.map((name) => this.#part(name, this.#items.get(name)!)),
+      this.#endedPart([...this.#ended.values()]),
+    ]
+  }
+
+  /** Answers the parts that have changed, and all of them for the first row. */
+  update(row: Monitor): readonly Part[] {
+    const first = this.#at === ''
+    this.#at = row.at
+    const changed = this.#updateItems(row)
+    const ended = this.#updateEnded(row)
+    if (first) return this.whole()
+    return ended.length === 0 ? changed : [...changed, this.#endedPart(ended)]
+  }
+
+  #updateItems(row: Monitor): Part[] {
     const changed: Part[] = []
     for (const name of PARTS) {
       const items = compact(row[name])
-      if (texts.get(name) === items) continue
-      texts.set(name, items)
-      changed.push(part(name, items))
+      if (this.#items.get(name) === items) continue
+      this.#items.set(name, items)
+      changed.push(this.#part(name, items))
     }
-    const fresh = (JSON.parse(row.ended) as EndedRow[]).filter((item) => {
+    return changed
+  }
+
+  /** Answers the rows that are new or have other counts. */
+  #updateEnded(row: Monitor): EndedRow[] {
+    const changed = (JSON.parse(row.ended) as EndedRow[]).filter((item) => {
       const key = `${item[0]}\t${item[1]}`
-      if (JSON.stringify(ended.get(key)) === JSON.stringify(item)) return false
-      ended.set(key, item)
+      if (JSON.stringify(this.#ended.get(key)) === JSON.stringify(item)) return false
+      this.#ended.set(key, item)
       return true
     })
-    const oldest = (Date.parse(at) / 1000 - HISTORY_SECONDS) / BUCKET_SECONDS
-    for (const [key, [, bucket]] of ended) if (bucket < oldest) ended.delete(key)
-    if (first) return whole()
-    return fresh.length === 0 ? changed : [...changed, endedPart(fresh)]
+    const oldest = (Date.parse(this.#at) / 1000 - HISTORY_SECONDS) / BUCKET_SECONDS
+    for (const [key, [, bucket]] of this.#ended) if (bucket < oldest) this.#ended.delete(key)
+    return changed
   }
 
-  const read = async (): Promise<void> => {
-    next = null
-    if (reading || watchers.size === 0) return
-    reading = true
-    const startedAt = performance.now()
-    try {
-      const gap = readAt === null ? HISTORY_SECONDS : (startedAt - readAt) / 1000 + LATE_SECONDS
-      const parts = take(await db.one(readMonitor(Math.min(gap, HISTORY_SECONDS), keptSeconds)))
-      readAt = startedAt
-      if (parts.length > 0) for (const push of watchers) push(parts)
-    } catch (error) {
-      // The next notification or tick reads again, as far back as this one would have.
-      onError(error)
-    } finally {
-      reading = false
-      const now = performance.now()
-      rested = now + Math.max(GAP_MS, (now - startedAt) * REST)
-      if (dirty) wake()
+  #part(event: PartName, items: string): Part {
+    return { event, data: `{"at":"${this.#at}","items":${items}}` }
+  }
+
+  #endedPart(rows: readonly EndedRow[]): Part {
+    return {
+      event: 'ended',
+      data: JSON.stringify({ at: this.#at, bucket_seconds: BUCKET_SECONDS, items: rows }),
     }
-  }
-
-  const wake = (): void => {
-    dirty = reading
-    if (reading || next !== null || watchers.size === 0) return
-    next = setTimeout(read, Math.max(0, rested - performance.now())).unref()
-  }
-  const tick = setInterval(wake, TICK_MS).unref()
-
-  return {
-    watch: (push) => {
-      // Nobody has watched for a while: what is known is of then.
-      if (watchers.size === 0) {
-        at = ''
-        texts.clear()
-      }
-      watchers.add(push)
-      if (at !== '') push(whole())
-      wake()
-      return () => watchers.delete(push)
-    },
-    whole,
-    notified: wake,
-    close: () => {
-      clearInterval(tick)
-      if (next !== null) clearTimeout(next)
-      watchers.clear()
-    },
   }
 }
 

@@ -28,11 +28,11 @@ export interface SseStream {
 export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
 /** Who reads a stream. */
-export interface Audience {
+export interface Subscriber {
   /** Null: nobody that anything could change of. */
   readonly accountId: number | null
   /** Whether the reader would still be let in. Rejects when that can't be found out now. */
-  admitted(): Promise<boolean>
+  isAuthorized(): Promise<boolean>
 }
 
 /** All streams of a process: one timer keeps them alive, one call ends them. */
@@ -42,7 +42,7 @@ export interface Streams {
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
     source: { open(stream: SseStream): () => void },
-    audience: Audience,
+    subscriber: Subscriber,
     place: Place,
   ): void
   /** An account has changed (null: any may have): ends the streams of readers who would not be let in any more. */
@@ -72,7 +72,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
 
   return {
     place: createPlaces(limits),
-    open: (responder, head, source, audience, place) => {
+    open: (responder, head, source, subscriber, place) => {
       const sink = responder.events(head)
       if (sink.closed) return
       if (closed) {
@@ -90,7 +90,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
         sink.end(RETRY)
         forget()
       }
-      const reading = { audience, end }
+      const reading = { subscriber, end }
       open.set(sink, reading)
       sink.write(RETRY)
       sink.onClose(forget)
@@ -101,7 +101,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
     },
     recheck: (accountId) => {
       for (const [sink, reading] of open) {
-        const { accountId: reader } = reading.audience
+        const { accountId: reader } = reading.subscriber
         if (reader !== null && (accountId === null || accountId === reader)) check(sink, reading)
       }
     },
@@ -117,14 +117,14 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
 }
 
 interface Reading {
-  readonly audience: Audience
+  readonly subscriber: Subscriber
   end(): void
 }
 
 /** Ends a stream whose reader would not be let in. While the database is down nobody is turned out: all are asked again after it. */
-function check(sink: EventSink, { audience, end }: Reading): void {
-  const admitted = audience.admitted().catch(() => true)
-  void admitted.then((still) => {
+function check(sink: EventSink, { subscriber, end }: Reading): void {
+  const authorized = subscriber.isAuthorized().catch(() => true)
+  void authorized.then((still) => {
     if (!still && !sink.closed) end()
   })
 }

@@ -20,7 +20,7 @@ export const applyEvent = defineTask({
 })
 
 /** Stores an event and adds its job, both or neither; the job that it has, or null when it was applied before. */
-export async function takeIn(
+export async function ingestEvent(
   tx: Queries,
   event: NewEvent,
   options: EnqueueOptions,

@@ -3,18 +3,18 @@ import {
   applyChanges,
   deleteOldEvents,
   deleteRefusedRefunds,
-  leftEvents,
   type Refund,
   readUntil,
   refundById,
   refuseRefund,
   setReadUntil,
+  unappliedEvents,
   unknownEvents,
   unsettledRefunds,
 } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { EnqueueOptions } from '../task.ts'
-import { takeIn } from './event.ts'
+import { ingestEvent } from './event.ts'
 import { resolvePayment } from './payment-id.ts'
 import { LISTED_TYPES, readEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
@@ -31,11 +31,11 @@ const KEEP_DAYS = 90
 
 /** The work of `payments.reconcile`. */
 export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
-  const left = await takeUpLeft(ctx)
+  const left = await ingestUnapplied(ctx)
   await forget(ctx)
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
   const settled = await settleRefunds(ctx)
-  return { missed: await takeInMissed(ctx), left, settled }
+  return { missed: await ingestMissedEvents(ctx), left, settled }
 }
 
 const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
@@ -45,22 +45,22 @@ const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
 })
 
 /** Events that were stored and whose job is gone or has failed. */
-async function takeUpLeft(ctx: TaskContext): Promise<number> {
+async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   return ctx.fenced(async (tx) => {
-    const rows = await tx.any(leftEvents(BATCH))
-    for (const row of rows) await takeIn(tx, row, optionsOf(ctx))
+    const rows = await tx.any(unappliedEvents(BATCH))
+    for (const row of rows) await ingestEvent(tx, row, optionsOf(ctx))
     return rows.length
   })
 }
 
 /** Events of the provider's list since it was last read to its end. */
-async function takeInMissed(ctx: TaskContext): Promise<number> {
+async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   const now = Math.floor(Date.now() / 1000)
   const known = await ctx.db.maybeOne(readUntil())
   const since = Math.floor(Math.max(known?.at ?? 0, now - REMEMBERED_SECONDS)) - OVERLAP_SECONDS
   let missed = 0
   for await (const page of ctx.providers.payments.eventsSince(since, LISTED_TYPES, ctx.signal)) {
-    missed += await ctx.fenced((tx) => takeInPage(tx, page, optionsOf(ctx)))
+    missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))
     ctx.progress(`${missed} events were missed`)
   }
   // Only now: what was cut short is read again from where it began.
@@ -68,17 +68,17 @@ async function takeInMissed(ctx: TaskContext): Promise<number> {
   return missed
 }
 
-async function takeInPage(
+async function ingestPage(
   tx: Queries,
   page: readonly ProviderObject[],
   options: EnqueueOptions,
 ): Promise<number> {
   const events = page.map(readEvent).filter((event) => event !== null)
   const unknown = new Set((await tx.any(unknownEvents(events.map(({ id }) => id)))).map(({ id }) => id))
-  let taken = 0
+  let fresh = 0
   for (const event of events.filter(({ id }) => unknown.has(id)))
-    if ((await takeIn(tx, event, options)).fresh) taken++
-  return taken
+    if ((await ingestEvent(tx, event, options)).fresh) fresh++
+  return fresh
 }
 
 /** Refunds that were asked for and never answered: the provider has them, or there will be none. */

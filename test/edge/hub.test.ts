@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createHub, type JobEvent } from '../../edge/streams/hub.ts'
+import { createHub } from '../../edge/streams/hub.ts'
+import type { JobEvent } from '../../edge/streams/job-event.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 

@@ -48,7 +48,7 @@ async function run(): Promise<Result> {
   }
   return sum
 }
-const applied = (id: string): Promise<unknown> =>
+const waitUntilApplied = (id: string): Promise<unknown> =>
   until(
     `${id} is applied`,
     async () =>
@@ -66,7 +66,7 @@ test('events that never came are read from the provider’s list, once, from whe
     event('customer.created', { id: 'x' }) as never,
   )
   assert.deepEqual(await run(), { missed: 130, left: 0, settled: 0 })
-  for (const { id } of missed) await applied(id)
+  for (const { id } of missed) await waitUntilApplied(id)
   assert.equal((await query(`select from payment_transaction where shown`)).length, 131)
   assert.deepEqual(await run(), { missed: 0, left: 0, settled: 0 })
   const since = Number(stripe.eventsAsked.at(-1)!.fields['created[gte]'])
@@ -82,7 +82,7 @@ test('a list that was cut short is read again from where it began', async () => 
   stripe.eventFaults.push('revoked')
   await assert.rejects(run(), /PROVIDER_SECRET_KEY/)
   assert.equal((await run()).missed, 1)
-  await applied(late.id)
+  await waitUntilApplied(late.id)
 })
 
 test('an event that was stored and never applied gets another job', async () => {
@@ -92,7 +92,7 @@ test('an event that was stored and never applied gets another job', async () => 
     [given.id, given.type, JSON.stringify({ object: given.data.object, previous_attributes: {} })],
   )
   assert.equal((await run()).left, 1)
-  await applied(given.id)
+  await waitUntilApplied(given.id)
 })
 
 /** A refund of which nobody knows what became, asked for long ago. */
@@ -160,7 +160,7 @@ test('npm run reconcile does the same, beside any worker', async () => {
   child.stdout.setEncoding('utf8').on('data', (text: string) => out.push(text))
   const [code] = await once(child, 'close')
   assert.deepEqual([code, out.join('')], [0, 'Events taken in: 1; taken up again: 0; refunds looked up: 0\n'])
-  await applied(given.id)
+  await waitUntilApplied(given.id)
   const [who] = await people(1)
   await link(who!, 'byhand2')
   assert.equal((await transaction(who!, await paid('byhand2'))).status, 'succeeded')

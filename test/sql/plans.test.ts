@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { deleteExpiredRefreshTokens, readAccount, readStanding, refreshSession } from '../../sql/accounts.ts'
+import {
+  deleteExpiredRefreshTokens,
+  readAccount,
+  readAccountState,
+  refreshSession,
+} from '../../sql/accounts.ts'
 import { abandonedBlobs, documentContent, sealedBlob, unreferencedBlobs } from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import {
@@ -103,7 +108,7 @@ const job = await one('select id from job where owner_id = 5 and finished_at is 
 
 const reads = [
   planned('an account', readAccount, 5),
-  planned('a caller', readStanding, 5),
+  planned('a caller', readAccountState, 5),
   planned('a document', readDocument, 5, 5),
   planned('a page of documents', readDocuments, 5, null, null, false, 0, 50, 1),
   planned("nobody's documents", readDocuments, null, null, null, false, 0, 50, 1),

@@ -5,7 +5,7 @@ import {
   deleteExpiredRefreshTokens,
   insertAccount,
   insertSession,
-  readStanding,
+  readAccountState,
   refreshSession,
   revokeSession,
 } from '../../sql/accounts.ts'
@@ -185,7 +185,7 @@ export async function createWorld({ db, query }: TestDatabase) {
   }
 
   const standing = async (): Promise<ReadonlySet<string>> => {
-    const [row] = await query(readStanding.text, [account.id])
+    const [row] = await query(readAccountState.text, [account.id])
     const { ended } = JSON.parse(Object.values(row!)[0] as string) as { ended: string[] }
     return new Set(ended)
   }

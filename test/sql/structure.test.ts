@@ -30,7 +30,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   htmlparser2: ['tasks/rag/blocks/html.ts'],
   ignore: ['tasks/rag/walk.ts'],
   'ipaddr.js': ['edge/pipeline/limits.ts'],
-  jose: ['edge/pipeline/auth.ts'],
+  jose: ['edge/pipeline/access-tokens.ts'],
   'libphonenumber-js': ['edge/phones.ts'],
   nodemailer: ['workers/providers/comms/email.ts'],
   openai: ['workers/providers/ai/openai.ts'],

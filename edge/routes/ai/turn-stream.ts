@@ -1,7 +1,8 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
 import type { ChatResult } from '../../../tasks/ai/chat.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
-import { type Hub, isTerminal, type JobEvent } from '../../streams/hub.ts'
+import type { Hub } from '../../streams/hub.ts'
+import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
 
 /**

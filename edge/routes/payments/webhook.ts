@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure, fail } from '../../../sql/errors.ts'
-import { takeIn } from '../../../tasks/payments/event.ts'
+import { ingestEvent } from '../../../tasks/payments/event.ts'
 import { EVENT_TYPES, readEvent } from '../../../tasks/payments/provider-events.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -32,8 +32,8 @@ and forgotten.`,
     if (event === null) throw fail('payment.payload')
     if (EVENT_TYPES.has(event.type)) {
       const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
-      const { jobId } = await edge.db.transaction((tx) => takeIn(tx, event, options))
-      if (jobId !== null) await applied(edge, jobId, requestId, responder)
+      const { jobId } = await edge.db.transaction((tx) => ingestEvent(tx, event, options))
+      if (jobId !== null) await waitUntilApplied(edge, jobId, requestId, responder)
     }
     return new Answer<z.input<typeof Received>>({ value: { received: 'true' } })
   },
@@ -50,7 +50,12 @@ async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
 }
 
 /** Waits for the job, not for long. One that has failed is a fault of ours: the provider sends its event again. */
-async function applied(edge: Edge, jobId: string, requestId: string, responder: Responder): Promise<void> {
+async function waitUntilApplied(
+  edge: Edge,
+  jobId: string,
+  requestId: string,
+  responder: Responder,
+): Promise<void> {
   edge.publisher.mark(jobId)
   const gone = new AbortController()
   responder.onClose(() => gone.abort())

@@ -3,7 +3,8 @@ import { findPreview, previewChunk } from '../../../sql/voice.ts'
 import { CHUNK_EVENT } from '../../../tasks/voice/preview-event.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
-import { type Hub, isTerminal, type JobEvent } from '../../streams/hub.ts'
+import type { Hub } from '../../streams/hub.ts'
+import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 
 /** The pieces of a preview, from the table: those that are there, and those that a job stores. */
 

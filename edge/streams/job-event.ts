@@ -1,0 +1,60 @@
+import { compact } from '../http/compact.ts'
+
+/** One event of a job, as it stands in the ledger. */
+export interface JobEvent {
+  readonly jobId: string
+  readonly seq: number
+  /** `status` for frames of the job itself, else what its task emitted. */
+  readonly kind: string
+  /** The job's status, when the kind is `status`. */
+  readonly status: string
+  readonly ownerId: number | null
+  /** JSON text for the client. */
+  readonly frame: string
+}
+
+const TERMINAL = new Set(['done', 'failed', 'cancelled'])
+
+/** Whether it is the last event that its job has. */
+export function isTerminal(event: JobEvent): boolean {
+  return event.kind === 'status' && TERMINAL.has(event.status)
+}
+
+/** Greater than the number of any state. */
+export const ENDED = Number.POSITIVE_INFINITY
+
+/** The number of a state, as far as its job goes: after a terminal one comes nothing. */
+export const rankOf = (state: JobEvent): number => (isTerminal(state) ? ENDED : state.seq)
+
+/** Splits events into those of each job; they come ordered by job, then by number. */
+export function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
+  for (let start = 0; start < events.length; ) {
+    let end = start + 1
+    while (end < events.length && events[end]!.jobId === events[start]!.jobId) end++
+    yield events.slice(start, end)
+    start = end
+  }
+}
+
+/** A copy of a text: a slice keeps all of the text alive that it was cut from, and ids are remembered for long. */
+const copied = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
+
+/** A line of `sql/jobs.ts`: job id, number, kind, status, owner, frame, with tabs between. */
+export function parseLine(line: string): JobEvent {
+  const fields: string[] = []
+  let from = 0
+  for (let i = 0; i < 5; i++) {
+    const tab = line.indexOf('\t', from)
+    fields.push(line.slice(from, tab))
+    from = tab + 1
+  }
+  const [jobId = '', seq = '', kind = '', status = '', owner = ''] = fields
+  return {
+    jobId: copied(jobId),
+    seq: Number(seq),
+    kind,
+    status,
+    ownerId: owner === '' ? null : Number(owner),
+    frame: compact(line.slice(from)),
+  }
+}

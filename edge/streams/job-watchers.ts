@@ -1,0 +1,93 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { EVENTS_AT_ONCE, readEventsAfter } from '../../sql/jobs.ts'
+import type { Reader } from '../../sql/reader.ts'
+import { byJob, type JobEvent, parseLine } from './job-event.ts'
+
+// A burst for thousands of readers costs 14 µs for each: requests get their turn in between.
+const TURN_MS = 0.25
+
+/** One who watches a job, and the number of the last event that it was given. */
+interface JobWatcher {
+  after: number
+  readonly push: (events: readonly JobEvent[]) => void
+}
+
+/** Those who watch single jobs: each is given every event after its cursor. */
+export class JobWatchers {
+  readonly #reader: Reader
+  readonly #byJob = new Map<string, Set<JobWatcher>>()
+  readonly #changed = new Set<string>()
+  #count = 0
+
+  constructor(reader: Reader) {
+    this.#reader = reader
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** Whether there are events to read. */
+  get hasChanges(): boolean {
+    return this.#changed.size > 0
+  }
+
+  /** Answers how to stop. */
+  add(jobId: string, after: number, push: JobWatcher['push']): () => void {
+    const watcher = { after, push }
+    const watchers = this.#byJob.get(jobId) ?? new Set()
+    this.#byJob.set(jobId, watchers.add(watcher))
+    this.#count++
+    this.#changed.add(jobId)
+    return () => {
+      if (!watchers.delete(watcher)) return
+      this.#count--
+      if (watchers.size === 0 && this.#byJob.get(jobId) === watchers) this.#byJob.delete(jobId)
+    }
+  }
+
+  markChanged(jobId: string): void {
+    if (this.#byJob.has(jobId)) this.#changed.add(jobId)
+  }
+
+  markAllChanged(): void {
+    for (const id of this.#byJob.keys()) this.#changed.add(id)
+  }
+
+  async readChanged(): Promise<void> {
+    const cursors = this.#takeCursors()
+    if (cursors.size === 0) return
+    const lines = await this.#reader.texts(readEventsAfter, [[...cursors.keys()], [...cursors.values()]])
+    let turnEnds = performance.now() + TURN_MS
+    for (const events of byJob(lines.map(parseLine))) {
+      const { jobId } = events[0]!
+      if (events.length === EVENTS_AT_ONCE) this.#changed.add(jobId)
+      for (const watcher of this.#byJob.get(jobId) ?? []) {
+        deliver(watcher, cursors.get(jobId)!, events)
+        if (performance.now() < turnEnds) continue
+        await nextTurn()
+        turnEnds = performance.now() + TURN_MS
+      }
+    }
+  }
+
+  /** Of each changed job that is watched, the cursor of the watcher that is furthest back. Afterwards no job counts as changed. */
+  #takeCursors(): Map<string, number> {
+    const cursors = new Map<string, number>()
+    for (const id of this.#changed) {
+      const watchers = this.#byJob.get(id)
+      if (watchers !== undefined) cursors.set(id, Math.min(...Array.from(watchers, ({ after }) => after)))
+    }
+    this.#changed.clear()
+    return cursors
+  }
+}
+
+/** `from`: the cursor after which the events were read. One who has joined since, further back, waits for its own reading. */
+function deliver(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
+  if (watcher.after < from) return
+  const unseen = events[0]!.seq > watcher.after ? events : events.filter(({ seq }) => seq > watcher.after)
+  if (unseen.length === 0) return
+  watcher.after = unseen[unseen.length - 1]!.seq
+  watcher.push(unseen)
+}

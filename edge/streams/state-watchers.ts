@@ -1,0 +1,115 @@
+import { readLiveIds, readStates } from '../../sql/jobs.ts'
+import type { Reader } from '../../sql/reader.ts'
+import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from '../pipeline/ended.ts'
+import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
+
+// The first reading of a lost hint: a crash between storing and notifying loses only the notification.
+export const POLL_MS = 5_000
+// Clocks differ, and a job's end bears the time at which its transaction began.
+export const OVERLAP_MS = 1_000
+const TRACKED_MS = POLL_MS + 2 * OVERLAP_MS
+const MAX_TRACKED = 200_000
+const EVERYBODY: Viewer = [null, true]
+
+/** Those who watch all jobs: they are given the latest state of each that has changed, and no state twice. */
+export class StateWatchers {
+  readonly #reader: Reader
+  readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
+  readonly #changed = new Set<string>()
+  // What was pushed: two notifications may find the same state, and a poll most of them.
+  readonly #pushed = new DedupWindow()
+  // The watchers may have missed what came after `#knownUntil`, in ms.
+  #missed = false
+  #knownUntil = 0
+
+  constructor(reader: Reader) {
+    this.#reader = reader
+  }
+
+  get count(): number {
+    return this.#pushes.size
+  }
+
+  /** Whether there are states to read of jobs that are known to have changed. */
+  get hasChanges(): boolean {
+    return this.#changed.size > 0
+  }
+
+  /** Whether any job may have changed. */
+  get hasMissed(): boolean {
+    return this.#missed
+  }
+
+  /** Answers how to stop. */
+  add(push: (states: readonly JobEvent[]) => void): () => void {
+    if (this.#pushes.size === 0) this.#knownUntil = Date.now()
+    this.#pushes.add(push)
+    return () => this.#pushes.delete(push)
+  }
+
+  markChanged(jobId: string): void {
+    if (this.#pushes.size > 0) this.#changed.add(jobId)
+  }
+
+  markMissed(): void {
+    this.#missed = this.#pushes.size > 0
+  }
+
+  async readChanged(): Promise<void> {
+    const ids = [...this.#changed]
+    this.#changed.clear()
+    await this.#readStates(ids)
+  }
+
+  /** Reads the live jobs, and those that ended since, page by page; after each page `readChanged`. */
+  async readMissed(readChanged: () => Promise<void>): Promise<void> {
+    this.#missed = false
+    const startedAt = Date.now()
+    await this.#readStates(await this.#reader.texts(readLiveIds, EVERYBODY))
+    let from: EndedAfter | null = { ms: this.#knownUntil - OVERLAP_MS, jobId: null }
+    while (from !== null) {
+      const { ids, next }: EndedJobs = await readEnded(this.#reader, EVERYBODY, from)
+      const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
+      if (unseen.length > 0) await this.#readStates(unseen)
+      // What has just happened does not wait until all is read that has happened since.
+      await readChanged()
+      from = next
+    }
+    this.#knownUntil = startedAt
+  }
+
+  async #readStates(ids: readonly string[]): Promise<void> {
+    const lines = await this.#reader.texts(readStates, [ids])
+    const fresh = lines.map(parseLine).filter((state) => this.#pushed.isNew(state))
+    if (fresh.length > 0) for (const push of this.#pushes) push(fresh)
+  }
+}
+
+/** States of the last moments: longer than what is read again reaches back, and at most two times `MAX_TRACKED`. */
+class DedupWindow {
+  #recent = new Map<string, number>()
+  #previous = new Map<string, number>()
+  #rotatedAt = Date.now()
+
+  /** Whether this state is later than the last one that was new of its job. From then on it is not new. */
+  isNew(state: JobEvent): boolean {
+    if (this.#rankOf(state.jobId) >= state.seq) return false
+    if (Date.now() - this.#rotatedAt > TRACKED_MS || this.#recent.size >= MAX_TRACKED) this.#rotate()
+    this.#recent.set(state.jobId, rankOf(state))
+    return true
+  }
+
+  hasEnded(jobId: string): boolean {
+    return this.#rankOf(jobId) === ENDED
+  }
+
+  #rankOf(jobId: string): number {
+    return this.#recent.get(jobId) ?? this.#previous.get(jobId) ?? -1
+  }
+
+  #rotate(): void {
+    this.#previous = this.#recent
+    this.#recent = new Map()
+    this.#rotatedAt = Date.now()
+  }
+}

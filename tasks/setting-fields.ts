@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+/** The forms in which an environment gives settings. */
+
+/** So many requests of one client in any span of so many seconds. */
+export interface Rate {
+  readonly most: number
+  readonly seconds: number
+}
+
+/** A whole number. */
+export const whole = (min: number, max: number) =>
+  z
+    .string()
+    .trim()
+    .regex(/^-?\d{1,15}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(min).max(max))
+
+/** A whole number that has a default. */
+export const count = (fallback: number, min = 0, max = 1_000_000_000) => whole(min, max).default(fallback)
+
+/** Yes or no, in any of the usual words. */
+export const flag = (fallback: boolean) => z.stringbool().default(fallback)
+
+/** A comma list, of these values if there are any. */
+export const list = (...values: readonly string[]) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((item) => item.trim())
+        .filter(Boolean),
+    )
+    .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
+      error: `must be a comma list of ${values.join(', ')}`,
+    })
+
+/** `REQUESTS/SECONDS`, or `0` for no limit. */
+export const rate = (most: number, seconds: number) =>
+  z
+    .string()
+    .regex(/^(0|[1-9]\d{0,3}\/[1-9]\d{0,4})$/, 'must be REQUESTS/SECONDS such as 30/60, or 0 for no limit')
+    .transform((text): Rate | null => {
+      const [given, span] = text.split('/').map(Number)
+      return span === undefined ? null : { most: given!, seconds: span }
+    })
+    .default({ most, seconds })
+
+/** Whether a text is an origin as browsers write it. */
+export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
