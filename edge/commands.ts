@@ -101,7 +101,7 @@ async function retryFailed(db: Database, queue: string | null, maxTries: number)
       // One that joined a job under way stays in the list of those that failed.
       left.add(id)
       if (again === null) continue
-      publisher.mark(again)
+      publisher.notify(again)
       retried++
     }
   }

@@ -28,12 +28,12 @@ const TURN_MS = 100
  * whole cluster, so this is done once for many: the first of a burst at once, then at most one per 25 ms.
  */
 export interface Publisher {
-  mark(jobId: string, when?: When): void
+  notify(jobId: string, urgency?: Urgency): void
   /**
    * Whether a statement of the caller's may tell about its jobs by itself, a round trip sooner: the first of a burst, ten times
    * a second at most. What is marked from then on follows 25 ms later.
    */
-  takeTurn(): boolean
+  claimSlot(): boolean
   /** Sends what is marked; resolves when it is out. */
   close(): Promise<void>
 }
@@ -42,7 +42,7 @@ export interface Publisher {
  * `next`: at once, or with the rest of a burst. `soon`: within 2 ms also then, for what was collected already. `later`: never
  * at once, for jobs just added: a worker that is free tells of them first, and in that moment it needs all that is in its way.
  */
-type When = 'next' | 'soon' | 'later'
+type Urgency = 'next' | 'soon' | 'later'
 
 export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
   const dirty = new Set<string>()
@@ -77,15 +77,15 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   }
 
   return {
-    mark: (jobId, when = 'next') => {
+    notify: (jobId, urgency = 'next') => {
       dirty.add(jobId)
-      if (when === 'soon') {
+      if (urgency === 'soon') {
         isSoon = true
         hurry?.()
       }
-      sending ??= (when === 'later' ? pause() : Promise.resolve()).then(send)
+      sending ??= (urgency === 'later' ? pause() : Promise.resolve()).then(send)
     },
-    takeTurn: () => {
+    claimSlot: () => {
       if (sending !== null || Date.now() - turnAt < TURN_MS) return false
       turnAt = Date.now()
       sending = pause().then(send)

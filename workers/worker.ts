@@ -127,7 +127,7 @@ function leaseOptions(
       )
     },
     onRecovered: (ids) => {
-      for (const id of ids) publisher.mark(id)
+      for (const id of ids) publisher.notify(id)
     },
     onSilence: (error) => {
       throw error

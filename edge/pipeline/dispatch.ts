@@ -10,7 +10,13 @@ import { fingerprintOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
 import { RequestContext } from './request-context.ts'
-import { type Ending, endWithHandle, endWithJob, endWithRaw, endWithStream } from './responders.ts'
+import {
+  type Ending,
+  respondWithHandle,
+  respondWithJob,
+  respondWithRaw,
+  respondWithStream,
+} from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { statusOf } from './statuses.ts'
 
@@ -69,9 +75,9 @@ function hasParsedBody(route: AnyRoute): boolean {
 }
 
 function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
-  if (route.handle !== undefined) return endWithHandle
-  if (isJobBacked(route)) return endWithJob
-  return route.stream !== undefined ? endWithStream : endWithRaw
+  if (route.handle !== undefined) return respondWithHandle
+  if (isJobBacked(route)) return respondWithJob
+  return route.stream !== undefined ? respondWithStream : respondWithRaw
 }
 
 /** Who calls, if the route is for them. @throws the refusal. */

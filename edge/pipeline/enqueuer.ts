@@ -24,13 +24,13 @@ const MOST_TOGETHER = 500
 // Of so many others a client that watches all jobs hears when they start.
 const MOST_ANNOUNCED = 1000
 
-export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'mark'>): Enqueuer {
+export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'notify'>): Enqueuer {
   let waiting: Request[] = []
   let sending = false
 
   const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
     const rows = await db.any(enqueueJobs(specs))
-    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.mark(job_id, 'later')
+    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.notify(job_id, 'later')
     return rows
   }
 

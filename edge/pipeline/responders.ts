@@ -29,7 +29,7 @@ export interface Ending {
 // A repeated request looks at the job of the first one, and waits no longer than reading it takes.
 const REPEAT_WAIT_MS = 100
 
-export async function endWithHandle(ending: Ending): Promise<void> {
+export async function respondWithHandle(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
   const { handle } = entry.route
   const key = keyOf(exchange, entry)
@@ -47,7 +47,7 @@ export async function endWithHandle(ending: Ending): Promise<void> {
   await exchange.kept({ ...kept, body: completeText(edge, entry, kept.status, kept.body) })
 }
 
-export async function endWithJob(ending: Ending): Promise<void> {
+export async function respondWithJob(ending: Ending): Promise<void> {
   const { exchange, entry, input } = ending
   const { follow } = entry.route
   // Looking at the head of an answer has no effect, whatever the answer would have.
@@ -99,7 +99,7 @@ async function beginJob(
     if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, jobId))
     return { jobId }
   })
-  if ('jobId' in begun) edge.publisher.mark(begun.jobId, 'later')
+  if ('jobId' in begun) edge.publisher.notify(begun.jobId, 'later')
   return begun
 }
 
@@ -126,7 +126,7 @@ async function specOf({ edge, entry, exchange, input }: Ending, read: TaskInput[
   })
 }
 
-export async function endWithStream(ending: Ending): Promise<void> {
+export async function respondWithStream(ending: Ending): Promise<void> {
   await withPlace(ending, async (place) => {
     const source = await ending.entry.route.stream!(ending.input)
     return openStream(ending, source, place)
@@ -161,7 +161,13 @@ function openStream(
   streams.open(exchange.responder, head, source, subscriber, place)
 }
 
-export async function endWithRaw({ edge, entry, exchange, input, fingerprint: _ }: Ending): Promise<void> {
+export async function respondWithRaw({
+  edge,
+  entry,
+  exchange,
+  input,
+  fingerprint: _,
+}: Ending): Promise<void> {
   const key = keyOf(exchange, entry)
   const raw = {
     ...(input as object),

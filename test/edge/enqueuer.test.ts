@@ -18,7 +18,7 @@ function database(gate: Promise<unknown> = Promise.resolve()) {
     return ids.map((id, n) => ({ spec_ordinal: n + 1, job_id: id, joined: false }))
   }
   const marked: string[] = []
-  const publisher = { mark: (id: string, when?: string) => void marked.push(`${id} ${when}`) }
+  const publisher = { notify: (id: string, when?: string) => void marked.push(`${id} ${when}`) }
   return { statements, marked, enqueuer: createEnqueuer({ any } as never, publisher as never) }
 }
 const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)

@@ -45,7 +45,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
     })
     const stored = await db.any(storeProgress(entries))
     if (stored.length !== ids.length) throw new Error('Progress was refused')
-    for (const id of ids) publisher.mark(id)
+    for (const id of ids) publisher.notify(id)
   }
 
   return {
@@ -72,7 +72,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
             actor: null,
           })),
         )
-        for (const id of batch) publisher.mark(id)
+        for (const id of batch) publisher.notify(id)
       }
       // Claimed as number 1, then its progress, then its end.
       return new Map(jobIds.map((id) => [id, (reported.get(id) ?? 0) + 2]))

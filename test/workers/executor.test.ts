@@ -49,7 +49,7 @@ async function open() {
   })
   const ledger = createLedger({
     db,
-    publisher: { mark: () => {}, takeTurn: () => false, close: () => Promise.resolve() },
+    publisher: { notify: () => {}, claimSlot: () => false, close: () => Promise.resolve() },
     log,
     leaseId: () => lease,
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),

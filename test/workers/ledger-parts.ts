@@ -12,13 +12,13 @@ export async function workerLedger() {
   const lease = await help.lease()
 
   /** A ledger of its own for each test: what it sent to the database, marked and gave up. */
-  const open = (leaseId: () => string = () => lease, takeTurn = () => false) => {
+  const open = (leaseId: () => string = () => lease, claimSlot = () => false) => {
     const db: Faulty = faulty(base.db, () => fail('database.down'))
     const marked: string[] = []
     const superseded: string[] = []
     const ledger = createLedger({
       db,
-      publisher: { mark: (id) => void marked.push(id), takeTurn, close: () => Promise.resolve() },
+      publisher: { notify: (id) => void marked.push(id), claimSlot, close: () => Promise.resolve() },
       log,
       leaseId,
       onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),

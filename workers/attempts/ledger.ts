@@ -192,11 +192,11 @@ async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
   batch: readonly Waiting<Wanted, readonly Claimed[]>[],
 ): Promise<void> {
-  const tells = publisher.takeTurn()
+  const tells = publisher.claimSlot()
   const wanted = eachMailbox(batch.map(({ item }) => item))
   const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, tells)))
   const jobs = claimedOf({ claims })
-  if (!tells || jobs.length > MOST_TOLD) for (const { id } of jobs) publisher.mark(id)
+  if (!tells || jobs.length > MOST_TOLD) for (const { id } of jobs) publisher.notify(id)
   const byMailbox = Map.groupBy(jobs, ({ mailbox }) => mailbox)
   for (const { item, resolve } of batch) {
     const { mailbox } = item.delivery
@@ -222,7 +222,7 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
   })
   for (const { id, attempt, kind } of batch) {
     // A task's own events are what streams wait for; of its progress a moment ago is soon enough.
-    if (stored.has(id)) options.publisher.mark(id, kind === 'status' ? 'next' : 'soon')
+    if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     else options.onSuperseded(id, attempt)
   }
 }
@@ -240,7 +240,7 @@ async function finishBatch(
     return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
   })
   for (const { item, resolve } of batch) {
-    if (ended.has(item.id)) options.publisher.mark(item.id)
+    if (ended.has(item.id)) options.publisher.notify(item.id)
     resolve(ended.has(item.id))
   }
 }

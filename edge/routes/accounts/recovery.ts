@@ -38,7 +38,7 @@ export const recoveryRoutes = [
         await tx.run(audit(input, 'account.password_reset_requested', {}))
         return enqueue(tx, passwordReset, { email: body.email }, options)
       })
-      edge.publisher.mark(jobId)
+      edge.publisher.notify(jobId)
       return { detail: 'If the address has an account, a mail with a reset token is on its way' }
     },
   }),
@@ -157,7 +157,7 @@ export const recoveryRoutes = [
       const { jobId } = await edge.db.transaction((tx) =>
         enqueue(tx, verification, { account_id: caller.id }, options),
       )
-      edge.publisher.mark(jobId)
+      edge.publisher.notify(jobId)
       return { detail: 'A mail with a verification token is on its way' }
     },
   }),

@@ -64,7 +64,7 @@ async function register(
     const mail = await enqueue(tx, verification, { account_id: id }, options)
     return { account, session, mail }
   })
-  edge.publisher.mark(mail.jobId)
+  edge.publisher.notify(mail.jobId)
   if (account.role === 'admin')
     edge.log.warn({ account: account.id }, 'The first account registered became admin')
   const accessToken = await edge.accounts.sign(account, session.sessionId)

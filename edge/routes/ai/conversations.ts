@@ -105,7 +105,7 @@ had come; one that came to nothing is left out.`,
         await tx.run(deleteConversation(id))
         return jobs
       })
-      for (const { job_id } of stopped) edge.publisher.mark(job_id)
+      for (const { job_id } of stopped) edge.publisher.notify(job_id)
       return undefined
     },
   }),

@@ -93,7 +93,7 @@ default list.`,
         if (document.protected) throw fail('document.protected')
         return jobs
       })
-      for (const { id } of cancelled) edge.publisher.mark(id)
+      for (const { id } of cancelled) edge.publisher.notify(id)
       return undefined
     },
   }),

@@ -63,7 +63,7 @@ export const recordRoutes = [
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       await edge.db.one(cancelJob(params.job_id))
-      edge.publisher.mark(params.job_id)
+      edge.publisher.notify(params.job_id)
       const text = await edge.reader.text(readJob, seen)
       if (text === null) throw fail('job.missing')
       return json(text)
@@ -87,7 +87,7 @@ export const recordRoutes = [
       const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
       const options = { requestId, maxTries: edge.settings.workerMaxTries }
       const id = await edge.db.transaction((tx) => retryJob(tx, params.job_id, who, options))
-      edge.publisher.mark(id)
+      edge.publisher.notify(id)
       const text = await read(id)
       if (text === null) throw fail('job.missing')
       return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })

@@ -56,7 +56,7 @@ with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may
     handle: async (input) => {
       const { edge } = input
       const { text, jobId } = await edge.db.transaction((tx) => inviteAddress(tx, input))
-      edge.publisher.mark(jobId)
+      edge.publisher.notify(jobId)
       return json(text)
     },
   }),

@@ -56,7 +56,7 @@ async function waitUntilApplied(
   requestId: string,
   responder: Responder,
 ): Promise<void> {
-  edge.publisher.mark(jobId)
+  edge.publisher.notify(jobId)
   const gone = new AbortController()
   responder.onClose(() => gone.abort())
   const end = await edge.hub.terminal(jobId, WAIT_MS, gone.signal)

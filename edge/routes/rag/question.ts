@@ -26,7 +26,7 @@ export async function embeddedBy(
       maxTries: 1,
     }),
   )
-  edge.publisher.mark(jobId)
+  edge.publisher.notify(jobId)
   const end = await edge.hub.terminal(jobId, waitMs)
   if (end === null || end.status !== 'done') {
     edge.log.warn({ jobId, requestId, status: end?.status }, 'A question was not embedded')

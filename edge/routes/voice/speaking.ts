@@ -145,7 +145,7 @@ async function begin({ edge, requestId, speech }: Want, digest: Buffer): Promise
     await tx.run(wantPreview(digest, speech))
     return enqueue(tx, preview, { digest: digest.toString('hex') }, options)
   })
-  edge.publisher.mark(jobId)
+  edge.publisher.notify(jobId)
   return jobId
 }
 
