@@ -1172,7 +1172,7 @@ CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$d0b1880e403bdc119a2e5480664a4574$function$;
+AS $function$93c298652a3327eeda03f9e8c6cc92cf$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  RETURNS boolean
@@ -1181,9 +1181,9 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$f4f7d50685af3b3a08fa6699e50ca128$function$;
+AS $function$abb8a465e878677bf92607572bd91a3d$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], places integer[])
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], places integer[])
  RETURNS text
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1191,16 +1191,16 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$76a17e46f4ae1a56ba065d113d3bc6db$function$;
+AS $function$e4f19730ef801807f89b7171a27f105b$function$;
 
-CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], dues timestamp with time zone[])
+CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$1b72d137f85101bc2036988966b10974$function$;
+AS $function$2b6a3ebbaa926d5994a92ea29f80f929$function$;
 
 CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
  RETURNS SETOF uuid
@@ -1209,7 +1209,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$34ab856df0c636d25742cc2f848801eb$function$;
+AS $function$5bc82a83fc5b24f447b57489abac79ab$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -1219,7 +1219,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$dfddf05119c4968e80a55402eca3eb88$function$;
+AS $function$7d28873b7dfe339850326f136869da0b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -1233,7 +1233,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$983d8f8299ec12a1ad1e9cd8ca37152e$function$;
+AS $function$b95e344c8e0d70d1de1bf0f0a269084e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
@@ -1261,7 +1261,7 @@ AS $function$e08180b246a98858c30cde57f7796fb9$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$8b871770e037e96d4270a0ea8d580816$function$;
+AS $function$eb82e6c3846a338fe63dd155e678196f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -1283,16 +1283,16 @@ CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], pause interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[], pause interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$1b408c737b24d1fbb84f7af8e37907d3$function$;
+AS $function$3cdc6b976071f4c841d2e76a886e253a$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[], pause interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[], lasts bigint[], pause interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1300,7 +1300,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$4ea0a61dde46f9c0f5e1e62e3edea602$function$;
+AS $function$2784918d834a3d37c149a51e0748864a$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void

@@ -73,8 +73,9 @@ export async function endLoad(client: Client, { constraints, tables }: Held): Pr
     await client.query(`alter table ${table} add constraint ${quoted([name])} ${definition}`)
   for (const name of tables) await client.query(`alter table ${quoted([name])} enable trigger user`)
   await client.query(`
-    select job_send(array(select distinct on (mailbox, greatest(run_at, now())) id from job where status = 'queued'
-      order by mailbox, greatest(run_at, now()), ordinal))`)
+    select job_send(array_agg(id), array_agg(last)) from (
+      select (array_agg(id order by ordinal))[1] as id, case when run_at > now() then max(ordinal) end as last
+      from job where status = 'queued' group by mailbox, greatest(run_at, now()), run_at > now()) firsts`)
   await client.query('commit')
 }
 

@@ -11,6 +11,8 @@ export interface Delivery {
   /** The mailbox's limit. */
   readonly limit: number | null
   readonly first: number
+  /** Its last one; null: however many come after it. */
+  readonly last: number | null
   /** Whose job the first one is. */
   readonly owner: number | null
 }
@@ -72,6 +74,10 @@ export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = fals
         'int8',
       )},
       ${sql.array(
+        column(({ delivery }) => delivery.last),
+        'int8',
+      )},
+      ${sql.array(
         column(({ places }) => places),
         'int4',
       )}) as claims offset 0) claimed`
@@ -128,6 +134,6 @@ const claimedJob = ([
 export const sendAgain = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
-      array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))
+      array_agg(d.last), array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))
     from jsonb_to_recordset(${JSON.stringify(deliveries)}::jsonb)
-      as d(task text, mailbox text, "limit" integer, owner integer, first bigint)`
+      as d(task text, mailbox text, "limit" integer, owner integer, first bigint, last bigint)`

@@ -70,7 +70,7 @@ export function ledgerOf({ query }: TestDatabase): Ledger {
         [lease],
       )
       const [claimed] = await query(
-        `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[1])::json -> 0 ->> 2)::int
+        `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[null::bigint], array[1])::json -> 0 ->> 2)::int
            as attempt from job where id = $2`,
         [lease, id],
       )

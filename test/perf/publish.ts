@@ -94,7 +94,7 @@ async function runningJobs(db: Database, ownerId: number, count: number): Promis
   )
   await db.any(enqueueJobs(specs))
   const { name: task, mailbox } = specs[0]!
-  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0 }
+  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0, last: null }
   const claimed = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: count }])))
   if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
   return claimed.map(({ id }) => id)

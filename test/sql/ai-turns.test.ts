@@ -67,6 +67,7 @@ async function claim({ jobId, conversationId }: Begun): Promise<number> {
     mailbox: `conversation:${conversationId}`,
     limit: 1,
     first: 0,
+    last: null,
     owner: null,
   }
   const [claimed] = claimedOf(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))

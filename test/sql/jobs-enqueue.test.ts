@@ -135,7 +135,7 @@ describe('job_enqueue', () => {
     const all = [...now, ...later, ...other].map(({ id }) => id)
     assert.deepEqual(
       (await ledger.deliveries(...all)).map(({ id }) => id),
-      [later[0]!.id, now[0]!.id, other[0]!.id],
+      [now[0]!.id, other[0]!.id, later[0]!.id],
     )
   })
 

@@ -88,7 +88,8 @@ describe('a mailbox without a limit', () => {
     const { adding } = await withClient(url, async (client) => {
       await client.query('begin')
       await client.query(
-        `select job_claim($1, array['test.task'], array['m'], array[null::int], array[null::int], array[$2::bigint], array[9])`,
+        `select job_claim($1, array['test.task'], array['m'], array[null::int], array[null::int], array[$2::bigint],
+           array[null::bigint], array[9])`,
         [lease, delivery!.first],
       )
       const adding = ledger.enqueue(late).then(() => {
@@ -121,6 +122,35 @@ describe('a mailbox without a limit', () => {
     assert.deepEqual(await next(lease, 2), ids.slice(2))
     const [left, ...more] = await ledger.deliveries()
     assert.deepEqual([left!.id, more], [later, []])
+  })
+})
+
+describe('jobs that wait for a time of their own', () => {
+  test('have deliveries that end with them, and are claimed without a look at those that wait longer', async () => {
+    const later = await added(3, { delay_ms: 60_000 })
+    const lease = await ledger.lease()
+    const [delivery, ...others] = await ledger.deliveries()
+    const { ordinal } = await ledger.row(later[2]!)
+    assert.deepEqual([delivery!.id, delivery!.last, others], [later[0], Number(ordinal), []])
+    const { id } = await ledger.running({ mailbox: 'm' }, lease)
+    await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 60_000 })
+    const again = (await ledger.deliveries(id)).at(-1)!
+    assert.deepEqual([again.first, again.last], [again.first, again.first])
+  })
+
+  test('are no ground for others to have none', async () => {
+    const { id } = await ledger.running({ mailbox: 'm' })
+    await ledger.finish({ id, attempt: 1, outcome: 'release' })
+    const [next] = await added(1)
+    assert.equal(await ledger.state(next!), 'delivered')
+  })
+
+  test('of a range that holds more than there is room for the rest has another delivery', async () => {
+    const ids = await added(5, { delay_ms: 60_000 })
+    await query(`update job set run_at = now()`)
+    await query(`update graphile_worker._private_jobs set run_at = now()`)
+    assert.deepEqual(await drained(2), [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
+    assert.deepEqual(await ledger.deliveries(), [])
   })
 })
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { cancelJob, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
-import { IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
+import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
 
 const base = await testDatabase()
 const { db, url, query } = base
@@ -24,6 +24,14 @@ const lock = (pool: string, ids: readonly string[]) =>
      where payload ->> 'mailbox' in (select mailbox from job where id = any($2::uuid[]))`,
     [pool, ids],
   )
+
+/** A job that runs under a lease that is nowhere. */
+async function orphaned(fields: Fields = {}) {
+  const lease = await ledger.lease()
+  const job = await ledger.running(fields, lease)
+  await query('delete from worker_lease where id = $1', [lease])
+  return job
+}
 
 describe('job_recover', () => {
   test('nothing to do is no work', async () => {
@@ -55,13 +63,13 @@ describe('job_recover', () => {
   })
 
   test('a running job whose lease is nowhere is recovered, too', async () => {
-    const job = await ledger.running({}, randomUUID())
+    const job = await orphaned()
     assert.deepEqual(await recover(), [job.id])
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
   test('the whole is looked at when asked for, or when a lease has run out', async () => {
-    const orphan = await ledger.running({}, randomUUID())
+    const orphan = await orphaned()
     const partly = async (): Promise<string[]> => (await db.any(recoverJobs(0, false))).map((row) => row.id)
     assert.deepEqual(await partly(), [])
     await expire(await ledger.lease())
@@ -69,7 +77,7 @@ describe('job_recover', () => {
   })
 
   test('right after a start of the server nobody is judged', async () => {
-    const job = await ledger.running({}, randomUUID())
+    const job = await orphaned()
     const dead = await ledger.lease(-1000)
     assert.deepEqual(await recover(3_600_000), [])
     assert.equal(await ledger.status(job.id), 'running')
@@ -125,10 +133,12 @@ describe('job_recover', () => {
   })
 
   test('a job whose workers go down every time is a suspect, and is not given up for it', async () => {
-    const { id } = await ledger.running({}, randomUUID())
+    const { id } = await orphaned()
     for (let i = 0; i < 7; i++) {
       await recover()
-      await ledger.claim(id, randomUUID())
+      const lease = await ledger.lease()
+      await ledger.claim(id, lease)
+      await query('delete from worker_lease where id = $1', [lease])
     }
     await recover()
     assert.deepEqual(
@@ -139,7 +149,7 @@ describe('job_recover', () => {
   })
 
   test('what was to be cancelled is cancelled, and the mailbox goes on', async () => {
-    const job = await ledger.running({ actor: 'c1' }, randomUUID())
+    const job = await orphaned({ actor: 'c1' })
     const next = spec({ actor: 'c1' })
     await ledger.enqueue(next)
     await db.one(cancelJob(job.id))

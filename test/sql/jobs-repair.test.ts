@@ -34,7 +34,7 @@ describe('a job that waits', () => {
   test('before what the delivery of its mailbox is about is found', async () => {
     const [first, second] = await added({ mailbox: 'm' }, { mailbox: 'm' })
     await forget()
-    await query('select job_send(array[$1::uuid])', [second])
+    await query('select job_send(array[$1::uuid], null)', [second])
     assert.deepEqual(await repair(), [first])
     assert.deepEqual(await repair(), [])
   })

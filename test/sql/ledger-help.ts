@@ -53,6 +53,7 @@ export interface Delivery {
   readonly mailbox: string
   readonly limit: number | null
   readonly first: number
+  readonly last: number | null
   readonly task: string
   readonly owner: number | null
   readonly run_at: Date
@@ -132,7 +133,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
   /** What is in the queue: of these jobs, or all. */
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
-      `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first,
+      `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first, (j.payload ->> 'last')::int as last,
          (j.payload ->> 'owner')::int as owner, t.identifier as task, j.run_at, j.locked_by, j.id::int as row
        from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
        left join job on job.mailbox = j.payload ->> 'mailbox' and job.ordinal = (j.payload ->> 'first')::bigint
@@ -149,7 +150,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
   /** A delivery as the queue would hand it out for this job. */
   const deliveryOf = async (id: string) => {
     const { name: task, mailbox, mailbox_limit: limit, ordinal, owner_id: owner } = await row(id)
-    return { task, mailbox, limit, first: Number(ordinal), owner }
+    return { task, mailbox, limit, first: Number(ordinal), last: null, owner }
   }
 
   /** Claims what a worker would that gets a delivery of this job's mailbox: the job itself, or null. */

@@ -180,7 +180,8 @@ export async function createWorld(base: TestDatabase) {
   const violations = () =>
     query(`
       with delivery as (
-        select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first from graphile_worker._private_jobs
+        select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first,
+          (payload ->> 'last')::bigint as last from graphile_worker._private_jobs
       ), box as (
         select mailbox, min(mailbox_limit) as most, min(ordinal) filter (where status = 'queued') as head,
           count(*) filter (where status = 'running') as running
@@ -190,7 +191,7 @@ export async function createWorld(base: TestDatabase) {
       union all
       select 'nobody comes for ' || mailbox from box
       where head is not null and (most is null or running < most)
-        and not exists (select from delivery where delivery.mailbox = box.mailbox and (most is not null or first <= head))
+        and not exists (select from delivery where delivery.mailbox = box.mailbox and (most is not null or first <= head and coalesce(last, head) >= head))
       union all
       select 'seq of ' || id from job where seq <> (select count(*) from job_event where job_id = job.id)
         or seq <> (select coalesce(max(seq), 0) from job_event where job_id = job.id)`)

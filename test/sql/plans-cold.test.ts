@@ -48,7 +48,7 @@ interface Attempt {
 async function claim(): Promise<Attempt[]> {
   const [row] = await query(
     `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
-       array[$1::int]) as claims`,
+       array[null::bigint], array[$1::int]) as claims`,
     [FEW],
   )
   const claimed = JSON.parse(row!.claims as string) as [id: string, name: string, attempt: number][]
@@ -115,7 +115,7 @@ test('a batch finds its jobs by their ids, however few of a kind the statistics 
   assert.deepEqual(await end(claimed.splice(0, FEW / 2)), [])
   const ends = claimed.map((job) => ({ ...job, outcome: 'release' }))
   await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify(ends)])
-  await query('select job_send($1::uuid[])', [ids])
+  await query('select job_send($1::uuid[], null)', [ids])
   assert.equal(await used(), before)
 })
 

@@ -169,7 +169,7 @@ describe('writes by index', () => {
     [
       'claim',
       async () => {
-        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0 }
+        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0, last: null }
         const other = { ...delivery, mailbox: 'of nobody', limit: null }
         return claimJobs(lease, [
           { delivery: { ...delivery, limit: 1 }, places: 1 },
@@ -212,7 +212,8 @@ describe('writes by index', () => {
     ],
     [
       'put back',
-      async () => sendAgain([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, owner: null }], 20),
+      async () =>
+        sendAgain([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }], 20),
     ],
     ['recover', async () => recoverJobs(0)],
     ['cancel', async () => cancelJob(await one(`select id from job where status = 'queued' limit 1`))],

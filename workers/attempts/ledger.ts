@@ -205,16 +205,22 @@ async function claimBatch(
   }
 }
 
-/** Two deliveries of one mailbox are as good as the first, from where the earlier of them begins. */
+/** Two deliveries of one mailbox are as good as one of all that both are about. */
 function eachMailbox(wanted: readonly Wanted[]): readonly Wanted[] {
   const found = new Map<string, Wanted>()
   for (const { delivery, places } of wanted) {
-    const { first = delivery.first } = found.get(delivery.mailbox)?.delivery ?? {}
-    const earlier = { ...delivery, first: Math.min(first, delivery.first) }
-    found.set(delivery.mailbox, { delivery: earlier, places: found.get(delivery.mailbox)?.places ?? places })
+    const other = found.get(delivery.mailbox)
+    const both = other === undefined ? delivery : unionOf(other.delivery, delivery)
+    found.set(delivery.mailbox, { delivery: both, places: other?.places ?? places })
   }
   return [...found.values()]
 }
+
+const unionOf = (a: Delivery, b: Delivery): Delivery => ({
+  ...a,
+  first: Math.min(a.first, b.first),
+  last: a.last === null || b.last === null ? null : Math.max(a.last, b.last),
+})
 
 async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
   const stored = await isolated(options.log, batch, async (entries) => {

@@ -1,13 +1,13 @@
 -- Puts deliveries into the queue, in one statement and with one NOTIFY. Each says that a mailbox has jobs of a task from an ordinal
--- on; only a worker that knows the task gets it.
+-- on, or up to another (null: however many come after it); only a worker that knows the task gets it.
 create or replace function job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
-  dues timestamptz[]) returns void
+  lasts bigint[], dues timestamptz[]) returns void
 language plpgsql
 as $$
 begin
   if coalesce(cardinality(tasks), 0) = 0 then return; end if;
   perform graphile_worker.add_jobs(array_agg((d.task,
-    json_build_object('mailbox', d.mailbox, 'limit', d.most, 'owner', d.owner, 'first', d.first), null, d.due, 32000, null, null,
-    null)::graphile_worker.job_spec order by d.first))
-  from unnest(tasks, mailboxes, limits, owners, firsts, dues) as d(task, mailbox, most, owner, first, due);
+    json_build_object('mailbox', d.mailbox, 'limit', d.most, 'owner', d.owner, 'first', d.first, 'last', d.last), null, d.due, 32000,
+    null, null, null)::graphile_worker.job_spec order by d.first))
+  from unnest(tasks, mailboxes, limits, owners, firsts, lasts, dues) as d(task, mailbox, most, owner, first, last, due);
 end $$;

@@ -28,7 +28,7 @@ begin
     if not freed <@ limited then
       raise exception 'job_done was not told of all limited mailboxes';
     end if;
-    perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]));
+    perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]), null);
   end if;
   if settled is not null then
     perform job_settle(settled);

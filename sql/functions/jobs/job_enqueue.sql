@@ -5,7 +5,8 @@
 -- the job that it joined.
 --
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind those that fill it, each of which sends the next
--- when it ends; in any other behind one that is due, from which a claim goes on to it.
+-- when it ends; in any other behind one that was due from the beginning, from which a claim goes on to it. Jobs that are due later
+-- have a delivery of their own, which ends with them: a claim of one must not look at all others that wait for their time.
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
@@ -15,6 +16,8 @@ declare
   joins uuid;
   room integer;
   send uuid[];
+  later uuid[];
+  last bigint;
   behind uuid[];
 begin
   perform mailbox_lock(array(
@@ -30,8 +33,10 @@ begin
     where s.mailbox_limit is null order by s.n
     returning id, mailbox, run_at, ordinal
   )
-  select coalesce(array_agg(id), '{}') into send from (
-    select distinct on (mailbox, run_at) id from added order by mailbox, run_at, ordinal) firsts;
+  select coalesce(array_agg(id) filter (where run_at <= now()), '{}'), coalesce(array_agg(id) filter (where run_at > now()), '{}'),
+    (select max(ordinal) from added)
+  into send, later, last from (
+    select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
   behind := job_behind(send);
   if cardinality(behind) > 0 then
     -- A claim that has taken what they wait behind has this lock until its end: then they do not.
@@ -79,7 +84,8 @@ begin
     return next;
   end loop;
 
-  perform job_send(send);
+  perform job_send(send, null);
+  perform job_send(later, array_fill(last, array[cardinality(later)]));
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'mailbox_limit' is null;
 end $$;

@@ -23,8 +23,8 @@ begin
     select (select job.mailbox from job where status = 'queued' and job.mailbox > line.mailbox order by job.mailbox limit 1)
     from line where line.mailbox is not null
   ), delivery as materialized (
-    select payload ->> 'mailbox' as mailbox, min((payload ->> 'first')::bigint) as first
-    from graphile_worker._private_jobs where run_at <= now() and payload ->> 'mailbox' is not null group by 1
+    select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first, (payload ->> 'last')::bigint as last
+    from graphile_worker._private_jobs where run_at <= now() and payload ->> 'mailbox' is not null
   )
   select coalesce(array_agg(head.id), '{}') into lost
   from line cross join lateral (
@@ -33,10 +33,11 @@ begin
   where greatest(head.created_at, head.run_at) < now() - patience
     -- Of a limited mailbox any delivery will do, and while it is full what ends sends the next.
     and not exists (
-      select from delivery where delivery.mailbox = head.mailbox and (head.mailbox_limit is not null or delivery.first <= head.ordinal))
+      select from delivery where delivery.mailbox = head.mailbox and (
+        head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))
     and (head.mailbox_limit is null or head.mailbox_limit > (
       select count(*) from job running
       where running.mailbox = head.mailbox and running.status = 'running' and running.mailbox_limit is not null));
-  perform job_send(lost);
+  perform job_send(lost, null);
   return query select unnest(lost);
 end $$;

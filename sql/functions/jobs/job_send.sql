@@ -1,9 +1,10 @@
--- Sends a delivery for each of these waiting jobs: from it on, due when it is, and no sooner than `pause`.
-create or replace function job_send(ids uuid[], pause interval default '0') returns void language plpgsql
+-- Sends a delivery for each of these waiting jobs: from it on up to the one at the same place in `lasts`, due when it is, and no
+-- sooner than `pause`.
+create or replace function job_send(ids uuid[], lasts bigint[], pause interval default '0') returns void language plpgsql
 as $$
 begin
   if coalesce(cardinality(ids), 0) = 0 then return; end if;
-  perform job_deliver(array_agg(name), array_agg(mailbox), array_agg(mailbox_limit), array_agg(owner_id), array_agg(ordinal),
-    array_agg(greatest(run_at, now() + pause)))
-  from job where id = any(ids) and job.status || '' = 'queued';
+  perform job_deliver(array_agg(job.name), array_agg(job.mailbox), array_agg(job.mailbox_limit), array_agg(job.owner_id),
+    array_agg(job.ordinal), array_agg(sent.last), array_agg(greatest(job.run_at, now() + pause)))
+  from unnest(ids, lasts) as sent(id, last) join job on job.id = sent.id and job.status || '' = 'queued';
 end $$;
