@@ -47,7 +47,7 @@ function losing(loses: (kind: string, request: unknown) => LossReason | null | u
         lease!.release()
         throw new ChildLost(why)
       }
-      return lease && { ...lease, ask, release: lease.release, kill: lease.kill, isDue: false }
+      return lease && { ask, release: () => lease.release(), kill: () => lease.kill(), isDue: false }
     }) as Children['lease'],
   }
   return { children, seen }

@@ -33,7 +33,7 @@ export interface LeaseOptions {
   /** What runs here. */
   readonly running: () => readonly string[]
   /** What the database holds to be running here; all of it, or only what of `running` it does. */
-  readonly onHeartbeat: (heartbeat: Heartbeat, whole: boolean) => void
+  readonly onHeartbeat: (heartbeat: Heartbeat, full: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => void
   /** A connection has gone silent: nothing here can end a query on it, but a new process can do without. */
@@ -52,118 +52,168 @@ const HUNG = 5
 // Any other statement may take 60 s on its server.
 const HUNG_OTHER_MS = 75_000
 
+/** Puts a lease into the table, and looks after it until it is closed. */
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
-  const { db, log, ttlMs } = options
-  const renewMs = ttlMs / RENEWALS
-  const hungMs = ttlMs * HUNG
+  const lease = new HeldLease(options)
+  await lease.start()
+  return lease
+}
+
+class HeldLease implements Lease {
+  readonly #options: LeaseOptions
+  readonly #renewMs: number
+  readonly #upkeep: Upkeep
   // Both are quick as long as no snapshot is held open.
-  const [asking, searching] = [createCostThrottle(0.01), createCostThrottle(0.01)]
-  let id = randomUUID() as string
-  let renewedAt = Date.now()
+  readonly #heartbeatThrottle = createCostThrottle(0.01)
+  readonly #recoveryThrottle = createCostThrottle(0.01)
+  #id: string = randomUUID()
+  #renewedAt = Date.now()
   // A process that has just been cut off itself is no judge of others: they may have been, too.
-  let judgeFrom = 0
-  let stopped = false
-  let replacing: Promise<void> | null = null
-  const under = new Set<Promise<void>>()
+  #judgeFrom = 0
+  #replacing: Promise<void> | null = null
 
-  const use = (): LeaseUse => ({
-    poolIds: options.poolIds(),
-    threads: options.threads(),
-    memoryBytes: options.memoryBytes(),
-  })
+  constructor(options: LeaseOptions) {
+    this.#options = options
+    this.#renewMs = options.ttlMs / RENEWALS
+    this.#upkeep = new Upkeep(options)
+  }
 
-  const insert = async (fresh: string): Promise<void> => {
+  get id(): string {
+    return this.#id
+  }
+
+  async start(): Promise<void> {
+    await this.#insert(this.#id)
+    this.#upkeep.every(this.#renewMs, () => this.#renew())
+    this.#upkeep.every(this.#options.ttlMs / LOOKS, () => this.#recover())
+  }
+
+  renew(): void {
+    this.#upkeep.trigger(() => this.#renew())
+  }
+
+  async close(): Promise<void> {
+    const { db, log } = this.#options
+    // A renewal that comes after the end would take the lease for lost, and leave another behind.
+    await this.#upkeep.stop()
+    await db
+      .run(deleteLease(this.#id))
+      .catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
+    await this.#notify()
+  }
+
+  async #insert(id: string): Promise<void> {
+    const { db, queues, ttlMs } = this.#options
     const name = `${hostname()}/${process.pid}`
-    await db.run(insertLease({ id: fresh, name, queues: options.queues, use: use() }, ttlMs))
-    await tell()
+    await db.run(insertLease({ id, name, queues, use: this.#use() }, ttlMs))
+    await this.#notify()
   }
 
   // For those who watch; whoever misses it reads the table a little later.
-  const tell = async (): Promise<void> => {
+  async #notify(): Promise<void> {
+    const { db, log } = this.#options
     await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'A notification was not sent'))
   }
 
-  // Only a lease that is in the table may claim: a job under any other would be taken over at once.
-  const replace = async (): Promise<void> => {
-    log.warn({ lease: id }, 'The lease was lost: the jobs of this worker have been taken over')
-    options.onLost()
-    const fresh = randomUUID()
-    await insert(fresh)
-    id = fresh
-  }
-
-  const renew = async (): Promise<void> => {
-    const { ready: isWhole } = asking
-    const renewed = id
-    const row = isWhole
-      ? await asking.run(() => db.maybeOne(renewLease(id, use(), ttlMs)))
-      : await db.maybeOne(renewLease(id, use(), ttlMs, options.running()))
-    if (Date.now() - renewedAt > ttlMs - renewMs) judgeFrom = Date.now() + ttlMs
-    renewedAt = Date.now()
-    if (row !== null) return options.onHeartbeat(row, isWhole)
+  async #renew(): Promise<void> {
+    const { db, ttlMs, running, onHeartbeat } = this.#options
+    const { ready: isFull } = this.#heartbeatThrottle
+    const renewed = this.#id
+    const row = isFull
+      ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(renewed, this.#use(), ttlMs)))
+      : await db.maybeOne(renewLease(renewed, this.#use(), ttlMs, running()))
+    if (Date.now() - this.#renewedAt > ttlMs - this.#renewMs) this.#judgeFrom = Date.now() + ttlMs
+    this.#renewedAt = Date.now()
+    if (row !== null) return onHeartbeat(row, isFull)
     // Two renewals at once find one lease lost.
-    if (renewed !== id) return
-    replacing ??= replace().finally(() => {
-      replacing = null
+    if (renewed !== this.#id) return
+    this.#replacing ??= this.#replace().finally(() => {
+      this.#replacing = null
     })
-    return replacing
+    return this.#replacing
   }
 
-  const watch = async (): Promise<void> => {
-    if (Date.now() < judgeFrom || Date.now() - renewedAt > 2 * renewMs) return
-    const recovered = searching.ready
-      ? await searching.run(() => db.any(recoverJobs(ttlMs * 2)))
+  // Only a lease that is in the table may claim: a job under any other would be taken over at once.
+  async #replace(): Promise<void> {
+    const { log, onLost } = this.#options
+    log.warn({ lease: this.#id }, 'The lease was lost: the jobs of this worker have been taken over')
+    onLost()
+    const fresh = randomUUID()
+    await this.#insert(fresh)
+    this.#id = fresh
+  }
+
+  /** Takes over the jobs of workers that are gone. */
+  async #recover(): Promise<void> {
+    const { db, log, ttlMs, onRecovered } = this.#options
+    if (Date.now() < this.#judgeFrom || Date.now() - this.#renewedAt > 2 * this.#renewMs) return
+    const recovered = this.#recoveryThrottle.ready
+      ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(ttlMs * 2)))
       : await db.any(recoverJobs(ttlMs * 2, false))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
-    options.onRecovered(recovered.map((row) => row.id))
+    onRecovered(recovered.map((row) => row.id))
+  }
+
+  #use(): LeaseUse {
+    const { poolIds, threads, memoryBytes } = this.#options
+    return { poolIds: poolIds(), threads: threads(), memoryBytes: memoryBytes() }
+  }
+}
+
+/** Does what a lease needs, at intervals and when asked to; gives up when the database is silent. */
+class Upkeep {
+  readonly #options: LeaseOptions
+  readonly #hungMs: number
+  readonly #timers: NodeJS.Timeout[] = []
+  readonly #underway = new Set<Promise<void>>()
+  #isStopped = false
+
+  constructor(options: LeaseOptions) {
+    this.#options = options
+    this.#hungMs = options.ttlMs * HUNG
+  }
+
+  /** Does the work at this interval, never twice at a time. */
+  every(ms: number, work: () => Promise<void>): void {
+    const { db } = this.#options
+    let busySince: number | null = null
+    const onTimer = (): void => {
+      if (this.#isStopped) return
+      if (db.usage().oldestMs > HUNG_OTHER_MS) this.#silent(HUNG_OTHER_MS)
+      else if (busySince === null) {
+        busySince = Date.now()
+        void this.#run(work).finally(() => {
+          busySince = null
+        })
+      } else if (Date.now() - busySince > this.#hungMs) this.#silent(this.#hungMs)
+    }
+    this.#timers.push(setInterval(onTimer, ms))
+  }
+
+  /** Does the work at once. */
+  trigger(work: () => Promise<void>): void {
+    if (!this.#isStopped) void this.#run(work)
+  }
+
+  /** Starts nothing more; resolves when what is under way has ended. */
+  stop(): Promise<unknown> {
+    this.#isStopped = true
+    for (const timer of this.#timers) clearInterval(timer)
+    return Promise.all(this.#underway)
   }
 
   /** Does what the end of the lease has to wait for. */
-  const run = (work: () => Promise<void>): Promise<void> => {
+  #run(work: () => Promise<void>): Promise<void> {
     const done = work()
-      .catch((error) => log.warn({ err: error }, 'The lease could not be looked after'))
-      .finally(() => under.delete(done))
-    under.add(done)
+      .catch((error) => this.#options.log.warn({ err: error }, 'The lease could not be looked after'))
+      .finally(() => this.#underway.delete(done))
+    this.#underway.add(done)
     return done
   }
 
-  await insert(id)
-  const silent = (ms: number): void =>
-    options.onSilence(new Error(`The database has not answered for ${ms / 1000} s: this worker gives up`))
-  const loops = [every(renewMs, renew), every(ttlMs / LOOKS, watch)]
-  function every(ms: number, work: () => Promise<void>): NodeJS.Timeout {
-    let busySince: number | null = null
-    return setInterval(() => {
-      if (stopped) return
-      if (db.usage().oldestMs > HUNG_OTHER_MS) return silent(HUNG_OTHER_MS)
-      if (busySince !== null) {
-        if (Date.now() - busySince > hungMs) silent(hungMs)
-        return
-      }
-      busySince = Date.now()
-      void run(work).finally(() => {
-        busySince = null
-      })
-    }, ms)
-  }
-
-  return {
-    get id() {
-      return id
-    },
-    renew: () => {
-      if (!stopped) void run(renew)
-    },
-    close: async () => {
-      stopped = true
-      for (const loop of loops) clearInterval(loop)
-      // A renewal that comes after the end would take the lease for lost, and leave another behind.
-      await Promise.all(under)
-      await db
-        .run(deleteLease(id))
-        .catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
-      await tell()
-    },
+  #silent(ms: number): void {
+    const error = new Error(`The database has not answered for ${ms / 1000} s: this worker gives up`)
+    this.#options.onSilence(error)
   }
 }

@@ -8,6 +8,7 @@ import {
   type Limits,
   type LossReason,
 } from './ports.ts'
+import type { Work } from './work.ts'
 
 /** The pool of the main thread, as a task thread uses it: requests go by a port, in order; each has one answer. */
 
@@ -108,71 +109,119 @@ interface Waiting {
 
 /** Uses the pool at the other end; `connect` hands that end to the main thread, once somebody needs a child. */
 export function useChildren(connect: (port: MessagePort) => void): Children {
-  let port: MessagePort | null = null
-  let last = 0
-  const waiting = new Map<number, Waiting>()
+  return new ChildrenClient(connect)
+}
 
-  const open = (): MessagePort => {
-    const { port1, port2 } = new MessageChannel()
-    port1.on('message', (reply: Reply) => settle(reply.lease)?.resolve(reply))
-    connect(port2)
-    return port1
+/** The thread's end of the port. */
+class ChildrenClient implements Children {
+  readonly #connect: (port: MessagePort) => void
+  readonly #waiting = new Map<number, Waiting>()
+  #port: MessagePort | null = null
+  #lastId = 0
+
+  constructor(connect: (port: MessagePort) => void) {
+    this.#connect = connect
   }
 
-  /** What waits for a lease's answer, which it has now; a thread that waits for nothing is not kept alive. */
-  const settle = (lease: number): Waiting | undefined => {
-    const found = waiting.get(lease)
-    waiting.delete(lease)
-    if (waiting.size === 0) port!.unref()
-    return found
+  lease(options: LeaseOptions & { readonly ifFree: true }): Promise<ChildLease | null>
+  lease(options?: LeaseOptions): Promise<ChildLease>
+  async lease({
+    owner = 0,
+    urgent = false,
+    ifFree = false,
+    signal,
+  }: LeaseOptions = {}): Promise<ChildLease | null> {
+    signal?.throwIfAborted()
+    const id = ++this.#lastId
+    const lease = new RemoteLease(this, id, signal)
+    if (answerOf(await this.ask({ kind: 'lease', lease: id, owner, urgent, ifFree })) !== false) return lease
+    lease.ignoreAbort()
+    return null
   }
 
-  const ask = (request: Request, transfer: readonly ArrayBuffer[] = []): Promise<Reply> => {
-    port ??= open()
-    port.ref()
+  ask(request: Request, transfer: readonly ArrayBuffer[] = []): Promise<Reply> {
+    this.#port ??= this.#open()
+    this.#port.ref()
     return new Promise((resolve, reject) => {
-      waiting.set(request.lease, { resolve, reject })
-      port!.postMessage(request, transfer)
+      this.#waiting.set(request.lease, { resolve, reject })
+      this.#port!.postMessage(request, transfer)
     })
   }
 
-  const lease = async ({ owner = 0, urgent = false, ifFree = false, signal }: LeaseOptions = {}) => {
-    signal?.throwIfAborted()
-    const id = ++last
-    let ended: unknown = null
-    let isDue = false
-    const tell = (kind: 'release' | 'kill'): void => {
-      signal?.removeEventListener('abort', kill)
-      if (ended === null) port!.postMessage({ kind, lease: id } satisfies Request)
-      ended ??= new Error('The child was given back')
-    }
-    const kill = (): void => {
-      tell('kill')
-      ended = signal?.aborted ? signal.reason : new ChildLost('crash')
-      settle(id)?.reject(ended)
-    }
-    signal?.addEventListener('abort', kill, { once: true })
-    if (answerOf(await ask({ kind: 'lease', lease: id, owner, urgent, ifFree })) === false) {
-      signal?.removeEventListener('abort', kill)
-      return null
-    }
-    const given: ChildLease = {
-      ask: async (work, request, limits) => {
-        if (ended !== null) throw ended
-        const transfer = request instanceof Uint8Array ? [request.buffer as ArrayBuffer] : []
-        const reply = await ask({ kind: 'ask', lease: id, work, request, limits }, transfer)
-        isDue = reply.isDue
-        return answerOf(reply) as never
-      },
-      get isDue() {
-        return isDue
-      },
-      release: () => tell('release'),
-      kill,
-    }
-    return given
+  /** Sends what has no answer. */
+  post(request: Request): void {
+    this.#port!.postMessage(request)
   }
-  return { lease: lease as Children['lease'] }
+
+  /** What waits for a lease's answer, which it has now; a thread that waits for nothing is not kept alive. */
+  settle(lease: number): Waiting | undefined {
+    const found = this.#waiting.get(lease)
+    this.#waiting.delete(lease)
+    if (this.#waiting.size === 0) this.#port!.unref()
+    return found
+  }
+
+  #open(): MessagePort {
+    const { port1, port2 } = new MessageChannel()
+    port1.on('message', (reply: Reply) => this.settle(reply.lease)?.resolve(reply))
+    this.#connect(port2)
+    return port1
+  }
+}
+
+/** A child, or the wait for one; an abort ends either. */
+class RemoteLease implements ChildLease {
+  readonly #client: ChildrenClient
+  readonly #id: number
+  readonly #signal: AbortSignal | undefined
+  readonly #onAbort = (): void => this.kill()
+  // Why it can be asked nothing more.
+  #ended: unknown = null
+  // As the last answer said.
+  #isDue = false
+
+  constructor(client: ChildrenClient, id: number, signal: AbortSignal | undefined) {
+    this.#client = client
+    this.#id = id
+    this.#signal = signal
+    signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  get isDue(): boolean {
+    return this.#isDue
+  }
+
+  async ask<K extends keyof Work>(
+    work: K,
+    request: Work[K]['request'],
+    limits: Limits,
+  ): Promise<Work[K]['answer']> {
+    if (this.#ended !== null) throw this.#ended
+    const transfer = request instanceof Uint8Array ? [request.buffer as ArrayBuffer] : []
+    const reply = await this.#client.ask({ kind: 'ask', lease: this.#id, work, request, limits }, transfer)
+    this.#isDue = reply.isDue
+    return answerOf(reply) as Work[K]['answer']
+  }
+
+  release(): void {
+    this.#end('release')
+  }
+
+  kill(): void {
+    this.#end('kill')
+    this.#ended = this.#signal?.aborted ? this.#signal.reason : new ChildLost('crash')
+    this.#client.settle(this.#id)?.reject(this.#ended)
+  }
+
+  ignoreAbort(): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+  }
+
+  #end(kind: 'release' | 'kill'): void {
+    this.ignoreAbort()
+    if (this.#ended === null) this.#client.post({ kind, lease: this.#id })
+    this.#ended ??= new Error('The child was given back')
+  }
 }
 
 /** The same children, for the work of one owner. */

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Log } from '../../tasks/log.ts'
 import type { ChildLease, Children, LeaseOptions, Limits } from './ports.ts'
 import { type Child, type ChildLimits, startChild } from './process.ts'
+import type { Work } from './work.ts'
 
 /** The children of a worker process. */
 export interface ChildPool extends Children {
@@ -35,9 +36,13 @@ const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
 // Of all children together: beyond it whatever may take its time waits for what is under way.
 const MOST_BYTES = totalmem() / 2
 
-interface Waiting {
-  readonly owner: number
-  readonly urgent: boolean
+const CLOSED = 'The pool of child processes is closed'
+
+/** Whose work it is, and whether somebody waits for the answer. */
+type Demand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
+
+/** Somebody who waits for a child. */
+interface Waiting extends Demand {
   grant(child: Child): void
   refuse(error: unknown): void
 }
@@ -49,55 +54,122 @@ interface Waiting {
  * owner who has none at work: those of another never hold up the first.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
-  const entry = options.entry ?? fileURLToPath(new URL('./main.ts', import.meta.url))
-  const { log, places = availableParallelism(), limits = LIMITS, idleMs = 20_000, checkMs = 100 } = options
-  const all = new Set<Child>()
+  return new FairChildPool(options)
+}
+
+/** Decides who gets a child, and when. */
+class FairChildPool implements ChildPool {
+  readonly #log: Log
+  readonly #places: number
+  readonly #checkMs: number
+  readonly #processes: ChildProcesses
   // With those that are being given back.
-  const busy = new Map<Child, Pick<Waiting, 'owner' | 'urgent'>>()
-  const idle = new Map<Child, NodeJS.Timeout>()
-  let waiting: Waiting[] = []
-  let checking: NodeJS.Timeout | undefined
-  let returning = 0
-  let closed = false
+  readonly #busy = new Map<Child, Demand>()
+  #waiting: Waiting[] = []
+  #checking: NodeJS.Timeout | undefined
+  // How many of the busy ones are being given back.
+  #returning = 0
+  #isClosed = false
 
-  const take = (): Child => {
-    const last = [...idle.keys()].at(-1)
-    if (last !== undefined) {
-      clearTimeout(idle.get(last))
-      idle.delete(last)
-      if (last.isAlive) return last
-      all.delete(last)
+  constructor(options: ChildPoolOptions) {
+    this.#log = options.log
+    this.#places = options.places ?? availableParallelism()
+    this.#checkMs = options.checkMs ?? 100
+    this.#processes = new ChildProcesses(options)
+  }
+
+  get size(): number {
+    return this.#processes.size
+  }
+
+  get rssBytes(): number {
+    return this.#processes.rssBytes
+  }
+
+  lease(options: LeaseOptions & { readonly ifFree: true }): Promise<ChildLease | null>
+  lease(options?: LeaseOptions): Promise<ChildLease>
+  lease({
+    owner = 0,
+    urgent = false,
+    ifFree = false,
+    signal,
+  }: LeaseOptions = {}): Promise<ChildLease | null> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) throw new Error(CLOSED)
+      signal?.throwIfAborted()
+      const demand: Demand = { owner, urgent }
+      if (ifFree && (this.#waiting.length > 0 || !this.#isFree(demand))) return resolve(null)
+      this.#wait(demand, signal, resolve, reject)
+      this.#serve()
+    })
+  }
+
+  /** Whether others wait for a child, or this one has grown too large. */
+  isDue(child: Child): boolean {
+    return this.#waiting.length > 0 || isLarge(child)
+  }
+
+  /** Makes room for the next one: the child waits for work when it is clean, and ends when it is not. */
+  async takeBack(child: Child): Promise<void> {
+    this.#returning++
+    if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
+    else child.kill()
+    this.#returning--
+    this.#busy.delete(child)
+    if (child.isAlive && !this.#isClosed) this.#processes.keep(child)
+    else this.#processes.forget(child)
+    if (this.#busy.size === 0) this.#stopChecking()
+    this.#serve()
+  }
+
+  logLoss({ pid }: Child, kind: string, error: unknown): void {
+    if (!this.#isClosed) this.#log.warn({ err: error, kind, pid }, 'A child process was lost over its work')
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#checking)
+    for (const one of this.#waiting) one.refuse(new Error(CLOSED))
+    this.#processes.close()
+  }
+
+  #wait(
+    demand: Demand,
+    signal: AbortSignal | undefined,
+    resolve: (lease: ChildLease) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const leave = (): void => {
+      this.#waiting = this.#waiting.filter((other) => other !== waiting)
+      signal?.removeEventListener('abort', giveUp)
     }
-    const child = startChild(entry, limits)
-    all.add(child)
-    return child
+    const waiting: Waiting = {
+      ...demand,
+      grant: (child) => {
+        leave()
+        resolve(new PooledLease(this, child, signal))
+      },
+      refuse: (error) => {
+        leave()
+        reject(error)
+      },
+    }
+    const giveUp = (): void => waiting.refuse(signal!.reason)
+    signal?.addEventListener('abort', giveUp, { once: true })
+    this.#waiting.push(waiting)
   }
 
-  const busyFor = (owner: number): number =>
-    [...busy.values()].filter((one) => one.owner === owner && !one.urgent).length
-
-  const isFree = ({ owner, urgent }: Pick<Waiting, 'owner' | 'urgent'>): boolean => {
-    const more = !urgent && busyFor(owner) === 0 ? 1 : 0
-    const alike = [...busy.values()].filter((one) => one.urgent === urgent).length
-    if (busy.size > places + more || alike >= places + more) return false
-    return urgent || busy.size === 0 || rssBytes() < MOST_BYTES
-  }
-
-  /** Of those that could have a child now the one whose turn it is: of equals who waits longest. */
-  const nextOf = (some: readonly Waiting[]): Waiting | undefined =>
-    some.filter(isFree).toSorted((a, b) => busyFor(a.owner) - busyFor(b.owner))[0]
-
-  const serve = (): void => {
-    while (!closed) {
-      const next = waiting.find((one) => one.urgent && isFree(one)) ?? nextOf(waiting)
+  #serve(): void {
+    while (!this.#isClosed) {
+      const next = this.#next()
       if (next === undefined) return
       // One that is being given back is there sooner than a new one.
-      if (!next.urgent && idle.size === 0 && returning > 0) return
-      waiting = waiting.filter((one) => one !== next)
+      if (!next.urgent && this.#processes.idle === 0 && this.#returning > 0) return
+      this.#waiting = this.#waiting.filter((one) => one !== next)
       try {
-        const child = take()
-        busy.set(child, next)
-        checking ??= setInterval(check, checkMs)
+        const child = this.#processes.acquire()
+        this.#busy.set(child, next)
+        this.#checking ??= setInterval(() => this.#check(), this.#checkMs)
         next.grant(child)
       } catch (error) {
         next.refuse(error)
@@ -105,128 +177,159 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
     }
   }
 
-  const check = (): void => {
+  /** Of those that could have a child now the one whose turn it is: an urgent one first; of equals who waits longest. */
+  #next(): Waiting | undefined {
+    return (
+      this.#waiting.find((one) => one.urgent && this.#isFree(one)) ??
+      this.#waiting
+        .filter((one) => this.#isFree(one))
+        .toSorted((a, b) => this.#busyFor(a.owner) - this.#busyFor(b.owner))[0]
+    )
+  }
+
+  #isFree({ owner, urgent }: Demand): boolean {
+    const more = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
+    const most = this.#places + more
+    const alike = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
+    if (this.#busy.size > most || alike >= most) return false
+    return urgent || this.#busy.size === 0 || this.rssBytes < MOST_BYTES
+  }
+
+  #busyFor(owner: number): number {
+    return [...this.#busy.values()].filter((one) => one.owner === owner && !one.urgent).length
+  }
+
+  #check(): void {
     const now = performance.now()
-    for (const child of busy.keys()) child.check(now)
+    for (const child of this.#busy.keys()) child.check(now)
   }
 
-  const isLarge = (child: Child): boolean => (child.usage()?.rssBytes ?? 0) > LARGE_BYTES
-  const rssBytes = (): number => [...all].reduce((sum, child) => sum + (child.usage()?.rssBytes ?? 0), 0)
-
-  /** Makes room for the next one: the child waits for work when it is clean, and ends when it is not. */
-  const giveBack = async (child: Child): Promise<void> => {
-    returning++
-    if (child.isAlive && !closed && !child.isBusy && !isLarge(child)) {
-      await child.ask('reset', null, RESET).catch((error) => {
-        if (!closed) log.warn({ err: error }, 'A child process could not be used again')
-        child.kill()
-      })
-    } else child.kill()
-    returning--
-    busy.delete(child)
-    if (child.isAlive && !closed) idle.set(child, setTimeout(() => retire(child), idleMs).unref())
-    else all.delete(child)
-    if (busy.size === 0) {
-      clearInterval(checking)
-      checking = undefined
-    }
-    serve()
+  #stopChecking(): void {
+    clearInterval(this.#checking)
+    this.#checking = undefined
   }
 
-  const retire = (child: Child): void => {
-    idle.delete(child)
-    all.delete(child)
-    child.kill()
-  }
-
-  const leaseOf = (child: Child, signal: AbortSignal | undefined): ChildLease => {
-    let returned = false
-    const end = (): void => {
-      if (returned) return
-      returned = true
-      signal?.removeEventListener('abort', kill)
-      void giveBack(child)
-    }
-    const kill = (): void => {
-      if (returned) return
+  #reset(child: Child): Promise<unknown> {
+    return child.ask('reset', null, RESET).catch((error) => {
+      if (!this.#isClosed) this.#log.warn({ err: error }, 'A child process could not be used again')
       child.kill()
-      end()
-    }
-    if (signal?.aborted) kill()
-    else signal?.addEventListener('abort', kill, { once: true })
-    return {
-      ask: async (kind, request, limit) => {
-        signal?.throwIfAborted()
-        if (returned && child.isAlive) throw new Error('The child was given back')
-        try {
-          return (await child.ask(kind, request, limit)) as never
-        } catch (error) {
-          if (!child.isAlive) {
-            if (!signal?.aborted && !closed)
-              log.warn({ err: error, kind, pid: child.pid }, 'A child process was lost over its work')
-            end()
-          }
-          signal?.throwIfAborted()
-          throw error
-        }
-      },
-      get isDue() {
-        return waiting.length > 0 || isLarge(child)
-      },
-      release: end,
-      kill,
-    }
-  }
-
-  const lease = ({
-    owner = 0,
-    urgent = false,
-    ifFree = false,
-    signal,
-  }: LeaseOptions = {}): Promise<ChildLease | null> =>
-    new Promise((resolve, reject) => {
-      if (closed) throw new Error(CLOSED)
-      signal?.throwIfAborted()
-      const done = (): void => {
-        waiting = waiting.filter((other) => other !== one)
-        signal?.removeEventListener('abort', giveUp)
-      }
-      const one: Waiting = {
-        owner,
-        urgent,
-        grant: (child) => {
-          done()
-          resolve(leaseOf(child, signal))
-        },
-        refuse: (error) => {
-          done()
-          reject(error)
-        },
-      }
-      const giveUp = (): void => one.refuse(signal!.reason)
-      if (ifFree && (waiting.length > 0 || !isFree(one))) return resolve(null)
-      signal?.addEventListener('abort', giveUp, { once: true })
-      waiting.push(one)
-      serve()
     })
-
-  return {
-    lease: lease as Children['lease'],
-    get size() {
-      return all.size
-    },
-    get rssBytes() {
-      return rssBytes()
-    },
-    close: async () => {
-      closed = true
-      clearInterval(checking)
-      for (const one of waiting) one.refuse(new Error(CLOSED))
-      for (const timer of idle.values()) clearTimeout(timer)
-      for (const child of all) child.kill()
-      all.clear()
-    },
   }
 }
 
-const CLOSED = 'The pool of child processes is closed'
+/** The processes that there are; one that has been idle for long enough ends. */
+class ChildProcesses {
+  readonly #entry: string
+  readonly #limits: ChildLimits
+  readonly #idleMs: number
+  readonly #all = new Set<Child>()
+  readonly #idle = new Map<Child, NodeJS.Timeout>()
+
+  constructor({ entry, limits = LIMITS, idleMs = 20_000 }: ChildPoolOptions) {
+    this.#entry = entry ?? fileURLToPath(new URL('./main.ts', import.meta.url))
+    this.#limits = limits
+    this.#idleMs = idleMs
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  get idle(): number {
+    return this.#idle.size
+  }
+
+  get rssBytes(): number {
+    return [...this.#all].reduce((sum, child) => sum + (child.usage()?.rssBytes ?? 0), 0)
+  }
+
+  /** The child that has become idle last, or a new one. */
+  acquire(): Child {
+    const last = [...this.#idle.keys()].at(-1)
+    if (last !== undefined) {
+      clearTimeout(this.#idle.get(last))
+      this.#idle.delete(last)
+      if (last.isAlive) return last
+      this.#all.delete(last)
+    }
+    const child = startChild(this.#entry, this.#limits)
+    this.#all.add(child)
+    return child
+  }
+
+  /** Lets a child wait for more work. */
+  keep(child: Child): void {
+    this.#idle.set(child, setTimeout(() => this.#retire(child), this.#idleMs).unref())
+  }
+
+  forget(child: Child): void {
+    this.#all.delete(child)
+  }
+
+  close(): void {
+    for (const timer of this.#idle.values()) clearTimeout(timer)
+    for (const child of this.#all) child.kill()
+    this.#all.clear()
+  }
+
+  #retire(child: Child): void {
+    this.#idle.delete(child)
+    this.#all.delete(child)
+    child.kill()
+  }
+}
+
+/** A child in the hands of one caller. */
+class PooledLease implements ChildLease {
+  readonly #pool: FairChildPool
+  readonly #child: Child
+  readonly #signal: AbortSignal | undefined
+  readonly #onAbort = (): void => this.kill()
+  #isReturned = false
+
+  constructor(pool: FairChildPool, child: Child, signal: AbortSignal | undefined) {
+    this.#pool = pool
+    this.#child = child
+    this.#signal = signal
+    if (signal?.aborted) this.kill()
+    else signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  get isDue(): boolean {
+    return this.#pool.isDue(this.#child)
+  }
+
+  async ask<K extends keyof Work>(
+    kind: K,
+    request: Work[K]['request'],
+    limits: Limits,
+  ): Promise<Work[K]['answer']> {
+    this.#signal?.throwIfAborted()
+    if (this.#isReturned && this.#child.isAlive) throw new Error('The child was given back')
+    try {
+      return (await this.#child.ask(kind, request, limits)) as Work[K]['answer']
+    } catch (error) {
+      if (!this.#child.isAlive) {
+        if (!this.#signal?.aborted) this.#pool.logLoss(this.#child, kind, error)
+        this.release()
+      }
+      this.#signal?.throwIfAborted()
+      throw error
+    }
+  }
+
+  release(): void {
+    if (this.#isReturned) return
+    this.#isReturned = true
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+    void this.#pool.takeBack(this.#child)
+  }
+
+  kill(): void {
+    if (this.#isReturned) return
+    this.#child.kill()
+    this.release()
+  }
+}
+
+const isLarge = (child: Child): boolean => (child.usage()?.rssBytes ?? 0) > LARGE_BYTES

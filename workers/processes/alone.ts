@@ -60,58 +60,69 @@ const KILL_MS = 10_000
 const RESTART_MS = 1000
 const NOT_BEGUN: Outcome = { kind: 'aborted', reason: 'stopping' }
 
+/** Makes the runner of suspects; its processes start when they are needed. */
 export function createAlone(options: AloneOptions): Alone {
-  const { settings, databaseUrl, taskModules, log, onEvent } = options
-  const semaphore = createSemaphore(AT_ONCE)
-  const running = new Set<Running>()
-  const idle = new Map<ChildProcess, NodeJS.Timeout>()
+  return new AloneRunner(options)
+}
 
-  const start = (): ChildProcess => {
-    const child = fork(ENTRY, [], {
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      serialization: 'advanced',
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    })
-    child.on('error', (error) => log.error({ err: error }, 'A process for a job failed'))
-    child.on('close', () => forget(child))
-    send(child, { kind: 'settings', given: { settings, databaseUrl, taskModules } })
-    return child
+class AloneRunner implements Alone {
+  readonly #options: AloneOptions
+  readonly #semaphore = createSemaphore(AT_ONCE)
+  readonly #running = new Set<Running>()
+  readonly #idle = new Map<ChildProcess, NodeJS.Timeout>()
+
+  constructor(options: AloneOptions) {
+    this.#options = options
   }
 
-  const forget = (child: ChildProcess): void => {
-    clearTimeout(idle.get(child))
-    idle.delete(child)
+  run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome> {
+    const mine: Running = { job, queue, pool, process: null, aborted: null }
+    this.#running.add(mine)
+    return this.#semaphore.run(() => this.#runNow(mine)).finally(() => this.#running.delete(mine))
   }
 
-  const take = (): ChildProcess => {
-    const [child] = idle.keys()
-    if (child === undefined) return start()
-    forget(child)
-    return child
+  abort(id: string, attempt: number, reason: AbortReason): void {
+    for (const mine of this.#running) {
+      if (mine.job.id !== id || mine.job.attempt !== attempt || mine.aborted !== null) continue
+      mine.aborted = reason
+      const { process } = mine
+      if (process === null) continue
+      send(process, { kind: 'abort', id, attempt, reason })
+      setTimeout(() => this.#running.has(mine) && process.kill('SIGKILL'), KILL_MS).unref()
+    }
   }
 
-  const giveBack = (child: ChildProcess): void => {
-    if (!child.connected) return
-    idle.set(
-      child,
-      setTimeout(() => child.kill('SIGKILL'), IDLE_MS),
-    )
+  close(): void {
+    for (const { process } of this.#running) process?.kill('SIGKILL')
+    for (const child of [...this.#idle.keys()]) {
+      this.#forget(child)
+      child.kill('SIGKILL')
+    }
+  }
+
+  async #runNow(mine: Running): Promise<Outcome> {
+    if (mine.aborted !== null) return { kind: 'aborted', reason: mine.aborted }
+    const child = this.#acquire()
+    mine.process = child
+    const outcome = await this.#ask(child, mine)
+    this.#giveBack(child)
+    // Whatever its death looks like, the abort is why it ended.
+    return outcome.kind === 'crashed' && mine.aborted !== null
+      ? { kind: 'aborted', reason: mine.aborted }
+      : outcome
   }
 
   /** Has a process do the job; how it ended, be it with the process. */
-  const ask = (child: ChildProcess, { job, queue, pool }: Running): Promise<Outcome> =>
-    new Promise((resolve) => {
+  #ask(child: ChildProcess, { job, queue, pool }: Running): Promise<Outcome> {
+    const { log, onEvent } = this.#options
+    return new Promise((resolve) => {
       let begun = false
       const onMessage = (answer: AloneAnswer): void => {
         if (answer.kind === 'event') onEvent(answer.event)
         else if (answer.kind === 'ended') end(answer.outcome)
         else {
           begun = true
-          const { id: jobId, attempt } = job
-          log.warn(
-            { jobId, attempt, alonePid: child.pid },
-            'A job under which processes have died runs alone',
-          )
+          this.#logBegun(job, child)
         }
       }
       // By then all that it has said is here, too.
@@ -131,42 +142,45 @@ export function createAlone(options: AloneOptions): Alone {
       if (child.pid === undefined) notBegun()
       else send(child, { kind: 'run', queue, pool, job })
     })
-
-  const run = async (mine: Running): Promise<Outcome> => {
-    if (mine.aborted !== null) return { kind: 'aborted', reason: mine.aborted }
-    const child = take()
-    mine.process = child
-    const outcome = await ask(child, mine)
-    giveBack(child)
-    // Whatever its death looks like, the abort is why it ended.
-    return outcome.kind === 'crashed' && mine.aborted !== null
-      ? { kind: 'aborted', reason: mine.aborted }
-      : outcome
   }
 
-  return {
-    run: (queue, pool, job) => {
-      const mine: Running = { job, queue, pool, process: null, aborted: null }
-      running.add(mine)
-      return semaphore.run(() => run(mine)).finally(() => running.delete(mine))
-    },
-    abort: (id, attempt, reason) => {
-      for (const mine of running) {
-        if (mine.job.id !== id || mine.job.attempt !== attempt || mine.aborted !== null) continue
-        mine.aborted = reason
-        const { process } = mine
-        if (process === null) continue
-        send(process, { kind: 'abort', id, attempt, reason })
-        setTimeout(() => running.has(mine) && process.kill('SIGKILL'), KILL_MS).unref()
-      }
-    },
-    close: () => {
-      for (const { process } of running) process?.kill('SIGKILL')
-      for (const child of [...idle.keys()]) {
-        forget(child)
-        child.kill('SIGKILL')
-      }
-    },
+  #logBegun({ id: jobId, attempt }: PoolJob, { pid: alonePid }: ChildProcess): void {
+    const { log } = this.#options
+    log.warn({ jobId, attempt, alonePid }, 'A job under which processes have died runs alone')
+  }
+
+  #acquire(): ChildProcess {
+    const [child] = this.#idle.keys()
+    if (child === undefined) return this.#start()
+    this.#forget(child)
+    return child
+  }
+
+  #giveBack(child: ChildProcess): void {
+    if (!child.connected) return
+    this.#idle.set(
+      child,
+      setTimeout(() => child.kill('SIGKILL'), IDLE_MS),
+    )
+  }
+
+  #start(): ChildProcess {
+    const { settings, databaseUrl, taskModules, log } = this.#options
+    const child = fork(ENTRY, [], {
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      serialization: 'advanced',
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    child.on('error', (error) => log.error({ err: error }, 'A process for a job failed'))
+    child.on('close', () => this.#forget(child))
+    send(child, { kind: 'settings', given: { settings, databaseUrl, taskModules } })
+    return child
+  }
+
+  /** It is no longer idle, or no longer there. */
+  #forget(child: ChildProcess): void {
+    clearTimeout(this.#idle.get(child))
+    this.#idle.delete(child)
   }
 }
 

@@ -27,67 +27,134 @@ const MOST_LOSSES = 2 * MOST_LOST + 2
 // For so long it keeps its child although others wait.
 const SLICE_MS = 2000
 
+interface UploadedFile {
+  readonly name: string
+  readonly format: UploadFormat
+  readonly bytes: Uint8Array
+}
+
+/** The file, open in a child. */
+interface Opened {
+  readonly lease: ChildLease
+  readonly files: readonly string[]
+  readonly since: number
+}
+
 /** @throws as `Providers.readPosts`. */
 export async function openPosts(
   children: Children,
-  file: { readonly name: string; readonly format: UploadFormat; readonly bytes: Uint8Array },
-  { signal, limits = LIMITS, wholeCpuMs = WHOLE_CPU_MS }: PostOptions,
+  file: UploadedFile,
+  options: PostOptions,
 ): Promise<PostReader> {
-  const openOnce = async (): Promise<{ lease: ChildLease; files: readonly string[]; since: number }> => {
-    const lease = await children.lease({ urgent: true, signal })
+  const source = new PostFile(children, file, options)
+  return new PostFileReader(source, await source.open())
+}
+
+/** A file of posts, which can be opened again and again. */
+class PostFile {
+  readonly limits: Limits
+  readonly #children: Children
+  readonly #file: UploadedFile
+  readonly #signal: AbortSignal
+  readonly #wholeCpuMs: number
+
+  constructor(
+    children: Children,
+    file: UploadedFile,
+    { signal, limits = LIMITS, wholeCpuMs = WHOLE_CPU_MS }: PostOptions,
+  ) {
+    this.limits = limits
+    this.#children = children
+    this.#file = file
+    this.#signal = signal
+    this.#wholeCpuMs = wholeCpuMs
+  }
+
+  open(): Promise<Opened> {
+    return onceMore(() => this.#openOnce()).catch((error) => {
+      throw error instanceof ChildLost ? this.tooComplex(error) : error
+    })
+  }
+
+  tooComplex(error: ChildLost): Error {
+    return fail('import.too_complex', { reason: error.reason(this.limits) })
+  }
+
+  /** What is told of a post over which children were lost. */
+  unreadable(path: string, at: number, error: ChildLost): ReadItem {
+    const reason = error.reason(this.limits)
+    return this.#file.format === 'json'
+      ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
+      : { slug: slugify(placeOf(path).stem) || null, message: `The file ${reason}` }
+  }
+
+  async #openOnce(): Promise<Opened> {
+    const { name: fileName, format, bytes } = this.#file
+    const lease = await this.#children.lease({ urgent: true, signal: this.#signal })
     try {
-      await sendBytes(lease, file.bytes)
-      const files = await lease.ask(
-        'posts.open',
-        { fileName: file.name, format: file.format, cpuMs: wholeCpuMs },
-        limits,
-      )
+      await sendBytes(lease, bytes)
+      const files = await lease.ask('posts.open', { fileName, format, cpuMs: this.#wholeCpuMs }, this.limits)
       return { lease, files, since: performance.now() }
     } catch (error) {
       lease.release()
       throw error
     }
   }
-  const tooComplex = (error: ChildLost): Error => fail('import.too_complex', { reason: error.reason(limits) })
-  const open = (): ReturnType<typeof openOnce> =>
-    onceMore(openOnce).catch((error) => {
-      throw error instanceof ChildLost ? tooComplex(error) : error
-    })
-  let opened = await open()
-  const reopen = async (): Promise<void> => {
-    opened.lease.release()
-    opened = await open()
+}
+
+class PostFileReader implements PostReader {
+  readonly count: number
+  readonly #source: PostFile
+  #opened: Opened
+
+  constructor(source: PostFile, opened: Opened) {
+    this.count = opened.files.length
+    this.#source = source
+    this.#opened = opened
   }
 
   /** A post over which its child is lost is told as such; after a crash only when another child is lost over it, too. */
-  async function* read(): ReturnType<PostReader['read']> {
-    const { files } = opened
+  async *read(): ReturnType<PostReader['read']> {
+    const { files } = this.#opened
     const lost = new Map<number, ReadItem>()
     let [next, suspect, losses] = [0, -1, 0]
     while (next < files.length) {
       const to = Math.min(...[...lost.keys()].filter((n) => n >= next), files.length)
-      const items = to === next ? [lost.get(next)!] : await readFrom(next, to)
+      const items = to === next ? [lost.get(next)!] : await this.#readFrom(next, to)
       if (!(items instanceof ChildLost)) {
         for (const item of items) yield { file: files[next++]!, read: item }
-        if (opened.lease.isDue && performance.now() - opened.since > SLICE_MS) await reopen()
+        if (this.#isOver()) await this.#reopen()
         continue
       }
       const at = items.at ?? next
       const isCertain = at === suspect || items.isSpent
-      if (++losses > MOST_LOSSES || (isCertain && lost.size === MOST_LOST)) throw tooComplex(items)
-      if (isCertain) lost.set(at, unreadable(files[at]!, at, items.reason(limits)))
+      if (++losses > MOST_LOSSES || (isCertain && lost.size === MOST_LOST))
+        throw this.#source.tooComplex(items)
+      if (isCertain) lost.set(at, this.#source.unreadable(files[at]!, at, items))
       suspect = at
-      await reopen()
+      await this.#reopen()
     }
   }
-  const readFrom = (from: number, to: number): Promise<readonly ReadItem[] | ChildLost> =>
-    opened.lease.ask('posts.read', { from, to }, limits).catch((error) => {
+
+  close(): void {
+    this.#opened.lease.release()
+  }
+
+  #readFrom(from: number, to: number): Promise<readonly ReadItem[] | ChildLost> {
+    return this.#opened.lease.ask('posts.read', { from, to }, this.#source.limits).catch((error) => {
       if (error instanceof ChildLost) return error
       throw error
     })
-  const unreadable = (path: string, at: number, reason: string): ReadItem =>
-    file.format === 'json'
-      ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
-      : { slug: slugify(placeOf(path).stem) || null, message: `The file ${reason}` }
-  return { count: opened.files.length, read, close: () => opened.lease.release() }
+  }
+
+  /** Whether others have waited long enough for the child. */
+  #isOver(): boolean {
+    const { lease, since } = this.#opened
+    return lease.isDue && performance.now() - since > SLICE_MS
+  }
+
+  async #reopen(): Promise<void> {
+    this.#opened.lease.release()
+    this.#opened = await this.#source.open()
+  }
 }
