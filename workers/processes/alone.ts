@@ -160,7 +160,11 @@ class AloneRunner implements Alone {
     if (!child.connected) return
     this.#idle.set(
       child,
-      setTimeout(() => child.kill('SIGKILL'), IDLE_MS),
+      setTimeout(() => {
+        // Before it dies, so that no job is given to it meanwhile.
+        this.#forget(child)
+        child.kill('SIGKILL')
+      }, IDLE_MS),
     )
   }
 
