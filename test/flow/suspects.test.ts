@@ -76,9 +76,8 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
         },
         120_000,
       )
-      await query(`update graphile_worker._private_jobs set run_at = now() where payload ->> 'id' = $1`, [
-        killer,
-      ])
+      await query(`update job set run_at = now() where id = $1`, [killer])
+      await query('select job_send(array[$1::uuid], null)', [killer])
     }
   }
   const [row] = await query('select status, error_code, error_detail, attempt from job where id = $1', [
