@@ -921,15 +921,13 @@ CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (
 
 CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, ordinal) WHERE (status = 'queued'::text);
 
-CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit IS NOT NULL));
+CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((lease_id IS NOT NULL) AND (mailbox_limit IS NOT NULL));
 
 CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
 
 CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
-
-CREATE INDEX job_waiting_idx ON public.job USING btree (queue) WHERE (status = 'queued'::text);
 
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
@@ -1170,9 +1168,10 @@ CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$93c298652a3327eeda03f9e8c6cc92cf$function$;
+AS $function$116bff04ecf9a6ced0b50a41955f1e4c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  RETURNS boolean
@@ -1180,6 +1179,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$abb8a465e878677bf92607572bd91a3d$function$;
 
@@ -1189,9 +1189,10 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$e4f19730ef801807f89b7171a27f105b$function$;
+AS $function$2c79bc5ad8f217c500eedb3bb9fa6f06$function$;
 
 CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
  RETURNS void
@@ -1199,6 +1200,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], li
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$2b6a3ebbaa926d5994a92ea29f80f929$function$;
 
@@ -1208,6 +1210,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$5bc82a83fc5b24f447b57489abac79ab$function$;
 
@@ -1217,9 +1220,10 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$7d28873b7dfe339850326f136869da0b$function$;
+AS $function$0da3d0958499247c209c982b0bd6fdb4$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -1232,6 +1236,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$b95e344c8e0d70d1de1bf0f0a269084e$function$;
 
@@ -1246,6 +1251,7 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$957ac0328c245003257cb63b2a08c90f$function$;
 
@@ -1255,13 +1261,14 @@ CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, m
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$e08180b246a98858c30cde57f7796fb9$function$;
 
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$eb82e6c3846a338fe63dd155e678196f$function$;
+AS $function$f9034cac093c4828bbf3441b8e064208$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -1270,6 +1277,7 @@ CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$18f0215e0921f93696a7defdd5eed283$function$;
 
@@ -1280,6 +1288,7 @@ CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
 
@@ -1289,6 +1298,7 @@ CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[], pause int
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$3cdc6b976071f4c841d2e76a886e253a$function$;
 
@@ -1298,6 +1308,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
 AS $function$2784918d834a3d37c149a51e0748864a$function$;
@@ -1308,6 +1319,7 @@ CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$9e8c326f940f12aa0f3f06c8127e01d4$function$;
 

@@ -30,14 +30,13 @@ export const readTaskResult: ReadStatement<
 export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
-    select json_agg(json_build_object('queue_type', q.name, 'depth', waiting.n, 'running', running.n,
+    select json_agg(json_build_object('queue_type', q.name, 'depth', coalesce(waiting.n, 0), 'running', coalesce(running.n, 0),
       'oldest_seconds', waiting.seconds) order by q.name)::text
     from unnest($1::text[]) as q(name)
-    cross join lateral (
-      select count(*) as n,
-        case when count(*) > 0 then greatest(0, extract(epoch from now() - min(created_at)))::float8 end as seconds
-      from job where job.queue = q.name and status = 'queued') waiting
-    cross join lateral (select count(*) as n from job where job.queue = q.name and status = 'running') running`,
+    left join (
+      select queue, count(*) as n, greatest(0, extract(epoch from now() - min(created_at)))::float8 as seconds
+      from job where status = 'queued' group by queue) waiting on waiting.queue = q.name
+    left join (select queue, count(*) as n from job where status = 'running' group by queue) running on running.queue = q.name`,
 }
 
 const Load = z.object({

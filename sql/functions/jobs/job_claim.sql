@@ -31,7 +31,7 @@ begin
 
   with wanted as (
     select w.*, case when w.most is null then w.places else least(w.places, w.most - (
-      select count(*) from job where job.mailbox = w.mailbox and job.status = 'running' and job.mailbox_limit is not null)) end as free
+      select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null)) end as free
     from unnest(tasks, mailboxes, limits, firsts, lasts, places) as w(task, mailbox, most, first, last, places)
     where w.most is null or w.mailbox = any(locked)
   ), claimed as (
@@ -69,7 +69,7 @@ begin
   from (
     select w.*, w.most is not null or w.mailbox = any(filled) as is_filled from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)
     where w.mailbox = any(locked) and (w.last is null or w.mailbox = any(filled)) and (w.most is null or w.most > (
-      select count(*) from job where job.mailbox = w.mailbox and job.status = 'running' and job.mailbox_limit is not null))) w
+      select count(*) from job where job.mailbox = w.mailbox and job.lease_id is not null and job.mailbox_limit is not null))) w
   group by is_filled;
   perform job_deliver(array_agg(w.task), array_agg(w.mailbox), array_agg(w.most), array_agg(w.owner), array_agg(w.first),
     array_agg(null::bigint), array_agg(now() + case when w.mailbox = any(filled) then interval '0' else pause end))

@@ -56,7 +56,7 @@ begin
     if spec.when_busy = 'join' then
       select id into joins from (
         select id, ordinal, 0 as place, payload, cancel_requested_at from job
-        where mailbox = spec.mailbox and status = 'running' and mailbox_limit is not null
+        where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null
         union all
         select id, ordinal, 1, payload, cancel_requested_at from job where mailbox = spec.mailbox and status = 'queued') live
       where cancel_requested_at is null and (spec.joins is null or payload @> spec.joins) order by place, ordinal limit 1;
@@ -70,7 +70,7 @@ begin
       raise exception 'There is no function %(job) to settle a job of %', spec.settle, spec.name;
     end if;
     room := spec.mailbox_limit
-      - (select count(*) from job where mailbox = spec.mailbox and status = 'running' and mailbox_limit is not null)
+      - (select count(*) from job where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null)
       - (select count(*) from (
           select from job where mailbox = spec.mailbox and status = 'queued' and (mailbox_limit = 1 or run_at <= now())
           limit spec.mailbox_limit) waiting);

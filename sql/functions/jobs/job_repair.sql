@@ -37,7 +37,7 @@ begin
         head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))
     and (head.mailbox_limit is null or head.mailbox_limit > (
       select count(*) from job running
-      where running.mailbox = head.mailbox and running.status = 'running' and running.mailbox_limit is not null));
+      where running.mailbox = head.mailbox and running.lease_id is not null and running.mailbox_limit is not null));
   perform job_send(lost, null);
   return query select unnest(lost);
 end $$;
