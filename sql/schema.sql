@@ -1238,7 +1238,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$b95e344c8e0d70d1de1bf0f0a269084e$function$;
+AS $function$dcdc2a25124f05aad992e4374f24a182$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
@@ -1300,7 +1300,7 @@ CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[], pause int
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$3cdc6b976071f4c841d2e76a886e253a$function$;
+AS $function$79620444b6da945888190ee8d28e3f24$function$;
 
 CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[], lasts bigint[], pause interval DEFAULT '00:00:00'::interval)
  RETURNS void

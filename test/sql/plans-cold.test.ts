@@ -86,7 +86,9 @@ test('a flood does not make claims, progress and ends read the whole ledger', as
     const claimed = await claim()
     const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
     await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
-    const ends = claimed.splice(0, FEW / 2).map((job) => ({ ...job, outcome: 'cancelled' }))
+    const ends = claimed
+      .splice(0, FEW / 2)
+      .map((job, i) => ({ ...job, outcome: i % 2 ? 'cancelled' : 'retry', delay_ms: 60_000 }))
     const ended = await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify(ends)])
     assert.equal(ended.length, FEW / 2)
     const refused = await end(claimed)

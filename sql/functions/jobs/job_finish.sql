@@ -63,7 +63,8 @@ begin
     perform job_settle(settled);
   end if;
   -- An actor's that waits again is its next.
-  perform job_send(again, array(select ordinal from unnest(again) with ordinality a(id, n) join job on job.id = a.id order by n));
+  perform job_send(again, array(
+    select (select ordinal from job where job.id = a.id) from unnest(again) with ordinality a(id, n) order by n));
   perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]), null);
   return query select unnest(ended);
 end $$;

@@ -6,5 +6,6 @@ begin
   if coalesce(cardinality(ids), 0) = 0 then return; end if;
   perform job_deliver(array_agg(job.name), array_agg(job.mailbox), array_agg(job.mailbox_limit), array_agg(job.owner_id),
     array_agg(job.ordinal), array_agg(sent.last), array_agg(greatest(job.run_at, now() + pause)))
-  from unnest(ids, lasts) as sent(id, last) join job on job.id = sent.id and job.status || '' = 'queued';
+  from unnest(ids, lasts) as sent(id, last)
+  cross join lateral (select * from job where job.id = sent.id and job.status || '' = 'queued' offset 0) job;
 end $$;
