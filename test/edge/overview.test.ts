@@ -54,7 +54,7 @@ test('it begins with every part, and sends each again when it changes', async (t
     progress: { current: 3, total: 9 },
     attempts: 1,
     cancelling: false,
-    worker: null,
+    worker: 'test',
   })
   assert.match(String(started_at), /Z$/)
   assert.deepEqual([job(stream, 'waiting', id), documents().running], [undefined, 1])

@@ -62,7 +62,7 @@ test('a send without a job that works on it is closed', async () => {
     const end = ['done', 'failed', 'cancelled'].includes(status) ? 'now()' : 'null'
     await query(
       `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, lease_id, error_code)
-      values ($1, 'comms.sms', 'comms', 'sms:' || $1, '{}', $2, 3, ${end}, case when $2 = 'running' then $1::uuid end,
+      values ($1::uuid, 'comms.sms', 'comms', 'sms:' || $1::text, '{}', $2, 3, ${end}, case when $2 = 'running' then $1::uuid end,
         case when $2 = 'failed' then 'job.timeout' end)`,
       [id, status],
     )
@@ -82,11 +82,11 @@ test('a send without a job that works on it is closed', async () => {
     query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [send])
   const [running, waiting, cancelled, timedOut, fresh, gone] = [
     await job('running'),
-    await job('sent'),
+    await job('queued'),
     await job('cancelled'),
     await job('failed'),
     await job('cancelled', '0 s'),
-    await job('sent'),
+    await job('queued'),
   ]
   await begin(running.send)
   await begin(timedOut.send)

@@ -49,7 +49,7 @@ export interface Ran {
 
 const RUNNING = `
   insert into job (id, name, queue, mailbox, payload, status, attempt, max_tries, lease_id)
-  values ($1, 'documents.extract', 'documents', 'of ' || $1, '{}', 'running', $2, 3, gen_random_uuid())
+  values ($1::uuid, 'documents.extract', 'documents', 'of ' || $1::text, '{}', 'running', $2, 3, gen_random_uuid())
   on conflict (id) do update set attempt = excluded.attempt`
 
 export function extractions({ db, query }: TestDatabase) {
