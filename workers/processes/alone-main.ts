@@ -47,5 +47,6 @@ async function open({ settings, databaseUrl, taskModules }: Given): Promise<Pool
 }
 
 function answer(what: AloneAnswer): void {
-  process.send?.(what)
+  // A worker that is gone hears nothing more, and this process ends with it.
+  process.send?.(what, undefined, undefined, () => {})
 }
