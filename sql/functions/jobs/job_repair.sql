@@ -1,7 +1,6 @@
 -- Finds what no other function looks for and has it go on: waiting jobs that are due and have no delivery in the queue, and
--- deliveries that are locked by no live worker's pool. The service never leaves such rows behind by itself, but for a job that was
--- added by a long transaction behind others that have been claimed meanwhile; a database that went back to an earlier moment, a
--- deleted row or an interrupted repair by hand does. What became due within `patience` is left alone. Answers the jobs that it has
+-- deliveries that are locked by no live worker's pool. The service never leaves such rows behind by itself; a database that went
+-- back to an earlier moment, a deleted row or an interrupted repair by hand does. What became due within `patience` is left alone. Answers the jobs that it has
 -- sent.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
