@@ -7,7 +7,7 @@ import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { type ShutdownStep, shutDown } from '../tasks/shutdown.ts'
+import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
 import { ensureAdmin } from './admin.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
@@ -45,9 +45,6 @@ export interface EdgeParts {
   closeStreams(): void
   close(): Promise<void>
 }
-
-// Each step of the end may take so long; then the next one begins beside it.
-const CLOSE_MS = 3_000
 
 /** Connects, and builds what requests need. */
 export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
@@ -142,7 +139,6 @@ interface Closing {
 
 /** First what is asked from outside, last what the others need. */
 function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): ShutdownStep[] {
-  const step = (name: string, run: () => unknown): ShutdownStep => ({ name, limitMs: CLOSE_MS, run })
   return [
     step('end the streams', () => streams.close()),
     step('stop following jobs', () => edge.hub.close()),

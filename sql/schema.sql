@@ -1181,7 +1181,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$abb8a465e878677bf92607572bd91a3d$function$;
+AS $function$939a1e79f8c565657f5d10344ea8abcf$function$;
 
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], places integer[])
  RETURNS text
@@ -1212,7 +1212,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$5bc82a83fc5b24f447b57489abac79ab$function$;
+AS $function$dda10c36b6a3b1336ab6fa9d94833b3c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -1223,7 +1223,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$0da3d0958499247c209c982b0bd6fdb4$function$;
+AS $function$979c6923a792021e7a4e5df6799078d8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -1238,7 +1238,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$dcdc2a25124f05aad992e4374f24a182$function$;
+AS $function$30b08d1cd20fecd9ded1d21d3798c79d$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
@@ -1268,7 +1268,7 @@ AS $function$e08180b246a98858c30cde57f7796fb9$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$f9034cac093c4828bbf3441b8e064208$function$;
+AS $function$3719f081e002821c344258146cea52ef$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -1292,7 +1292,7 @@ CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[], pause interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[] DEFAULT NULL::bigint[], pause interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1302,7 +1302,7 @@ CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[], pause int
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$79620444b6da945888190ee8d28e3f24$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[], lasts bigint[], pause interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], lasts bigint[] DEFAULT NULL::bigint[], pause interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1311,7 +1311,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$2784918d834a3d37c149a51e0748864a$function$;
+AS $function$107fa171cec909b007e309fd76f07d00$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void

@@ -9,6 +9,16 @@ export interface ShutdownStep {
   readonly run: () => unknown
 }
 
+// What most steps take is far less; the process that ends has 9 s for all.
+const STEP_MS = 3000
+
+/** A step of the usual limit, or of its own in ms. */
+export const step = (name: string, run: ShutdownStep['run'], limitMs = STEP_MS): ShutdownStep => ({
+  name,
+  limitMs,
+  run,
+})
+
 /**
  * Takes a process apart, one step after the other: whatever becomes of one, the others have their turn.
  * @throws AggregateError of all that failed or took too long, after the last step.

@@ -7,7 +7,7 @@ import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { shutDown } from '../tasks/shutdown.ts'
+import { shutDown, step } from '../tasks/shutdown.ts'
 import { type AnyTask, enqueue } from '../tasks/task.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
@@ -69,7 +69,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
 
 type Parts = ReturnType<typeof createParts>
 
-/** What runs jobs, and tells the database and whoever listens. */
+/** What runs jobs, and tells the database and those who listen. */
 function createParts(
   { settings, databaseUrl, log, taskModules = [], retryMs }: WorkerOptions,
   tasks: readonly AnyTask[],
@@ -181,21 +181,18 @@ interface Stoppable extends Parts {
   readonly repair: Repair
 }
 
-// What each step but one takes is far less: the process has 9 s for all.
-const STEP_MS = 3000
-
 const stopWorker = (worker: Stoppable): Promise<void> =>
   shutDown([
-    { name: 'stop repairs', limitMs: STEP_MS, run: () => worker.repair.stop() },
-    { name: 'let jobs end', limitMs: END_MS, run: () => drain(worker.runners, worker.executor) },
-    { name: 'store what they said', limitMs: STEP_MS, run: () => worker.ledger.idle() },
-    { name: 'tell of it', limitMs: STEP_MS, run: () => worker.publisher.close() },
-    { name: 'give the lease back', limitMs: STEP_MS, run: () => worker.lease.close() },
-    { name: 'end processes of jobs', limitMs: STEP_MS, run: () => worker.alone.close() },
-    { name: 'end threads', limitMs: STEP_MS, run: () => worker.pools.close() },
-    { name: 'end children', limitMs: STEP_MS, run: () => worker.children.close() },
-    { name: 'leave the queue', limitMs: STEP_MS, run: () => worker.queuePool.end() },
-    { name: 'leave the database', limitMs: STEP_MS, run: () => worker.db.close() },
+    step('stop repairs', () => worker.repair.stop()),
+    step('let jobs end', () => drain(worker.runners, worker.executor), END_MS),
+    step('store what they said', () => worker.ledger.idle()),
+    step('tell of it', () => worker.publisher.close()),
+    step('give the lease back', () => worker.lease.close()),
+    step('end processes of jobs', () => worker.alone.close()),
+    step('end threads', () => worker.pools.close()),
+    step('end children', () => worker.children.close()),
+    step('leave the queue', () => worker.queuePool.end()),
+    step('leave the database', () => worker.db.close()),
   ])
 
 /** Fetches no more; what runs has some time to end, and is released then. */

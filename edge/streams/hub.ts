@@ -4,7 +4,7 @@ import { JobWatchers } from './job-watchers.ts'
 import { POLL_MS, StateWatchers } from './state-watchers.ts'
 
 /**
- * Fans the ledger's events out to whoever waits for them in this process. A notification says where to look; what
+ * Fans the ledger's events out to those who wait for them in this process. A notification says where to look; what
  * is delivered is read from the table, after each subscriber's cursor: in order, without gaps, however many
  * notifications came or were lost.
  */

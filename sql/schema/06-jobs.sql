@@ -1,6 +1,6 @@
 -- The job ledger. A row of `job` is the truth about a job. It waits in a mailbox: one for each owner and task, or that of an
 -- actor. graphile-worker's table holds only deliveries, and a delivery only says that a mailbox has due jobs from an ordinal on;
--- whoever gets it claims what it can run of them.
+-- the worker that gets it claims what it can run of them.
 --
 -- status:  queued  waits in its mailbox
 --          running held by the lease `lease_id`; `attempt` fences every write of the one that runs it

@@ -173,7 +173,7 @@ for (const [how, reached] of [
   })
 }
 
-test('an owner who has none at work gets one beside the flood of another, and then whoever has fewest', async () => {
+test('an owner who has none at work gets one beside the flood of another, and then the one who has the fewest', async () => {
   const pool = poolOf({ places: 2 })
   const order: number[] = []
   const lease = (owner: number) =>

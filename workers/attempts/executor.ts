@@ -221,7 +221,7 @@ function failed(
   if (code === 'database.down') return { id, attempt, outcome: 'release', delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
-  // Whoever asked for a pause is given it, but doesn't hold a job for ever.
+  // A provider that asked for a pause is given it, but doesn't hold a job for ever.
   const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, RETRY_MOST_MS)))
   return { id, attempt, outcome: 'retry', delay_ms }
 }

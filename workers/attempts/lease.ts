@@ -13,7 +13,7 @@ import { workerChanged } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 import { createCostThrottle } from './throttle.ts'
 
-/** This process's claim to be alive, on the database's clock. Whoever sees another's run out takes its jobs over. */
+/** This process's claim to be alive, on the database's clock. A worker that sees another's run out takes its jobs over. */
 export interface Lease {
   readonly id: string
   /** Renews at once: what it names has changed. */
@@ -109,7 +109,7 @@ class HeldLease implements Lease {
     await this.#notify()
   }
 
-  // For those who watch; whoever misses it reads the table a little later.
+  // For those who watch; those who miss it read the table a little later.
   async #notify(): Promise<void> {
     const { db, log } = this.#options
     await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'A notification was not sent'))

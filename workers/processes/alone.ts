@@ -94,10 +94,7 @@ class AloneRunner implements Alone {
 
   close(): void {
     for (const { process } of this.#running) process?.kill('SIGKILL')
-    for (const child of [...this.#idle.keys()]) {
-      this.#forget(child)
-      child.kill('SIGKILL')
-    }
+    for (const child of [...this.#idle.keys()]) this.#retire(child)
   }
 
   async #runNow(mine: Running): Promise<Outcome> {
@@ -160,11 +157,7 @@ class AloneRunner implements Alone {
     if (!child.connected) return
     this.#idle.set(
       child,
-      setTimeout(() => {
-        // Before it dies, so that no job is given to it meanwhile.
-        this.#forget(child)
-        child.kill('SIGKILL')
-      }, IDLE_MS),
+      setTimeout(() => this.#retire(child), IDLE_MS),
     )
   }
 
@@ -179,6 +172,12 @@ class AloneRunner implements Alone {
     child.on('close', () => this.#forget(child))
     send(child, { kind: 'settings', given: { settings, databaseUrl, taskModules } })
     return child
+  }
+
+  /** Ends an idle one; it is forgotten before it dies, so that no job is given to it meanwhile. */
+  #retire(child: ChildProcess): void {
+    this.#forget(child)
+    child.kill('SIGKILL')
   }
 
   /** It is no longer idle, or no longer there. */

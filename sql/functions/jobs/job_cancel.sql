@@ -26,7 +26,7 @@ begin
       perform job_settle(array[job_cancel.job_id]);
     end if;
     if limited is not null then
-      perform job_send_next(array[limited], array[0::bigint], null);
+      perform job_send_next(array[limited]);
     end if;
   end if;
   return true;

@@ -26,9 +26,9 @@ begin
 
   if freed is not null then
     if not freed <@ limited then
-      raise exception 'job_done was not told of all limited mailboxes';
+      raise exception 'job_done needs all limited mailboxes of these jobs';
     end if;
-    perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]), null);
+    perform job_send_next(freed);
   end if;
   if settled is not null then
     perform job_settle(settled);

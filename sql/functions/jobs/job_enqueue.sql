@@ -84,7 +84,7 @@ begin
     return next;
   end loop;
 
-  perform job_send(send, null);
+  perform job_send(send);
   perform job_send(later, array_fill(last, array[cardinality(later)]));
   return query select e.ordinality, (e.value ->> 'id')::uuid, false
     from jsonb_array_elements(specs) with ordinality e where e.value ->> 'mailbox_limit' is null;

@@ -65,6 +65,6 @@ begin
   -- An actor's that waits again is its next.
   perform job_send(again, array(
     select (select ordinal from job where job.id = a.id) from unnest(again) with ordinality a(id, n) order by n));
-  perform job_send_next(freed, array_fill(0::bigint, array[cardinality(freed)]), null);
+  perform job_send_next(freed);
   return query select unnest(ended);
 end $$;

@@ -1,7 +1,7 @@
 -- Finds what no other function looks for and has it go on: waiting jobs that are due and have no delivery in the queue, and
 -- deliveries that are locked by no live worker's pool. The service never leaves such rows behind by itself; a database that went
--- back to an earlier moment, a deleted row or an interrupted repair by hand does. What became due within `patience` is left alone. Answers the jobs that it has
--- sent.
+-- back to an earlier moment, a deleted row or an interrupted repair by hand does. What became due within `patience` is left alone.
+-- Answers the jobs that it has sent.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
   lost uuid[];
@@ -37,6 +37,6 @@ begin
     and (head.mailbox_limit is null or head.mailbox_limit > (
       select count(*) from job running
       where running.mailbox = head.mailbox and running.lease_id is not null and running.mailbox_limit is not null));
-  perform job_send(lost, null);
+  perform job_send(lost);
   return query select unnest(lost);
 end $$;

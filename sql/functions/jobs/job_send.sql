@@ -1,6 +1,7 @@
 -- Sends a delivery for each of these waiting jobs: from it on up to the one at the same place in `lasts`, due when it is, and no
 -- sooner than `pause`.
-create or replace function job_send(ids uuid[], lasts bigint[], pause interval default '0') returns void language plpgsql
+create or replace function job_send(ids uuid[], lasts bigint[] default null, pause interval default '0') returns void
+language plpgsql
 as $$
 begin
   if coalesce(cardinality(ids), 0) = 0 then return; end if;
