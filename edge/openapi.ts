@@ -88,7 +88,8 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
 /** What is said of a route, and whom it is for where the deployment decides that. */
 function descriptionOf(route: AnyRoute, auth: Auth, settings: Settings): { description?: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
-  const parts = [route.description, auth === 'editor' ? editors[settings.authLevel] : undefined]
+  const repeated = route.repeatable && `It takes no \`Idempotency-Key\`: ${route.repeatable}.`
+  const parts = [route.description, auth === 'editor' ? editors[settings.authLevel] : undefined, repeated]
   const description = parts.filter((part) => part !== undefined).join(' ')
   return description === '' ? {} : { description }
 }

@@ -36,6 +36,12 @@ export interface Queries {
   run(query: Query<unknown>): Promise<number>
 }
 
+/** The queries of a transaction. */
+export interface Transaction extends Queries {
+  /** Has something done once what is written is committed; never when it is not. It must not throw. */
+  afterCommit(effect: () => void): void
+}
+
 const FirstColumn = z.record(z.string(), z.string().nullable())
 
 /**
@@ -65,7 +71,7 @@ export interface Usage {
 
 export interface Database extends Queries {
   /** Commits when `work` resolves. Serialization failures and deadlocks run it again, so it has no effects outside. */
-  transaction<T>(work: (tx: Queries) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   close(): Promise<void>
   usage(): Usage
 }
@@ -161,7 +167,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
 }
 
 /** Without a limit a process that freezes in a transaction would keep its locks from all others. */
-function limited<T>(work: (tx: Queries) => Promise<T>): (tx: Queries) => Promise<T> {
+function limited<T>(work: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
   return async (tx) => {
     await tx.run(sql.prepared('transaction_limits', noRows)`
       select set_config('statement_timeout', ${String(LIMIT_MS)}, true),
@@ -174,11 +180,16 @@ function limited<T>(work: (tx: Queries) => Promise<T>): (tx: Queries) => Promise
  * slonik closes a connection whenever an error leaves it, and another one costs more than most transactions. After a
  * refusal, which was rolled back, it is as good as before: the failure is carried out as a value.
  */
-async function transact<T>(pool: DatabasePool, work: (tx: Queries) => Promise<T>): Promise<T> {
+async function transact<T>(pool: DatabasePool, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  let effects: (() => void)[] = []
   const end = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
     try {
       // Inside, errors stay slonik's own: it runs the work again for those of class 40.
-      return { value: await connection.transaction((tx) => work(queries(tx, passed))) }
+      const value = await connection.transaction((tx) => {
+        effects = []
+        return work({ ...queries(tx, passed), afterCommit: (effect) => effects.push(effect) })
+      })
+      return { value }
     } catch (error) {
       const failure = mapDatabaseError(error)
       if (failure instanceof Failure && !failure.retryable) return { failure }
@@ -186,6 +197,7 @@ async function transact<T>(pool: DatabasePool, work: (tx: Queries) => Promise<T>
     }
   })
   if ('failure' in end) throw end.failure
+  for (const effect of effects) effect()
   return end.value
 }
 

@@ -4,45 +4,45 @@ import { noRows, type Query, sql } from './db.ts'
 /** The first answers to Idempotency-Keys. `scope` is the caller and the route, so that keys of others never meet. */
 
 const Claim = z.object({
-  fresh: z.boolean(),
-  same: z.boolean(),
+  state: z.enum(['first', 'running', 'other', 'repeated']),
   status: z.number().nullable(),
   headers: z.array(z.tuple([z.string(), z.string()])).nullable(),
   body: z.string().nullable(),
   job_id: z.string().nullable(),
 })
+/** What became of the request that used a key first; of a `repeated` one without a status its job is to be asked. */
 export type Claim = z.output<typeof Claim>
 
-/**
- * Takes a key for this request, or answers what became of the request that has it. A request that died without
- * an answer holds its key until `locked_until`.
- */
-export const claimKey = (
-  scope: string,
-  key: string,
-  fingerprint: Buffer,
-  lockSeconds: number,
-): Query<Claim> =>
+/** An answer as it is kept; its headers without what is of one request only. */
+export interface StoredAnswer {
+  readonly status: number
+  readonly headers: readonly (readonly [string, string])[]
+  readonly body: string
+}
+
+/** Takes a key until the end of the transaction, or answers what became of the request that has it. */
+export const claimKey = (scope: string, key: string, fingerprint: Buffer): Query<Claim> =>
   sql.type(Claim)`
-    select fresh, same, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)},
-      make_interval(secs => ${lockSeconds}::float8))`
+    select state, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)})`
 
-/** Ties a key to the job that answers for it, in the transaction that enqueues the job. */
-export const tieKeyToJob = (scope: string, key: string, jobId: string): Query<unknown> =>
-  sql.type(noRows)`update idempotency_key set job_id = ${jobId}::uuid where scope = ${scope} and key = ${key}`
-
-export const storeAnswer = (
-  scope: string,
-  key: string,
-  answer: { status: number; headers: readonly (readonly [string, string])[]; body: string },
+/** Keeps a key that {@link claimKey} has taken, in the same transaction: with the answer, or with the job that will have it. */
+export const keepKey = (
+  { scope, key, fingerprint }: { scope: string; key: string; fingerprint: Buffer },
+  { jobId, answer }: { jobId?: string; answer?: StoredAnswer },
 ): Query<unknown> =>
+  sql.type(noRows)`
+    insert into idempotency_key as k (scope, key, fingerprint, job_id, status, headers, body)
+    values (${scope}, ${key}, ${sql.binary(fingerprint)}, ${jobId ?? null}::uuid,
+      ${answer?.status ?? null}::int2, ${answer === undefined ? null : JSON.stringify(answer.headers)}::jsonb, ${answer?.body ?? null})
+    on conflict on constraint idempotency_key_pkey do update
+      set fingerprint = excluded.fingerprint, job_id = excluded.job_id, status = excluded.status,
+        headers = excluded.headers, body = excluded.body, created_at = now()`
+
+/** Keeps what the job of a key has answered. */
+export const storeAnswer = (scope: string, key: string, answer: StoredAnswer): Query<unknown> =>
   sql.type(noRows)`
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`
-
-/** Gives a key back: its request failed in a way that trying again may cure. */
-export const releaseKey = (scope: string, key: string): Query<unknown> =>
-  sql.type(noRows)`delete from idempotency_key where scope = ${scope} and key = ${key} and status is null`
 
 export const deleteExpiredIdempotencyKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`

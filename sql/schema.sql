@@ -366,10 +366,10 @@ create table idempotency_key (
   status smallint,
   headers jsonb,
   body text,
-  locked_until timestamp with time zone not null,
   created_at timestamp with time zone not null default now(),
   constraint idempotency_key_pkey PRIMARY KEY (scope, key),
-  constraint idempotency_key_answer_check CHECK (((status IS NULL) = (body IS NULL)))
+  constraint idempotency_key_answer_check CHECK (((status IS NULL) = (body IS NULL))),
+  constraint idempotency_key_use_check CHECK (((status IS NOT NULL) OR (job_id IS NOT NULL)))
 );
 
 create table job (
@@ -1135,10 +1135,10 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  IMMUTABLE PARALLEL SAFE
 AS $function$31a99a8485e97c88f1e4f0fb6d5c758d$function$;
 
-CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea, lock interval)
- RETURNS TABLE(fresh boolean, same boolean, status smallint, headers jsonb, body text, job_id uuid)
+CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
+ RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
  LANGUAGE plpgsql
-AS $function$6f909a168e346c2263468255ec0ecb85$function$;
+AS $function$43b068953698672b19e5d722c579d213$function$;
 
 CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
  RETURNS void

@@ -6,17 +6,12 @@ import type { Auth } from './access.ts'
 import { createAccessLog } from './access-log.ts'
 import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
+import type { Ending } from './ending.ts'
 import { fingerprintOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
 import { RequestContext } from './request-context.ts'
-import {
-  type Ending,
-  respondWithHandle,
-  respondWithJob,
-  respondWithRaw,
-  respondWithStream,
-} from './responders.ts'
+import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { statusOf } from './statuses.ts'
 

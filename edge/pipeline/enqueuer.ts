@@ -1,4 +1,4 @@
-import type { Database } from '../../sql/db.ts'
+import type { Database, Transaction } from '../../sql/db.ts'
 import { type Enqueued, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import type { Publisher } from '../../sql/notify.ts'
 
@@ -7,8 +7,11 @@ import type { Publisher } from '../../sql/notify.ts'
  * go one at a time through the whole cluster: what counts is how many jobs each of them carries.
  */
 export interface Enqueuer {
-  /** Resolves when the jobs are committed, and listeners will be told: one row per spec, in order. */
-  add(specs: readonly JobSpec[]): Promise<readonly Enqueued[]>
+  /**
+   * Resolves when the jobs are committed, and listeners will be told: one row per spec, in order. In a transaction of the
+   * caller's they are alone, and listeners are told after its commit.
+   */
+  add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly Enqueued[]>
 }
 
 interface Request {
@@ -28,9 +31,19 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
   let waiting: Request[] = []
   let sending = false
 
+  const announce = (rows: readonly Enqueued[]): void => {
+    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.notify(job_id, 'later')
+  }
+
   const addNow = async (specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
     const rows = await db.any(enqueueJobs(specs))
-    for (const { job_id } of rows.slice(0, MOST_ANNOUNCED)) publisher.notify(job_id, 'later')
+    announce(rows)
+    return rows
+  }
+
+  const addWithin = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly Enqueued[]> => {
+    const rows = await tx.any(enqueueJobs(specs))
+    tx.afterCommit(() => announce(rows))
     return rows
   }
 
@@ -60,16 +73,17 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
   }
 
   return {
-    add: (specs) =>
-      specs.length > FEW
-        ? addNow(specs)
-        : new Promise((resolve, reject) => {
-            waiting.push({ specs, resolve, reject })
-            if (sending) return
-            sending = true
-            // After everything that has arrived in this turn of the loop.
-            setImmediate(send)
-          }),
+    add: (specs, tx) => {
+      if (tx !== undefined) return addWithin(tx, specs)
+      if (specs.length > FEW) return addNow(specs)
+      return new Promise((resolve, reject) => {
+        waiting.push({ specs, resolve, reject })
+        if (sending) return
+        sending = true
+        // After everything that has arrived in this turn of the loop.
+        setImmediate(send)
+      })
+    },
   }
 }
 

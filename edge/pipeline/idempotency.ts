@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Queries } from '../../sql/db.ts'
+import type { Queries, Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { type Claim, claimKey, releaseKey, storeAnswer } from '../../sql/idempotency.ts'
+import { type Claim, claimKey, keepKey, type StoredAnswer, storeAnswer } from '../../sql/idempotency.ts'
 import { failureBody, type KeptAnswer } from '../http/reply.ts'
 import type { Edge } from './context.ts'
 import { statusOf } from './statuses.ts'
@@ -14,8 +14,10 @@ export interface KeyRef {
   readonly invalidStatus: number
 }
 
-// A request that dies without an answer holds its key this long on top of the longest wait.
-const LOCK_MARGIN_SECONDS = 60
+/** A key as a request uses it: `fingerprint` is what its repetition must equal. */
+export interface UsedKey extends KeyRef {
+  readonly fingerprint: Buffer
+}
 
 /** What a request's repetition must equal: method, path, query and body. */
 export function fingerprintOf(...parts: readonly (string | Uint8Array)[]): Buffer {
@@ -25,20 +27,16 @@ export function fingerprintOf(...parts: readonly (string | Uint8Array)[]): Buffe
 }
 
 /**
- * Takes the key inside a transaction.
+ * Takes the key until the end of the transaction.
  * @returns the first request's row when there was one, null when this is the first.
- * @throws fail('idempotency.mismatch') when the first request was another one.
+ * @throws fail('idempotency.mismatch') when the first request was another one, fail('idempotency.running') while it has
+ *   not been committed.
  */
-export async function takeKey(
-  edge: Edge,
-  tx: Queries,
-  ref: KeyRef,
-  fingerprint: Buffer,
-): Promise<Claim | null> {
-  const lock = edge.settings.requestWaitSeconds + LOCK_MARGIN_SECONDS
-  const claim = await tx.one(claimKey(ref.scope, ref.key, fingerprint, lock))
-  if (claim.fresh) return null
-  if (!claim.same) {
+export async function takeKey(tx: Queries, { scope, key, fingerprint }: UsedKey): Promise<Claim | null> {
+  const claim = await tx.one(claimKey(scope, key, fingerprint))
+  if (claim.state === 'first') return null
+  if (claim.state === 'running') throw fail('idempotency.running')
+  if (claim.state === 'other') {
     const msg = 'was already used with a different request'
     const problems = [{ loc: ['header', 'idempotency-key'], msg, type: 'custom' }]
     throw fail('idempotency.mismatch', {}, { problems })
@@ -52,35 +50,50 @@ export function keptAnswer(claim: Claim): KeptAnswer {
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
-/** Keeps an answer for repetitions; cookies are credentials and are not kept. */
-export async function keepAnswer(edge: Edge, ref: KeyRef, answer: KeptAnswer): Promise<void> {
-  const headers = answer.headers.filter(([name]) => name !== 'set-cookie' && name !== 'x-request-id')
-  await edge.db.run(storeAnswer(ref.scope, ref.key, { ...answer, headers }))
+/** Keeps the answer of a key's job for repetitions. */
+export async function keepAnswer(edge: Edge, { scope, key }: KeyRef, answer: KeptAnswer): Promise<void> {
+  await edge.db.run(storeAnswer(scope, key, stored(answer)))
 }
 
-/** Runs work once per key: its answer is kept, unless it failed in a way that is worth another try. */
+/** Cookies are credentials and are not kept. */
+export function stored(answer: KeptAnswer): StoredAnswer {
+  const headers = answer.headers.filter(([name]) => name !== 'set-cookie' && name !== 'x-request-id')
+  return { ...answer, headers }
+}
+
+/**
+ * Runs work in one transaction, once per key: the key and the answer are committed with what it writes, so that a
+ * repetition finds all of it or nothing. A refusal is kept too, unless trying again can help.
+ * @returns the kept answer of a repetition, null when the work was done.
+ */
 export async function once(
   edge: Edge,
-  ref: KeyRef | null,
-  fingerprint: () => Buffer,
-  work: () => Promise<KeptAnswer>,
-): Promise<KeptAnswer> {
-  if (ref === null) return work()
-  const first = await takeKey(edge, edge.db, ref, fingerprint())
-  if (first !== null) return keptAnswer(first)
+  key: UsedKey | null,
+  work: (tx: Transaction) => Promise<KeptAnswer>,
+): Promise<KeptAnswer | null> {
+  let begun = false
   try {
-    const answer = await work()
-    await keepAnswer(edge, ref, answer)
-    return answer
+    return await edge.db.transaction(async (tx) => {
+      const first = key === null ? null : await takeKey(tx, key)
+      if (first !== null) return keptAnswer(first)
+      begun = true
+      const answer = await work(tx)
+      if (key !== null) await tx.run(keepKey(key, { answer: stored(answer) }))
+      return null
+    })
   } catch (error) {
-    const final = error instanceof Failure && statusOf(error.code) < 500
-    if (final)
-      await keepAnswer(edge, ref, {
-        status: error.code === 'request.invalid' ? ref.invalidStatus : statusOf(error.code),
-        headers: [],
-        body: failureBody(error),
+    // What it wrote is undone; the refusal is kept by itself.
+    if (key !== null && begun && error instanceof Failure && statusOf(error.code) < 500)
+      await edge.db.transaction(async (tx) => {
+        const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
+        if (state === 'first') await tx.run(keepKey(key, { answer: refusalOf(key, error) }))
       })
-    else await edge.db.run(releaseKey(ref.scope, ref.key))
     throw error
   }
+}
+
+/** A refusal as it is answered. */
+export function refusalOf({ invalidStatus }: Pick<KeyRef, 'invalidStatus'>, failure: Failure): KeptAnswer {
+  const status = failure.code === 'request.invalid' ? invalidStatus : statusOf(failure.code)
+  return { status, headers: [], body: failureBody(failure) }
 }

@@ -1,50 +1,34 @@
 import { type Queries, readWithin } from '../../sql/db.ts'
 import { type Failure, fail, storedFailure } from '../../sql/errors.ts'
-import { type Claim, tieKeyToJob } from '../../sql/idempotency.ts'
+import { type Claim, keepKey } from '../../sql/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import { failureBody, type KeptAnswer } from '../http/reply.ts'
 import type { JobEvent } from '../streams/job-event.ts'
-import { SSE_HEADERS, type StreamSource, type Streams } from '../streams/sse.ts'
-import type { Edge } from './context.ts'
-import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, once, takeKey } from './idempotency.ts'
-import { invalid, wantsBackground } from './input.ts'
-import { networkOf } from './limits.ts'
+import { SSE_HEADERS, type StreamSource } from '../streams/sse.ts'
+import { checked, completed, sendAnswer } from './answers.ts'
+import { type Ending, keyOf } from './ending.ts'
+import { fingerprintOf, type KeyRef, keepAnswer, keptAnswer, takeKey } from './idempotency.ts'
+import { wantsBackground } from './input.ts'
 import type { Entry } from './match.ts'
 import type { Place } from './places.ts'
 import type { RequestContext } from './request-context.ts'
-import { Answer, type Received, type TaskInput } from './route.ts'
+import type { Received, TaskInput } from './route.ts'
 import { statusOf } from './statuses.ts'
-
-/** The four ways in which a route can end. */
-export interface Ending {
-  readonly edge: Edge
-  readonly streams: Streams
-  readonly exchange: RequestContext
-  readonly entry: Entry
-  readonly input: never
-  /** What a repetition under an Idempotency-Key must equal. */
-  readonly fingerprint: () => Buffer
-}
+import { RequestWrites } from './writes.ts'
 
 // A repeated request looks at the job of the first one, and waits no longer than reading it takes.
 const REPEAT_WAIT_MS = 100
 
 export async function respondWithHandle(ending: Ending): Promise<void> {
   const { edge, exchange, entry, input } = ending
-  const { handle } = entry.route
+  const { handle, method } = entry.route
   const key = keyOf(exchange, entry)
-  if (key === null) {
-    const answer = checked(edge, entry, await handle!(input))
-    return sendAnswer(exchange, completed(edge, entry, answer))
-  }
-  let live: Answer<unknown> | null = null
-  const kept = await once(edge, key, ending.fingerprint, async () => {
-    live = checked(edge, entry, await handle!(input))
-    return { status: live.status ?? 200, headers: live.headers, body: textOf(live) }
-  })
-  // The first answer may carry cookies; its repetitions do not.
-  if (live !== null) return sendAnswer(exchange, completed(edge, entry, live))
-  await exchange.kept({ ...kept, body: completeText(edge, entry, kept.status, kept.body) })
+  const writes = method === 'get' ? null : new RequestWrites(ending, key)
+  const given = writes === null ? input : (writes.inputOf(input) as never)
+  const answer = checked(edge, entry, await handle!(given))
+  if (key !== null && writes?.wrote !== true)
+    throw new TypeError(`${method} ${entry.pattern} has a side effect outside of its transaction`)
+  return sendAnswer(exchange, completed(edge, entry, answer))
 }
 
 export async function respondWithJob(ending: Ending): Promise<void> {
@@ -65,7 +49,7 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   const { follow } = entry.route
   const key = keyOf(exchange, entry)
   const received = await entry.route.receive?.(input)
-  const begun = await beginJob(ending, key, received).catch(async (error) => {
+  const begun = await beginJob(ending, key, background, received).catch(async (error) => {
     await received?.discard()
     throw error
   })
@@ -75,7 +59,7 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
   const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
   // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
-  if (key !== null && (background || !exchange.responder.done)) await keepAnswer(edge, key, answer)
+  if (key !== null && !background && !exchange.responder.done) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
 
@@ -83,24 +67,26 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
 async function beginJob(
   ending: Ending,
   key: KeyRef | null,
+  background: boolean,
   received: Received | undefined,
 ): Promise<{ first: Claim } | { jobId: string }> {
-  const { edge, entry, exchange, fingerprint } = ending
-  const { method, path, query } = exchange.request
+  const { edge, entry } = ending
   if (entry.route.task !== undefined && key === null) return addTogether(ending)
-  const begun = await edge.db.transaction(async (tx: Queries) => {
-    if (key !== null) {
-      const print =
-        received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
-      const first = await takeKey(edge, tx, key, print)
-      if (first !== null) return { first }
-    }
+  return edge.db.transaction(async (tx) => {
+    const used = key === null ? null : { ...key, fingerprint: printOf(ending, received) }
+    const first = used === null ? null : await takeKey(tx, used)
+    if (first !== null) return { first }
     const jobId = await addWithin(tx, ending, received)
-    if (key !== null) await tx.run(tieKeyToJob(key.scope, key.key, jobId))
+    if (used !== null)
+      await tx.run(keepKey(used, { jobId, ...(background ? { answer: accepted(jobId) } : {}) }))
+    tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))
     return { jobId }
   })
-  if ('jobId' in begun) edge.publisher.notify(begun.jobId, 'later')
-  return begun
+}
+
+function printOf({ exchange, fingerprint }: Ending, received: Received | undefined): Buffer {
+  const { method, path, query } = exchange.request
+  return received === undefined ? fingerprint() : fingerprintOf(method, path, query, received.fingerprint)
 }
 
 async function addWithin(tx: Queries, ending: Ending, received: Received | undefined): Promise<string> {
@@ -161,19 +147,12 @@ function openStream(
   streams.open(exchange.responder, head, source, subscriber, place)
 }
 
-export async function respondWithRaw({
-  edge,
-  entry,
-  exchange,
-  input,
-  fingerprint: _,
-}: Ending): Promise<void> {
-  const key = keyOf(exchange, entry)
+export async function respondWithRaw(ending: Ending): Promise<void> {
+  const { entry, exchange, input } = ending
   const raw = {
-    ...(input as object),
+    ...new RequestWrites(ending, keyOf(exchange, entry)).inputOf(input),
     responder: exchange.responder,
     head: (status: number, headers: Parameters<RequestContext['head']>[1]) => exchange.head(status, headers),
-    once: (fingerprint: () => Buffer, work: () => Promise<KeptAnswer>) => once(edge, key, fingerprint, work),
   }
   const answer = await entry.route.raw!(raw as never)
   if (answer !== undefined) await sendAnswer(exchange, answer)
@@ -223,51 +202,4 @@ function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
 export function jobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
   return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : storedFailure(error)
-}
-
-function keyOf(exchange: RequestContext, { area, route }: Entry): KeyRef | null {
-  const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
-  if (key === '') return null
-  if (key.length > 255)
-    throw invalid('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
-  const { caller } = exchange
-  // Without an account it is somebody of that address, as a limit counts them.
-  const who = caller === null || caller.ownerId === null ? networkOf(exchange.address) : caller.id
-  const scope = `${who} ${route.method} ${exchange.request.path}`
-  return { scope, key, invalidStatus: area.invalidStatus }
-}
-
-/** A handler's result as an answer with its status; in tests and development it must be what the route promises. */
-function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
-  const { route } = entry
-  const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
-  const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
-  if (edge.settings.checked && route.response !== undefined && status < 300) {
-    const { json, value } = completed(edge, entry, given)
-    route.response.parse(json === undefined ? value : JSON.parse(json))
-  }
-  return (given.status ?? 200) === status ? given : given.withStatus(status)
-}
-
-/** An answer with what is stored nowhere. */
-function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
-  if (entry.route.complete === undefined) return answer
-  const { status, headers } = answer
-  const text = completeText(edge, entry, status ?? 200, textOf(answer))
-  return new Answer({ headers, json: text, ...(status === undefined ? {} : { status }) })
-}
-
-function completeText(edge: Edge, { route }: Entry, status: number, text: string): string {
-  return route.complete === undefined || status >= 300 ? text : route.complete(edge, text)
-}
-
-function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
-  const status = answer.status ?? 200
-  const text = textOf(answer)
-  return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
-}
-
-function textOf(answer: Answer<unknown>): string {
-  if (answer.json !== undefined) return answer.json
-  return answer.value === undefined ? '' : JSON.stringify(answer.value)
 }

@@ -1,10 +1,11 @@
 import type { z } from 'zod'
-import type { Queries } from '../../sql/db.ts'
-import type { ErrorCode } from '../../sql/errors.ts'
+import type { Queries, Transaction } from '../../sql/db.ts'
+import type { ErrorCode, Failure } from '../../sql/errors.ts'
+import type { JobSpec } from '../../sql/jobs.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { JobRef, NewJob } from '../../tasks/task.ts'
 import { compact } from '../http/compact.ts'
-import type { Header, KeptAnswer } from '../http/reply.ts'
+import type { Header } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { StreamSource } from '../streams/sse.ts'
 import type { Auth } from './access.ts'
@@ -55,17 +56,34 @@ export function json<T>(
 }
 
 /** An answer from JSON text that is compact already. */
-export function verbatim<T>(text: string): Answer<T> {
-  return new Answer<T>({ json: text })
+export function verbatim<T>(
+  text: string,
+  parts: { status?: number; headers?: readonly Header[] } = {},
+): Answer<T> {
+  return new Answer<T>({ ...parts, json: text })
+}
+
+/** How a request that is not a GET writes. */
+export interface Writes<R> {
+  /**
+   * Runs work in the transaction of the request: its Idempotency-Key and its kept answer are committed with what the work
+   * writes. The work may run more than once and has no effects outside; those are for `tx.afterCommit`. A failure that it
+   * throws undoes what it wrote, one that it returns does not; either is the answer.
+   * @param fingerprint what a repetition must equal; default method, path, query and body. Asked for when there is a key.
+   */
+  transaction(
+    work: (tx: Transaction) => Promise<R | Answer<R> | Failure>,
+    fingerprint?: () => Buffer,
+  ): Promise<Answer<R>>
+  /** Adds jobs, with those of other requests where there is no key; `answer` is given their ids. */
+  enqueue(specs: readonly JobSpec[], answer: (jobIds: readonly string[]) => R): Promise<Answer<R>>
 }
 
 /** What a `raw` handler is given on top; it answers by itself through `responder`, or returns an answer. */
-export interface RawInput {
+export interface RawInput extends Writes<unknown> {
   readonly responder: Responder
   /** The head of an answer, with the headers that all have. */
   head(status: number, headers?: readonly Header[]): ReplyHead
-  /** Runs work once per Idempotency-Key; the fingerprint is asked for when there is one. */
-  once(fingerprint: () => Buffer, work: () => Promise<KeptAnswer>): Promise<KeptAnswer>
 }
 
 /** What a handler is given. A type that is not declared is `undefined`. */
@@ -139,6 +157,8 @@ interface Declaration<
   readonly errors?: readonly ErrorCode[]
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean
+  /** Of a POST that takes none: why its repetition does no harm. */
+  readonly repeatable?: string
   /** Of a job-backed route that answers with the stream of its job, and not with its result. */
   readonly follow?: Follow<Input<z.output<P>, z.output<Q>, z.output<B>, CallerOf<A>>>
   /** Of a job-backed route: what is answered of the job's result; default all of it. */
@@ -163,7 +183,7 @@ type CallerOf<A extends Auth> = A extends 'public' ? Caller | null : Caller
 type Out<T extends z.ZodType> = z.output<T>
 
 interface Endings<P, Q, B, R, C, V> {
-  handle: (input: Input<P, Q, B, C>) => Promise<R | Answer<R>> | R | Answer<R>
+  handle: (input: Input<P, Q, B, C> & Writes<R>) => Promise<R | Answer<R>> | R | Answer<R>
   job: (input: Input<P, Q, B, C> & { readonly tx: Queries; readonly received: V }) => Promise<JobRef<R>>
   /** A `job` that is all that is written: those of requests that arrive together are added together. */
   task: (input: Input<P, Q, B, C> & TaskInput) => NewJob<R> | Promise<NewJob<R>>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Queries } from '../../sql/db.ts'
+import { type Queries, readWithin } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
   readCatalogStatus,
@@ -10,12 +10,12 @@ import {
   readVendors,
 } from '../../sql/llm/reads.ts'
 import { chooseModel, chosenModel, modelsNamed, unchooseModel } from '../../sql/llm.ts'
+import type { Reader } from '../../sql/reader.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { sync } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'
-import type { Edge } from '../pipeline/context.ts'
 import { area, json, route } from '../pipeline/route.ts'
 import { count } from '../pipeline/schemas.ts'
 import {
@@ -104,7 +104,7 @@ dollars per million tokens; null where nobody knows.`,
     summary: 'The model that answers chats, with what the catalog knows of it',
     description: 'What the catalog does not have is null. `chosen`: by an admin, and not by the settings.',
     response: Current,
-    handle: async ({ edge }) => json(await current(edge)),
+    handle: async ({ edge }) => json(await current(edge.settings, edge.reader.text)),
   }),
 
   route({
@@ -117,16 +117,16 @@ dollars per million tokens; null where nobody knows.`,
     body: CurrentRequest,
     response: Current,
     errors: ['llm.model_missing', 'llm.model_disabled', 'llm.model_no_chat', 'llm.provider_needed'],
-    handle: async ({ body, caller, edge }) => {
-      await edge.db.transaction(async (tx) => {
-        const vendor = await providerOf(tx, edge.settings, body)
+    repeatable: 'the same model is chosen again',
+    handle: ({ body, caller, edge: { settings }, transaction }) =>
+      transaction(async (tx) => {
+        const vendor = await providerOf(tx, settings, body)
         const { model, temperature = null, max_tokens = null } = body
         await tx.run(
           chooseModel({ vendor, model_id: model, temperature, max_tokens, chosenBy: caller.ownerId }),
         )
-      })
-      return json(await current(edge))
-    },
+        return json(await current(settings, (statement, values) => readWithin(tx, statement, values)))
+      }),
   }),
 
   route({
@@ -137,7 +137,7 @@ dollars per million tokens; null where nobody knows.`,
     response: Current,
     handle: async ({ edge }) => {
       await edge.db.run(unchooseModel())
-      return json(await current(edge))
+      return json(await current(edge.settings, edge.reader.text))
     },
   }),
 
@@ -156,8 +156,8 @@ dollars per million tokens; null where nobody knows.`,
   }),
 ])
 
-async function current({ reader, settings: { ai } }: Edge): Promise<string> {
-  return (await reader.text(readCurrent, [ai.provider, ai.model, ai.temperature, ai.maxTokens]))!
+async function current({ ai }: Settings, read: Reader['text']): Promise<string> {
+  return (await read(readCurrent, [ai.provider, ai.model, ai.temperature, ai.maxTokens]))!
 }
 
 /** The provider that a chosen model is asked of. @throws why it can't be. */

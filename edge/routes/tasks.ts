@@ -83,7 +83,7 @@ like any other: \`/jobs/{task_id}\` watches and cancels it.`,
     status: 202,
     errors: ['task.unknown', 'task.unknown_queue'],
     sideEffect: true,
-    handle: async ({ body, caller, edge, requestId }) => {
+    handle: ({ body, caller, edge, requestId, enqueue }) => {
       const task = taskOf(body.task_name, body.queue_type)
       const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
         args: unknown
@@ -94,15 +94,14 @@ like any other: \`/jobs/{task_id}\` watches and cancels it.`,
         maxTries: edge.settings.workerMaxTries,
         ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
       })
-      const ids = (await edge.enqueuer.add(specs)).map(({ job_id }) => job_id)
-      return {
+      return enqueue(specs, (ids) => ({
         task_id: ids[0]!,
-        ...(body.count > 1 ? { task_ids: ids } : {}),
+        ...(body.count > 1 ? { task_ids: [...ids] } : {}),
         task_name: body.task_name,
         queue_type: body.queue_type,
         queued_at: new Date().toISOString(),
         status: 'queued' as const,
-      }
+      }))
     },
   }),
 

@@ -4,12 +4,15 @@ import { z } from 'zod'
 import { invalid } from '../../edge/pipeline/input.ts'
 import { Answer, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
+import { noRows, sql } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { until } from '../until.ts'
 import { type Answered, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
 let effects = 0
-let gate: PromiseWithResolvers<void> | null = null
+let gate: {
+  readonly entered: PromiseWithResolvers<void>
+  readonly opens: PromiseWithResolvers<void>
+} | null = null
 const Count = z.object({ count: z.int() })
 const failures: Readonly<Record<string, () => Error>> = {
   500: () => new Error('unforeseen'),
@@ -25,17 +28,19 @@ const counting = route({
   response: Count,
   status: 201,
   sideEffect: true,
-  handle: async () => {
-    await gate?.promise
-    const value = { count: ++effects }
-    return new Answer({
-      value,
-      headers: [
-        ['location', `/count/${effects}`],
-        ['set-cookie', 'secret=1'],
-      ],
-    })
-  },
+  handle: ({ transaction }) =>
+    transaction(async () => {
+      gate?.entered.resolve()
+      await gate?.opens.promise
+      const value = { count: ++effects }
+      return new Answer({
+        value,
+        headers: [
+          ['location', `/count/${effects}`],
+          ['set-cookie', 'secret=1'],
+        ],
+      })
+    }),
 })
 const failing = route({
   method: 'post',
@@ -44,10 +49,11 @@ const failing = route({
   params: z.object({ how: z.string() }),
   response: Count,
   sideEffect: true,
-  handle: ({ params }) => {
-    effects++
-    throw failures[params.how]!()
-  },
+  handle: ({ params, transaction }) =>
+    transaction(async () => {
+      effects++
+      throw failures[params.how]!()
+    }),
 })
 const keyed = area('keyed', '/k', { auth: 'user' }, [
   counting,
@@ -60,12 +66,52 @@ const keyed = area('keyed', '/k', { auth: 'user' }, [
     response: Count,
     handle: () => ({ count: ++effects }),
   }),
-  route({ method: 'post', path: '/silent', summary: '204', sideEffect: true, handle: () => void ++effects }),
+  route({
+    method: 'post',
+    path: '/silent',
+    summary: '204',
+    sideEffect: true,
+    handle: ({ transaction }) => transaction(async () => void ++effects),
+  }),
+  route({
+    method: 'post',
+    path: '/notes-and-refuses',
+    summary: 'what it wrote stays',
+    response: Count,
+    sideEffect: true,
+    handle: ({ transaction }) =>
+      transaction(async (tx) => {
+        await tx.run(sql.type(noRows)`insert into effect values (${++effects})`)
+        return fail('document.protected')
+      }),
+  }),
+  route({
+    method: 'post',
+    path: '/writes-and-refuses',
+    summary: 'what it wrote is undone',
+    response: Count,
+    sideEffect: true,
+    handle: ({ transaction }) =>
+      transaction(async (tx) => {
+        await tx.run(sql.type(noRows)`insert into effect values (${++effects})`)
+        tx.afterCommit(() => assert.fail('nothing was committed'))
+        throw fail('document.protected')
+      }),
+  }),
+  route({
+    method: 'post',
+    path: '/beside',
+    summary: 'forgets its transaction',
+    response: Count,
+    sideEffect: true,
+    handle: () => ({ count: ++effects }),
+  }),
 ])
 const lenient = area('lenient', '/l', { auth: 'user', invalidStatus: 400 }, [failing])
 const open = area('tasks', '/o', { auth: 'open' }, [counting])
 const { api, query, url } = await edgeAndDatabase({ areas: [...areas, keyed, lenient] })
 const anonymous = await startEdge(url, { areas: [open], env: { TRUST_PROXY: 'true' } })
+await query('create table effect (n int)')
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
 let lastKey = 0
 const newKey = (): string => `key-${++lastKey}`
@@ -123,20 +169,18 @@ test('the same key with another body, or another query, is 422 in the shape of a
 })
 
 test('while the first request runs, the second is 409, and the first answer once it is done', async () => {
-  gate = Promise.withResolvers()
+  const { entered, opens } = { entered: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() }
+  gate = { entered, opens }
   const key = newKey()
   const first = post('/k/count', key)
-  await until(
-    'the key is taken',
-    async () => (await query('select 1 from idempotency_key where key = $1', [key])).length === 1,
-  )
+  await entered.promise
   const second = await post('/k/count', key)
   assert.deepEqual(
     [second.status, second.json],
     [409, { detail: 'The first request with this Idempotency-Key is still running' }],
   )
-  gate.resolve()
   gate = null
+  opens.resolve()
   const answer = await first
   assertReplay(await post('/k/count', key), answer)
 })
@@ -190,21 +234,31 @@ test('a key is good for 24 hours', async () => {
   assertReplay(await post('/k/count', key, { n: 2 }), anew)
 })
 
-test('a request that died without an answer holds its key for a bounded time', async () => {
-  const key = newKey()
-  await post('/k/count', key)
-  await query('update idempotency_key set status = null, headers = null, body = null where key = $1', [key])
-  const [row] = await query(
-    `select extract(epoch from locked_until - now())::int as seconds from idempotency_key where key = $1`,
-    [key],
+test('a refusal that is returned leaves what was written, one that is thrown does not; both are kept', async () => {
+  const written = async () => (await query('select count(*)::int as n from effect'))[0]!.n as number
+  for (const [path, rows] of [
+    ['/k/notes-and-refuses', 1],
+    ['/k/writes-and-refuses', 0],
+  ] as const) {
+    const [key, before, already] = [newKey(), effects, await written()]
+    const first = await post(path, key)
+    assert.equal(first.status, 409)
+    assertReplay(await post(path, key), first)
+    assert.deepEqual([effects - before, (await written()) - already], [1, rows])
+  }
+})
+
+test('a route that has its effect outside of its transaction is found out', async () => {
+  assert.equal((await post('/k/beside', newKey())).status, 500)
+})
+
+test('every POST takes a key, or says why its repetition does no harm', () => {
+  const silent = areas.flatMap(({ name, routes }) =>
+    routes
+      .filter((one) => one.method === 'post' && (one.sideEffect === true) === (one.repeatable !== undefined))
+      .map(({ path }) => `${name} ${path}`),
   )
-  assert.ok(
-    (row!.seconds as number) > 120 && (row!.seconds as number) <= 180,
-    `${row!.seconds} s: the longest wait and a margin`,
-  )
-  assert.equal((await post('/k/count', key)).status, 409)
-  await query(`update idempotency_key set locked_until = now() - interval '1 second' where key = $1`, [key])
-  assert.equal((await post('/k/count', key)).status, 201)
+  assert.deepEqual(silent, [])
 })
 
 test('a failure that trying again may cure gives the key back', async () => {

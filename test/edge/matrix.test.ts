@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { testDatabase } from '../database.ts'
-import { WEBHOOK_SECRET } from '../payment-events.ts'
 import { type Api, startEdge } from './harness.ts'
+import { operationOf, requestOf, SERVICES } from './matrix-ask.ts'
 import { LEVELS } from './matrix-levels.ts'
-import { type Ask, METRICS_TOKEN, REQUESTS } from './matrix-requests.ts'
+import { type Ask, REQUESTS } from './matrix-requests.ts'
 import { ACCESS, RANKS } from './matrix-table.ts'
 import { World } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
@@ -15,24 +14,9 @@ import type { Person } from './orgs-help.ts'
 
 const database = await testDatabase()
 const { url } = database
-const common = {
-  // Jobs are added and nobody does them: whoever would wait for one is answered 202.
-  REQUEST_WAIT_SECONDS: '0',
-  RATE_LIMIT_INVITE: '0',
-  METRICS_TOKEN,
-  RAG_EMBEDDINGS: 'lexical',
-  OPENAI_API_KEY: 'sk-test',
-  EMAIL_PROVIDER_API_KEY: 're_test',
-  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
-  TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
-  TELEPHONY_AUTH_TOKEN: 'token',
-  TELEPHONY_PHONE_NUMBER: '+14155550100',
-  PROVIDER_SECRET_KEY: 'sk_test_standin',
-  PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
-}
-const production = { ...common, NODE_ENV: 'production', DATABASE_URL: url }
+const production = { ...SERVICES, NODE_ENV: 'production', DATABASE_URL: url }
 const rbac = await startEdge(url, { env: production })
-const open = await startEdge(url, { env: common })
+const open = await startEdge(url, { env: SERVICES })
 const basic = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'basic' } })
 const none = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'none' } })
 const world = await World.make(rbac, database)
@@ -84,9 +68,6 @@ function linesOf(table: string): Line[] {
   })
 }
 
-const operationOf = ({ prefix }: Area, { method, path }: AnyRoute): string =>
-  `${method.toUpperCase()} ${`${prefix}${path}` || '/'}`
-
 interface Outcome {
   readonly status: number
   readonly body: string
@@ -95,28 +76,9 @@ interface Outcome {
 
 /** Sends a request; of a stream only the head is read. */
 async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<Outcome> {
-  const [method, pattern] = operation.split(' ') as [string, string]
-  const path = pattern.replace(/:(\w+)/g, (_, name: string) => {
-    assert.ok(ask.params?.[name] !== undefined, `${operation} needs ${name}: add it to matrix-requests.ts`)
-    return encodeURIComponent(ask.params[name])
-  })
-  const query = new URLSearchParams(
-    Object.entries(ask.query ?? {}).map(([key, value]): [string, string] => [key, `${value}`]),
-  )
-  const body = ask.json === undefined ? ask.body : JSON.stringify(ask.json)
   const abort = new AbortController()
-  const response = await fetch(`http://127.0.0.1:${api.port}${path}?${query}`, {
-    method,
-    signal: abort.signal,
-    redirect: 'manual',
-    headers: {
-      prefer: 'respond-async',
-      ...(ask.json === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(who === null ? {} : { authorization: `Bearer ${who.token}` }),
-      ...ask.headers,
-    },
-    ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
-  })
+  const { path, init } = requestOf(operation, ask, who)
+  const response = await fetch(`http://127.0.0.1:${api.port}${path}`, { ...init, signal: abort.signal })
   const { status } = response
   const type = response.headers.get('content-type')
   if (type?.startsWith('text/event-stream') && status === 200) {

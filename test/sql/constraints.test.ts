@@ -223,10 +223,8 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['blog_upload_chunk_upload_id_fkey', { upload_id: 999_999, ordinal: 0, bytes: bytes(1) }],
   ],
   idempotency_key: [
-    [
-      'idempotency_key_answer_check',
-      { scope: 's', key: 'k', fingerprint: bytes(1), locked_until: new Date(), status: 200 },
-    ],
+    ['idempotency_key_answer_check', { scope: 's', key: 'k', fingerprint: bytes(1), status: 200 }],
+    ['idempotency_key_use_check', { scope: 's', key: 'k', fingerprint: bytes(1) }],
   ],
 }
 
@@ -268,7 +266,8 @@ describe('constraints', () => {
       scope: 's',
       key: 'k',
       fingerprint: bytes(1),
-      locked_until: new Date(),
+      status: 204,
+      body: '',
     })
     await twice('document_page_pkey', 'document_page', page())
     await twice('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })

@@ -57,6 +57,21 @@ test('what a transaction wrote is gone when its work throws', async () => {
   assert.deepEqual(await query('select n from pair where id = 1'), [{ n: 2 }])
 })
 
+test('what is to follow a commit follows it, once, and never a rollback', async () => {
+  const seen: string[] = []
+  await db.transaction(async (tx) => {
+    tx.afterCommit(() => seen.push('after'))
+    await tx.run(sql.type(noRows)`select 1`)
+    seen.push('inside')
+  })
+  const failing = db.transaction(async (tx) => {
+    tx.afterCommit(() => seen.push('never'))
+    throw new Error('no')
+  })
+  await assert.rejects(failing, /no/)
+  assert.deepEqual(seen, ['inside', 'after'])
+})
+
 test('a refusal keeps its connection, by a constraint or by the work itself; a lost one is replaced', async () => {
   const one = createDatabase({ url, applicationName: 'one', size: 1, validateRows: true })
   after(() => one.close())

@@ -93,7 +93,7 @@ await query(
 await query(`insert into refresh_token (digest, session_id, expires_at, rotated_at)
   select sha256((id::text || s)::bytea), id, now() + interval '1 day', case when s > 1 then now() end from session, generate_series(1, 3) s`)
 await query(
-  `insert into idempotency_key (scope, key, fingerprint, locked_until) select 's', n::text, '', now() from generate_series(1, 5000) n`,
+  `insert into idempotency_key (scope, key, fingerprint, status, body) select 's', n::text, '', 204, '' from generate_series(1, 5000) n`,
 )
 await query(
   `insert into worker_lease (id, name, queues, expires_at) select ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'w',
@@ -253,7 +253,7 @@ describe('writes by index', () => {
         ),
     ],
     ['remove expired tokens', async () => deleteExpiredRefreshTokens(100)],
-    ['claim a key', async () => claimKey('s', 'new', Buffer.from('f'), 60)],
+    ['claim a key', async () => claimKey('s', 'new', Buffer.from('f'))],
     ['remove expired keys', async () => deleteExpiredIdempotencyKeys(100)],
   ]
   for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make))

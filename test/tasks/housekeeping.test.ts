@@ -81,8 +81,8 @@ describe('housekeeping', { concurrency: false }, () => {
       (sha256('locked'), 5, now() - interval '20 min', now() + interval '1 min'), (sha256('free'), 5, now() - interval '20 min', now() - interval '1 min')`)
     await query(`insert into request_limit (name, subject, hits, expires_at)
       select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
-    await query(`insert into idempotency_key (scope, key, fingerprint, locked_until, created_at)
-      select 's', n::text, '', now(), now() - n * interval '10 h' from generate_series(1, 4) n`)
+    await query(`insert into idempotency_key (scope, key, fingerprint, status, body, created_at)
+      select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
     assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2, imports: 0, previews: 0 })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])

@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { endInvite, insertMember, inviteById, lockOrganization } from '../../../sql/orgs.ts'
 import { inviteIdOf, isInviteToken } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { type Answer, type Input, json, route } from '../../pipeline/route.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { acceptance, withToken } from '../orgs/access.ts'
 import { Invite } from '../orgs/shapes.ts'
 import { MailedToken } from './shapes.ts'
@@ -25,9 +25,11 @@ export const acceptInviteRoute = route({
   handle: accept,
 })
 
+type Accepted = z.input<typeof Invite>
+
 async function accept(
-  input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller>,
-): Promise<Answer<z.input<typeof Invite>>> {
+  input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller> & Writes<Accepted>,
+): Promise<Answer<Accepted>> {
   const { body, caller, edge } = input
   const id = inviteIdOf(body.token)
   const named = id === null ? null : await edge.db.maybeOne(inviteById(id))
@@ -36,13 +38,13 @@ async function accept(
   // Also without authentication, where the caller has no account to become a member with.
   if (caller.ownerId === null || named.email !== emailOf(caller)) throw fail('invite.email')
   const accountId = caller.ownerId
-  const text = await edge.db.transaction(async (tx) => {
+  return input.transaction(async (tx) => {
     const standing = await tx.maybeOne(lockOrganization(named.organization_id, accountId))
     const invite = await tx.maybeOne(inviteById(named.id))
     if (standing === null || invite === null) throw fail('invite.token')
     if (invite.status === 'expired') {
       await tx.maybeOne(endInvite(invite.id, 'expired'))
-      return null
+      return fail('invite.expired')
     }
     if (invite.status !== 'pending') throw fail(`invite.${invite.status}`)
     const wasMember = standing.role !== null
@@ -50,10 +52,8 @@ async function accept(
     const ended = await tx.one(endInvite(invite.id, 'accepted'))
     const account = { id: accountId, actorId: accountId, wasMember }
     await tx.run(appendAudit(acceptance(input, invite, account)))
-    return ended.json
+    return json(ended.json)
   })
-  if (text === null) throw fail('invite.expired')
-  return json(text)
 }
 
 const emailOf = (caller: Caller): string => (JSON.parse(caller.profile) as { email: string }).email

@@ -29,17 +29,18 @@ export const recoveryRoutes = [
     auth: 'public',
     body: z.strictObject({ email: Email }).meta({ id: 'PasswordResetRequest' }),
     response: Detail,
+    sideEffect: true,
     limit: 'passwordReset',
-    handle: async (input) => {
+    handle: (input) => {
       const { body, edge, requestId } = input
       // The job finds out whether there is an account: what is done here is the same for every address.
       const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
-      const { jobId } = await edge.db.transaction(async (tx) => {
+      return input.transaction(async (tx) => {
         await tx.run(audit(input, 'account.password_reset_requested', {}))
-        return enqueue(tx, passwordReset, { email: body.email }, options)
+        const { jobId } = await enqueue(tx, passwordReset, { email: body.email }, options)
+        tx.afterCommit(() => edge.publisher.notify(jobId))
+        return { detail: 'If the address has an account, a mail with a reset token is on its way' }
       })
-      edge.publisher.notify(jobId)
-      return { detail: 'If the address has an account, a mail with a reset token is on its way' }
     },
   }),
 
@@ -52,15 +53,16 @@ export const recoveryRoutes = [
     body: z.strictObject({ token: MailedToken, new_password: Password }).meta({ id: 'PasswordResetConfirm' }),
     response: Detail,
     errors: ['account.token'],
+    sideEffect: true,
     credentials: true,
     handle: async (input) => {
       const { body, edge } = input
       const digest = digestOf(body.token)
       // Looked at before the hash is computed: a guess costs next to nothing.
       const owner = await edge.db.maybeOne(mailedToken('reset', digest))
-      if (owner === null) throw fail('account.token')
-      const passwordHash = await edge.passwords.hash(body.new_password)
-      const accountId = await edge.db.transaction(async (tx) => {
+      const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
+      return input.transaction(async (tx) => {
+        if (owner === null || passwordHash === null) throw fail('account.token')
         // In the order in which a login takes its locks.
         await tx.run(unlockLogin(digestOf(owner.email)))
         const used = await tx.maybeOne(useMailedToken('reset', digest))
@@ -70,10 +72,9 @@ export const recoveryRoutes = [
         await tx.run(endSessions(id, null))
         await tx.run(audit(input, 'account.password_reset', { actorId: id, accountId: id }))
         await tx.run(accountChanged(id))
-        return id
+        tx.afterCommit(() => edge.accounts.forget(id))
+        return { detail: 'The password is set; sign in with it' }
       })
-      edge.accounts.forget(accountId)
-      return { detail: 'The password is set; sign in with it' }
     },
   }),
 
@@ -88,6 +89,7 @@ export const recoveryRoutes = [
       .meta({ id: 'PasswordChange' }),
     response: Detail,
     errors: ['account.password_wrong', 'auth.locked'],
+    sideEffect: true,
     credentials: true,
     handle: async (input) => {
       const { body, caller, edge } = input
@@ -97,26 +99,23 @@ export const recoveryRoutes = [
       const matches = await edge.passwords.verify(account.password_hash, body.current_password)
       const passwordHash = matches ? await edge.passwords.hash(body.new_password) : null
       const subject = digestOf(account.email)
-      const outcome = await edge.db.transaction(async (tx) => {
+      return input.transaction(async (tx) => {
         const end = await tx.one(endLogin(subject, matches, loginMaxFailures, loginLockSeconds))
         const about = { accountId: caller.id }
         if (end.outcome !== 'ok' || passwordHash === null) {
           await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome: end.outcome } }))
           if (end.outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
-          return end.outcome
+          return fail(end.outcome === 'locked' ? 'auth.locked' : 'account.password_wrong')
         }
         // Another change may have come first: then the current password is not what it was when it was compared.
         if ((await tx.maybeOne(setPassword(caller.id, passwordHash, account.password_hash))) === null)
-          return 'wrong' as const
+          return fail('account.password_wrong')
         await tx.run(endSessions(caller.id, caller.sessionId))
         await tx.run(audit(input, 'account.password_changed', about))
         await tx.run(accountChanged(caller.id))
-        return end.outcome
+        tx.afterCommit(() => edge.accounts.forget(caller.id))
+        return { detail: 'The password is changed; all other sessions are ended' }
       })
-      if (outcome === 'locked') throw fail('auth.locked')
-      if (outcome !== 'ok') throw fail('account.password_wrong')
-      edge.accounts.forget(caller.id)
-      return { detail: 'The password is changed; all other sessions are ended' }
     },
   }),
 
@@ -128,19 +127,19 @@ export const recoveryRoutes = [
     body: z.strictObject({ token: MailedToken }).meta({ id: 'EmailVerification' }),
     response: Detail,
     errors: ['account.token'],
-    handle: async (input) => {
+    sideEffect: true,
+    handle: (input) => {
       const { body, edge } = input
-      const accountId = await edge.db.transaction(async (tx) => {
+      return input.transaction(async (tx) => {
         const used = await tx.maybeOne(useMailedToken('verify', digestOf(body.token)))
         if (used === null) throw fail('account.token')
         const { account_id: id } = used
         await tx.run(setVerified(id))
         await tx.run(audit(input, 'account.verified', { actorId: id, accountId: id }))
         await tx.run(accountChanged(id))
-        return id
+        tx.afterCommit(() => edge.accounts.forget(id))
+        return { detail: 'The address is verified' }
       })
-      edge.accounts.forget(accountId)
-      return { detail: 'The address is verified' }
     },
   }),
 
@@ -149,16 +148,16 @@ export const recoveryRoutes = [
     path: '/resend-verification',
     summary: 'Mail a new verification token to the caller',
     response: Detail,
+    sideEffect: true,
     limit: 'passwordReset',
-    handle: async ({ caller, edge, requestId }) => {
-      if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
-        return { detail: 'The address is verified already' }
-      const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
-      const { jobId } = await edge.db.transaction((tx) =>
-        enqueue(tx, verification, { account_id: caller.id }, options),
-      )
-      edge.publisher.notify(jobId)
-      return { detail: 'A mail with a verification token is on its way' }
-    },
+    handle: ({ caller, edge, requestId, transaction }) =>
+      transaction(async (tx) => {
+        if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
+          return { detail: 'The address is verified already' }
+        const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+        const { jobId } = await enqueue(tx, verification, { account_id: caller.id }, options)
+        tx.afterCommit(() => edge.publisher.notify(jobId))
+        return { detail: 'A mail with a verification token is on its way' }
+      }),
   }),
 ]

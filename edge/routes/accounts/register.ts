@@ -8,7 +8,7 @@ import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { eventOf, type From } from '../../pipeline/audit.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { type Answer, type Input, json, route } from '../../pipeline/route.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import { acceptance } from '../orgs/access.ts'
 import { sessionCookies } from './cookies.ts'
@@ -40,13 +40,15 @@ export const registerRoute = route({
   handle: register,
 })
 
+type Registered = z.input<typeof User>
+
 async function register(
-  input: Input<undefined, undefined, z.output<typeof NewUser>, unknown>,
-): Promise<Answer<z.input<typeof User>>> {
+  input: Input<undefined, undefined, z.output<typeof NewUser>, unknown> & Writes<Registered>,
+): Promise<Answer<Registered>> {
   const { body, edge, exchange, requestId } = input
   if (!edge.settings.registrationEnabled) throw fail('auth.registration_closed')
   const passwordHash = await edge.passwords.hash(body.password)
-  const { account, session, mail } = await edge.db.transaction(async (tx) => {
+  return input.transaction(async (tx) => {
     const first = body.is_active && (await isFirstAccount(edge, tx))
     const account = await tx.one(
       insertAccount({
@@ -62,13 +64,13 @@ async function register(
     await welcome(tx, { caller: null, requestId, exchange }, id, body.email)
     const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
     const mail = await enqueue(tx, verification, { account_id: id }, options)
-    return { account, session, mail }
+    tx.afterCommit(() => {
+      edge.publisher.notify(mail.jobId)
+      if (first) edge.log.warn({ account: id }, 'The first account registered became admin')
+    })
+    const accessToken = await edge.accounts.sign(account, session.sessionId)
+    return json(account.json, { headers: sessionCookies(edge, accessToken, session.refreshToken) })
   })
-  edge.publisher.notify(mail.jobId)
-  if (account.role === 'admin')
-    edge.log.warn({ account: account.id }, 'The first account registered became admin')
-  const accessToken = await edge.accounts.sign(account, session.sessionId)
-  return json(account.json, { headers: sessionCookies(edge, accessToken, session.refreshToken) })
 }
 
 /** Makes the new account a member wherever it is invited, and notes what has happened. */

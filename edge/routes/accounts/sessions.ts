@@ -19,7 +19,7 @@ import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { RequestContext } from '../../pipeline/request-context.ts'
-import { Answer, type Input, json, route, verbatim } from '../../pipeline/route.ts'
+import { Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 import { clearedCookies, refreshCookie, sessionCookies } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
@@ -54,6 +54,7 @@ export const sessionRoutes = [
     credentials: true,
     signsIn: true,
     limit: 'login',
+    repeatable: 'it begins another session, and tokens are kept nowhere',
     handle: signIn,
   }),
 
@@ -68,7 +69,7 @@ export const sessionRoutes = [
   route({
     method: 'post',
     path: '/refresh',
-    summary: 'RequestContext the refresh cookie for a new session token',
+    summary: 'Exchange the refresh cookie for a new session token',
     description: `Reads only the refresh cookie. A token that was exchanged before revokes its whole session. With an \
 Idempotency-Key, a client that lost the answer gets it again by the same request, until the new token is used.`,
     auth: 'public',
@@ -76,6 +77,7 @@ Idempotency-Key, a client that lost the answer gets it again by the same request
     response: Token,
     errors: ['auth.refresh', 'request.cross_site'],
     credentials: true,
+    repeatable: 'the key is part of the token that follows, so that its answer is the same',
     handle: refresh,
   }),
 
@@ -90,6 +92,7 @@ Idempotency-Key, a client that lost the answer gets it again by the same request
     response: Detail,
     errors: ['auth.required', 'request.cross_site'],
     credentials: true,
+    repeatable: 'the session has ended already',
     handle: signOut,
   }),
 
@@ -111,21 +114,23 @@ Idempotency-Key, a client that lost the answer gets it again by the same request
     handle: async (input) => {
       const { caller, params, edge } = input
       if (!isUuid(params.session_id) || caller.ownerId === null) throw fail('account.session_missing')
-      await edge.db.transaction(async (tx) => {
+      return input.transaction(async (tx) => {
         const ended = await tx.maybeOne(endSession(caller.id, params.session_id))
         if (ended === null) throw fail('account.session_missing')
         await tx.run(
           audit(input, 'session.ended', { accountId: caller.id, data: { session: params.session_id } }),
         )
         await tx.run(accountChanged(caller.id))
+        tx.afterCommit(() => edge.accounts.forget(caller.id))
+        return undefined
       })
-      edge.accounts.forget(caller.id)
-      return undefined
     },
   }),
 ]
 
-type Public<B = undefined> = Input<undefined, undefined, B, Caller | null>
+type Public<R, B = undefined> = Input<undefined, undefined, B, Caller | null> & Writes<R>
+type SignedIn = z.input<typeof Token>
+type SignedOut = z.input<typeof Detail>
 
 /** A session that has begun: what its cookies and body carry. */
 interface Begun {
@@ -150,7 +155,7 @@ export async function beginSession(
   return { sessionId, refreshToken }
 }
 
-async function signIn(input: Public<z.output<typeof Login>>): Promise<Answer<z.input<typeof Token>>> {
+async function signIn(input: Public<SignedIn, z.output<typeof Login>>): Promise<Answer<SignedIn>> {
   const { body, edge, exchange } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   const email = body.username.trim().toLowerCase()
@@ -158,7 +163,7 @@ async function signIn(input: Public<z.output<typeof Login>>): Promise<Answer<z.i
   const found = await edge.db.maybeOne(credentials(email))
   const matches = await edge.passwords.verify(found?.password_hash ?? null, body.password)
   const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
-  const ended = await edge.db.transaction(async (tx) => {
+  return input.transaction(async (tx) => {
     const { outcome } = await tx.one(endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds))
     // The password may have been changed, or the account deactivated, since it was looked at: no session outlives that.
     const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, found!.password_hash)) : null
@@ -166,51 +171,48 @@ async function signIn(input: Public<z.output<typeof Login>>): Promise<Answer<z.i
       const begun = await beginSession(edge, tx, found!.id, exchange)
       await tx.run(audit(input, 'account.signed_in', { ...about, data: { session: begun.sessionId } }))
       await tx.run(accountChanged(found!.id))
-      return { outcome, account, begun }
+      tx.afterCommit(() => edge.accounts.forget(found!.id))
+      return signedIn(edge, { id: found!.id, role: account.role }, begun)
     }
     await tx.run(audit(input, 'account.sign_in_failed', { ...about, data: { outcome } }))
     if (outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
-    return { outcome, account, begun: null }
+    if (outcome === 'locked') return fail('auth.locked')
+    return fail(account === null ? 'auth.credentials' : 'auth.inactive')
   })
-  if (ended.outcome === 'locked') throw fail('auth.locked')
-  if (ended.account === null) throw fail('auth.credentials')
-  if (ended.begun === null) throw fail('auth.inactive')
-  const account = { id: found!.id, role: ended.account.role }
-  edge.accounts.forget(account.id)
-  const { sessionId, refreshToken } = ended.begun
-  return signedIn(edge, await edge.accounts.sign(account, sessionId), refreshToken)
 }
 
-async function refresh(input: Public): Promise<Answer<z.input<typeof Token>>> {
+async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
   const { edge, request } = input
   const presented = refreshCookie(edge, request)
   if (presented === null) throw fail('auth.refresh')
   const key = request.header('idempotency-key')
   const successor = key === '' ? newRefreshToken() : successorOf(edge.secretKey, presented, key)
   const { refreshTokenSeconds } = edge.settings
-  const session = await edge.db.transaction(async (tx) => {
-    const row = await tx.maybeOne(
+  return input.transaction(async (tx) => {
+    const session = await tx.maybeOne(
       refreshSession(digestOf(presented), digestOf(successor), refreshTokenSeconds),
     )
-    if (row?.replayed !== true) return row
-    const data = { session: row.session_id }
-    await tx.run(audit(input, 'session.replayed', { actorId: null, accountId: row.account_id, data }))
-    await tx.run(accountChanged(row.account_id))
-    return row
+    if (session === null) throw fail('auth.refresh')
+    const { account_id: id, session_id: sessionId } = session
+    if (!session.replayed)
+      return signedIn(edge, { id, role: session.role }, { sessionId, refreshToken: successor })
+    await tx.run(
+      audit(input, 'session.replayed', { actorId: null, accountId: id, data: { session: sessionId } }),
+    )
+    await tx.run(accountChanged(id))
+    tx.afterCommit(() => edge.accounts.forget(id))
+    return fail('auth.refresh')
   })
-  if (session?.replayed === true) edge.accounts.forget(session.account_id)
-  if (session === null || session.replayed) throw fail('auth.refresh')
-  const account = { id: session.account_id, role: session.role }
-  return signedIn(edge, await edge.accounts.sign(account, session.session_id), successor)
 }
 
-async function signOut(input: Public): Promise<Answer<z.input<typeof Detail>>> {
+async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
   const { edge, request, caller } = input
   // Also when the access token has expired: who presents the refresh token means to end its session.
   const presented = refreshCookie(edge, request)
   const digest = presented === null ? null : digestOf(presented)
-  if (digest !== null || caller !== null) {
-    await edge.db.transaction(async (tx) => {
+  const headers = clearedCookies(edge)
+  return input.transaction(async (tx) => {
+    if (digest !== null || caller !== null)
       for (const { id, account_id } of await tx.any(revokeSession(digest, caller?.sessionId ?? null)))
         await tx.run(
           audit(input, 'account.signed_out', {
@@ -219,14 +221,12 @@ async function signOut(input: Public): Promise<Answer<z.input<typeof Detail>>> {
             data: { session: id },
           }),
         )
+    if (caller !== null) return new Answer({ headers, value: { detail: 'Logged out' } })
+    return new Answer({
+      status: 401,
+      headers: [...headers, ['www-authenticate', 'Bearer']],
+      value: { detail: 'Not authenticated' },
     })
-  }
-  const headers = clearedCookies(edge)
-  if (caller !== null) return new Answer({ headers, value: { detail: 'Logged out' } })
-  return new Answer({
-    status: 401,
-    headers: [...headers, ['www-authenticate', 'Bearer']],
-    value: { detail: 'Not authenticated' },
   })
 }
 
@@ -235,7 +235,12 @@ function newRefreshToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-function signedIn(edge: Edge, accessToken: string, refreshToken: string): Answer<z.input<typeof Token>> {
+async function signedIn(
+  edge: Edge,
+  account: { readonly id: number; readonly role: string },
+  { sessionId, refreshToken }: Begun,
+): Promise<Answer<SignedIn>> {
+  const accessToken = await edge.accounts.sign(account, sessionId)
   return new Answer({
     headers: sessionCookies(edge, accessToken, refreshToken),
     value: { access_token: accessToken, token_type: 'bearer' as const },

@@ -14,7 +14,7 @@ import { AUDIT_KINDS, type AuditEvent, appendAudit, readAudit } from '../../../s
 import { fail } from '../../../sql/errors.ts'
 import { audit, eventOf, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { type Answer, type Input, json, route } from '../../pipeline/route.ts'
+import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { ROLES, User } from './shapes.ts'
 
@@ -143,14 +143,14 @@ export const userRoutes = [
     handle: async (input) => {
       const { params, edge } = input
       const id = params.user_id
-      await edge.db.transaction(async (tx) => {
+      return input.transaction(async (tx) => {
         const gone = await tx.maybeOne(deleteAccount(id))
         if (gone === null) throw fail('account.missing')
         await tx.run(appendAudit(farewell(input, id, gone)))
         await tx.run(accountChanged(id))
+        tx.afterCommit(() => edge.accounts.forget(id))
+        return undefined
       })
-      edge.accounts.forget(id)
-      return undefined
     },
   }),
 
@@ -200,7 +200,8 @@ function farewell(
   ]
 }
 
-type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller>
+type Changed = z.input<typeof User>
+type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>
 
 /** Changes an account and answers it; every edge process forgets what it knew. */
 async function changed(
@@ -208,17 +209,16 @@ async function changed(
   kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',
   change: ReturnType<typeof updateAccount>,
   data: Readonly<Record<string, unknown>> = {},
-): Promise<Answer<z.input<typeof User>>> {
+): Promise<Answer<Changed>> {
   const { params, edge } = input
   const id = params.user_id
-  const row = await edge.db.transaction(async (tx) => {
+  return input.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('account.missing')
     if (kind === 'account.deactivated') await tx.run(endSessions(id, null))
     await tx.run(audit(input, kind, { accountId: id, data }))
     await tx.run(accountChanged(id))
-    return row
+    tx.afterCommit(() => edge.accounts.forget(id))
+    return json(row.json)
   })
-  edge.accounts.forget(id)
-  return json(row.json)
 }

@@ -97,16 +97,17 @@ had come; one that came to nothing is left out.`,
     params: ConversationParams,
     query: ByUser,
     errors: REFUSALS,
-    handle: async ({ params: { conversation_id: id }, query, caller, edge }) => {
+    handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
       await assertTheirs(edge, caller, query.user_id, id)
-      const stopped = await edge.db.transaction(async (tx) => {
+      return transaction(async (tx) => {
         // The jobs' locks come before those of the rows, as where turns end.
-        const jobs = await tx.any(stopTurns(id))
+        const stopped = await tx.any(stopTurns(id))
         await tx.run(deleteConversation(id))
-        return jobs
+        tx.afterCommit(() => {
+          for (const { job_id } of stopped) edge.publisher.notify(job_id)
+        })
+        return undefined
       })
-      for (const { job_id } of stopped) edge.publisher.notify(job_id)
-      return undefined
     },
   }),
 ]

@@ -16,7 +16,6 @@ import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { publicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugOfTitle } from '../../../tasks/blog/slugs.ts'
-import type { Edge } from '../../pipeline/context.ts'
 import { invalid } from '../../pipeline/input.ts'
 import { type Answer, route, verbatim } from '../../pipeline/route.ts'
 import { BODY_BYTES, FIELDS, Post, PostParams } from './shapes.ts'
@@ -54,7 +53,7 @@ export const postRoutes = [
     status: 201,
     errors: ['post.slug_taken'],
     sideEffect: true,
-    handle: async ({ body, caller, edge }) => {
+    handle: async ({ body, caller, transaction }) => {
       const { full_name: name } = JSON.parse(caller.profile) as { full_name: string | null }
       const { title, slug, tag_slugs: tags, ...rest } = body
       const draft = {
@@ -67,7 +66,7 @@ export const postRoutes = [
         authorId: caller.ownerId,
         authorName: publicName(name),
       }
-      return edge.db.transaction(async (tx): Promise<PostAnswer> => {
+      return transaction(async (tx) => {
         const tagIds = tags ? await idsOf(tx, tags) : []
         const id = await insertAs(tx, slug ? normalized(slug) : slugOfTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
@@ -88,9 +87,9 @@ export const postRoutes = [
     bodyBytes: BODY_BYTES,
     response: Post,
     errors: ['post.missing', 'post.slug_taken'],
-    handle: async ({ params: { post: id }, body: { tag_slugs: tags, slug, ...rest }, edge }) => {
+    handle: async ({ params: { post: id }, body: { tag_slugs: tags, slug, ...rest }, transaction }) => {
       const changes = { ...defined(rest), ...(slug ? { slug: normalized(slug) } : {}) }
-      return edge.db.transaction(async (tx): Promise<PostAnswer> => {
+      return transaction(async (tx) => {
         const tagIds = tags ? await idsOf(tx, tags) : null
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
@@ -110,7 +109,7 @@ export const postRoutes = [
     response: Post,
     errors: ['post.missing'],
     sideEffect: true,
-    handle: ({ params, edge }) => moved(edge, params.post, publishPost),
+    handle: ({ params, transaction }) => transaction((tx) => moved(tx, params.post, publishPost)),
   }),
 
   route({
@@ -122,7 +121,7 @@ export const postRoutes = [
     response: Post,
     errors: ['post.missing'],
     sideEffect: true,
-    handle: ({ params, edge }) => moved(edge, params.post, archivePost),
+    handle: ({ params, transaction }) => transaction((tx) => moved(tx, params.post, archivePost)),
   }),
 
   route({
@@ -132,23 +131,21 @@ export const postRoutes = [
     auth: 'editor',
     params: PostParams,
     errors: ['post.missing'],
-    handle: async ({ params, edge }) => {
-      const gone = await edge.db.transaction((tx) => tx.run(deletePost(params.post)))
-      if (gone === 0) throw fail('post.missing')
-      return undefined
-    },
+    handle: ({ params, transaction }) =>
+      transaction(async (tx) => {
+        if ((await tx.run(deletePost(params.post))) === 0) throw fail('post.missing')
+        return undefined
+      }),
   }),
 ]
 
 async function moved(
-  edge: Edge,
+  tx: Queries,
   id: number,
   move: (id: number) => Query<{ id: number }>,
 ): Promise<PostAnswer> {
-  return edge.db.transaction(async (tx) => {
-    if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
-    return verbatim((await tx.one(post(id))).json)
-  })
+  if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
+  return verbatim((await tx.one(post(id))).json)
 }
 
 /** A slug that was asked for, as it is stored. */

@@ -21,8 +21,10 @@ export const tagRoutes = [
     status: 201,
     errors: ['tag.name_taken', 'tag.slug_taken'],
     sideEffect: true,
-    handle: async ({ body: { name, slug }, edge }) =>
-      json((await edge.db.one(insertTag(name, slug ? normalized(slug) : slugOfTag(name)))).json),
+    handle: ({ body: { name, slug }, transaction }) => {
+      const tag = insertTag(name, slug ? normalized(slug) : slugOfTag(name))
+      return transaction(async (tx) => json((await tx.one(tag)).json))
+    },
   }),
 
   route({
@@ -36,11 +38,13 @@ export const tagRoutes = [
       .meta({ id: 'BlogTagUpdate' }),
     response: Tag,
     errors: ['tag.missing', 'tag.name_taken', 'tag.slug_taken'],
-    handle: async ({ params, body: { name, slug }, edge }) => {
+    handle: ({ params, body: { name, slug }, transaction }) => {
       const change = updateTag(params.tag_id, name ?? null, slug ? normalized(slug) : null)
-      const changed = await edge.db.transaction((tx) => tx.maybeOne(change))
-      if (changed === null) throw fail('tag.missing')
-      return json(changed.json)
+      return transaction(async (tx) => {
+        const changed = await tx.maybeOne(change)
+        if (changed === null) throw fail('tag.missing')
+        return json(changed.json)
+      })
     },
   }),
 
@@ -51,11 +55,11 @@ export const tagRoutes = [
     auth: 'editor',
     params: TagParams,
     errors: ['tag.missing'],
-    handle: async ({ params, edge }) => {
-      const gone = await edge.db.transaction((tx) => tx.run(deleteTag(params.tag_id)))
-      if (gone === 0) throw fail('tag.missing')
-      return undefined
-    },
+    handle: ({ params, transaction }) =>
+      transaction(async (tx) => {
+        if ((await tx.run(deleteTag(params.tag_id))) === 0) throw fail('tag.missing')
+        return undefined
+      }),
   }),
 ]
 

@@ -85,17 +85,17 @@ default list.`,
     description: 'An extraction of it that runs or waits is cancelled.',
     params: DocumentParams,
     errors: ['document.missing', 'document.protected'],
-    handle: async ({ params, caller, edge }) => {
-      const cancelled = await edge.db.transaction(async (tx) => {
+    handle: ({ params, caller, edge, transaction }) =>
+      transaction(async (tx) => {
         const jobs = await tx.any(cancelExtractions(params.id, caller.ownerId))
         const document = await tx.maybeOne(deleteDocument(params.id, caller.ownerId))
         if (document === null) throw fail('document.missing')
         if (document.protected) throw fail('document.protected')
-        return jobs
-      })
-      for (const { id } of cancelled) edge.publisher.notify(id)
-      return undefined
-    },
+        tx.afterCommit(() => {
+          for (const { id } of jobs) edge.publisher.notify(id)
+        })
+        return undefined
+      }),
   }),
 
   route({
@@ -106,6 +106,7 @@ default list.`,
     body: z.strictObject({ label: Label }).meta({ id: 'DocumentTag' }),
     response: Document,
     errors: ['document.missing', 'document.tags_full'],
+    repeatable: 'a tag that is there stays',
     handle: async ({ params, body, caller, edge }) => {
       const row = await edge.db.maybeOne(addTag(params.id, caller.ownerId, body.label))
       if (row === null) throw fail('document.missing')

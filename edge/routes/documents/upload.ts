@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { lockDigest, sealBlob, sealedBlob, unsealBlob } from '../../../sql/blobs.ts'
-import type { Queries } from '../../../sql/db.ts'
+import { type Queries, readWithin } from '../../../sql/db.ts'
 import { insertDocument, type NewDocument, readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { UploadedBlob } from '../../../tasks/documents/blobs.ts'
 import { sniffMediaType } from '../../../tasks/documents/media.ts'
-import type { Header, KeptAnswer } from '../../http/reply.ts'
+import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { fingerprintOf } from '../../pipeline/idempotency.ts'
 import { parsePart } from '../../pipeline/input.ts'
-import { Answer, type Input, type RawInput } from '../../pipeline/route.ts'
+import { type Answer, type Input, type RawInput, verbatim } from '../../pipeline/route.ts'
 import { readMultipart } from '../../uploads.ts'
 import { METADATA } from './shapes.ts'
 
@@ -21,7 +21,7 @@ export async function upload({
   caller,
   edge,
   request,
-  once,
+  transaction,
 }: Input<unknown, unknown, unknown, Caller> & RawInput): Promise<Answer<unknown>> {
   let blob: UploadedBlob | null = null
   let file = { fileName: '', mediaType: '' }
@@ -48,21 +48,20 @@ export async function upload({
     const mediaType = await sniffMediaType(stored.head, file)
     const fingerprint = (): Buffer =>
       fingerprintOf(request.path, stored.sha256, JSON.stringify([given, file]))
-    const kept = await once(fingerprint, () =>
-      becomeDocument(edge, stored, {
-        ownerId: caller.ownerId,
-        title: given.title ?? (file.fileName === '' ? 'Untitled' : file.fileName),
-        kind: given.kind,
-        mediaType,
-        byteSize: stored.byteSize,
-        sha256: stored.sha256,
-        documentDate: given.document_date,
-        source: given.source,
-        channel: given.channel,
-        note: given.note,
-      }),
-    )
-    return new Answer({ status: kept.status, headers: kept.headers, json: kept.body })
+    const document = {
+      ownerId: caller.ownerId,
+      title: given.title ?? (file.fileName === '' ? 'Untitled' : file.fileName),
+      kind: given.kind,
+      mediaType,
+      byteSize: stored.byteSize,
+      sha256: stored.sha256,
+      documentDate: given.document_date,
+      source: given.source,
+      channel: given.channel,
+      note: given.note,
+    }
+    const lost = await lostTwin(edge, stored)
+    return await transaction((tx) => becomeDocument(tx, stored, lost, document), fingerprint)
   } finally {
     if (blob !== null) await discard(edge, blob)
   }
@@ -77,19 +76,26 @@ async function discard(edge: Edge, blob: UploadedBlob): Promise<void> {
   }
 }
 
-async function becomeDocument(edge: Edge, blob: UploadedBlob, document: NewDocument): Promise<KeptAnswer> {
-  const twin = await edge.db.maybeOne(sealedBlob(blob.sha256))
-  const lost = twin !== null && !(await edge.blobs.exists(twin, blob.byteSize)) ? twin.blob_id : null
-  const { id, created } = await edge.db.transaction(async (tx) => {
-    await tx.run(lockDigest(blob.sha256))
-    // The same bytes come again, and the store has lost the first ones: these take their place.
-    if (lost !== null) await tx.run(unsealBlob(lost))
-    await seal(tx, blob)
-    return tx.one(insertDocument(document))
-  })
-  const body = await edge.reader.text(readDocument, [id, document.ownerId])
-  if (body === null) throw fail('document.missing')
-  return { status: created ? 201 : 200, headers: [['location', `/api/v1/documents/${id}`]], body }
+/** The blob of the same bytes from an earlier upload, if the store has lost them. */
+async function lostTwin(edge: Edge, { sha256, byteSize }: UploadedBlob): Promise<number | null> {
+  const twin = await edge.db.maybeOne(sealedBlob(sha256))
+  return twin === null || (await edge.blobs.exists(twin, byteSize)) ? null : twin.blob_id
+}
+
+async function becomeDocument(
+  tx: Queries,
+  blob: UploadedBlob,
+  lost: number | null,
+  document: NewDocument,
+): Promise<Answer<unknown>> {
+  await tx.run(lockDigest(blob.sha256))
+  // The same bytes come again, and the store has lost the first ones: these take their place.
+  if (lost !== null) await tx.run(unsealBlob(lost))
+  await seal(tx, blob)
+  const { id, created } = await tx.one(insertDocument(document))
+  const text = await readWithin(tx, readDocument, [id, document.ownerId])
+  if (text === null) throw fail('document.missing')
+  return verbatim(text, { status: created ? 201 : 200, headers: [['location', `/api/v1/documents/${id}`]] })
 }
 
 /** Makes sure that the bytes are stored: these, or the same ones of an earlier upload. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
@@ -81,16 +82,18 @@ export const recordRoutes = [
     status: 202,
     errors: ['job.missing', 'auth.forbidden', 'job.not_failed', 'job.not_runnable'],
     sideEffect: true,
-    handle: async ({ params, caller, edge, requestId }) => {
-      const read = (id: string) => edge.reader.text(readJob, visible(edge, caller, id))
-      if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
+    handle: async ({ params, caller, edge, requestId, transaction }) => {
       const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
       const options = { requestId, maxTries: edge.settings.workerMaxTries }
-      const id = await edge.db.transaction((tx) => retryJob(tx, params.job_id, who, options))
-      edge.publisher.notify(id)
-      const text = await read(id)
-      if (text === null) throw fail('job.missing')
-      return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+      return transaction(async (tx) => {
+        const read = (id: string) => readWithin(tx, readJob, visible(edge, caller, id))
+        if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
+        const id = await retryJob(tx, params.job_id, who, options)
+        tx.afterCommit(() => edge.publisher.notify(id))
+        const text = await read(id)
+        if (text === null) throw fail('job.missing')
+        return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+      })
     },
   }),
 

@@ -7,7 +7,7 @@ import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { eventOf, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import type { Input } from '../../pipeline/route.ts'
+import type { Answer, Input, Writes } from '../../pipeline/route.ts'
 import type { Invite } from './shapes.ts'
 
 /** Who may do what to an organization. */
@@ -31,12 +31,12 @@ export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown
  * other, and the caller's role, which `work` is given, is the one that it has by then. Without authentication everybody
  * is an owner.
  */
-export function change<T>(
-  input: OfOrg,
+export function change<R>(
+  input: OfOrg & Writes<R>,
   least: OrgRole,
-  work: (tx: Queries, role: OrgRole) => Promise<T>,
-): Promise<T> {
-  return input.edge.db.transaction(async (tx) => work(tx, await enter(tx, input, least)))
+  work: (tx: Queries, role: OrgRole) => Promise<R | Answer<R>>,
+): Promise<Answer<R>> {
+  return input.transaction(async (tx) => work(tx, await enter(tx, input, least)))
 }
 
 /** Locks the organization. @throws org.missing, org.not_member, org.forbidden, in this order. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { appendAudit } from '../../../sql/audit.ts'
-import type { Queries } from '../../../sql/db.ts'
+import type { Queries, Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
   anyPendingInvite,
@@ -16,7 +16,7 @@ import {
 import { invite } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import {
   acceptance,
@@ -53,12 +53,7 @@ with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may
     credentials: true,
     limit: 'invite',
     complete: withToken,
-    handle: async (input) => {
-      const { edge } = input
-      const { text, jobId } = await edge.db.transaction((tx) => inviteAddress(tx, input))
-      edge.publisher.notify(jobId)
-      return json(text)
-    },
+    handle: (input) => input.transaction((tx) => inviteAddress(tx, input)),
   }),
 
   route({
@@ -101,7 +96,7 @@ with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may
 type Inviting = OfOrg<{ org_id: number }, unknown, z.output<typeof NewInvite>>
 
 /** Invites an address, or makes its account a member at once; and has the mail sent that says so. */
-async function inviteAddress(tx: Queries, input: Inviting): Promise<{ text: string; jobId: string }> {
+async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z.input<typeof Invite>>> {
   const { params, body, caller, edge, requestId } = input
   const { org_id: organizationId } = params
   await tx.run(lockAddress(body.email))
@@ -129,7 +124,8 @@ async function inviteAddress(tx: Queries, input: Inviting): Promise<{ text: stri
   await tx.run(appendAudit(events))
   const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
   const { jobId } = await enqueue(tx, invite, { invite_id: created.id }, options)
-  return { text: created.json, jobId }
+  tx.afterCommit(() => edge.publisher.notify(jobId))
+  return json(created.json)
 }
 
 /** The account of an address that may be invited, null when it has none. @throws member.exists, invite.pending */

@@ -39,18 +39,14 @@ export const organizationRoutes = [
     errors: ['org.slug_invalid', 'org.slug_taken'],
     sideEffect: true,
     handle: async (input) => {
-      const { body, caller, edge } = input
-      const { name, slug, description, is_active: isActive } = body
-      const organization = { name, slug, description: description || null, isActive, ownerId: caller.ownerId }
-      return json(
-        await edge.db.transaction(async (tx) => {
-          const created = await tx.one(insertOrganization(organization))
-          await tx.run(
-            audit(input, 'organization.created', { organizationId: created.id, data: { slug, name } }),
-          )
-          return created.json
-        }),
-      )
+      const { name, slug, description, is_active: isActive } = input.body
+      const { ownerId } = input.caller
+      const organization = { name, slug, description: description || null, isActive, ownerId }
+      return input.transaction(async (tx) => {
+        const { id: organizationId, json: text } = await tx.one(insertOrganization(organization))
+        await tx.run(audit(input, 'organization.created', { organizationId, data: { slug, name } }))
+        return json(text)
+      })
     },
   }),
 

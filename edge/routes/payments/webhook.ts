@@ -27,6 +27,7 @@ and forgotten.`,
   bodyType: 'bytes',
   response: Received,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
+  repeatable: 'an event is known by its id',
   raw: async ({ edge, request, requestId, responder }) => {
     const event = readEvent(await signedEvent(edge, request))
     if (event === null) throw fail('payment.payload')

@@ -53,13 +53,12 @@ export const collectionRoutes = [
     params: CollectionParams,
     response: Deleted,
     errors: ['rag.missing'],
-    handle: async ({ params, edge, caller, requestId }) => {
-      await edge.db.transaction(async (tx) => {
+    handle: ({ params, edge, caller, requestId, transaction }) =>
+      transaction(async (tx) => {
         if ((await tx.maybeOne(hideCollection(params.name))) === null) throw fail('rag.missing')
         const { ownerId } = caller
         await enqueue(tx, purge, {}, { ownerId, requestId, maxTries: edge.settings.workerMaxTries })
-      })
-      return { deleted: true as const, collection_name: params.name }
-    },
+        return { deleted: true as const, collection_name: params.name }
+      }),
   }),
 ]

@@ -13,6 +13,7 @@ heading. A result's \`metadata.signals\` says what has found it.`,
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
+  repeatable: 'it changes nothing',
   handle: async ({ body, edge, caller, requestId }) => {
     const question = {
       collection: body.collection_name,

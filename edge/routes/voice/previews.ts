@@ -37,6 +37,7 @@ export const previewRoutes = [
     query: z.object({ background: z.string().optional() }),
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job that speaks, when that was wanted or takes long: `{job_id}`' },
+    repeatable: 'what was spoken once is kept, and given again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
       const { voice_id, ...how } = body

@@ -29,8 +29,9 @@ for all: under rbac only admins may change them, unless the area is open.`,
     body: VoiceSettingsChange,
     response: VoiceSettings,
     errors: ['voice.unknown'],
-    handle: ({ body, caller, edge }) =>
-      edge.db.transaction(async (tx) => {
+    repeatable: 'the same values are set again',
+    handle: ({ body, caller, transaction }) =>
+      transaction(async (tx) => {
         await tx.run(lockVoiceSettings())
         const change = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
         const after = changedSettings(await settingsNow(tx), change)

@@ -1,0 +1,37 @@
+import type { Edge } from './context.ts'
+import type { Entry } from './match.ts'
+import type { RequestContext } from './request-context.ts'
+import { Answer } from './route.ts'
+
+/** A handler's result as an answer with its status; in tests and development it must be what the route promises. */
+export function checked(edge: Edge, entry: Entry, result: unknown): Answer<unknown> {
+  const { route } = entry
+  const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
+  const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
+  if (edge.settings.checked && route.response !== undefined && status < 300) {
+    const { json, value } = completed(edge, entry, given)
+    route.response.parse(json === undefined ? value : JSON.parse(json))
+  }
+  return (given.status ?? 200) === status ? given : given.withStatus(status)
+}
+
+/** An answer with what is stored nowhere. */
+export function completed(edge: Edge, entry: Entry, answer: Answer<unknown>): Answer<unknown> {
+  if (entry.route.complete === undefined) return answer
+  const { status = 200, headers } = answer
+  if (status >= 300) return answer
+  return new Answer({ status, headers, json: entry.route.complete(edge, textOf(answer)) })
+}
+
+/** Sends an answer with the headers that all have. */
+export function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
+  const status = answer.status ?? 200
+  const text = textOf(answer)
+  return text === '' ? exchange.empty(status, answer.headers) : exchange.json(status, answer.headers, text)
+}
+
+/** The body of an answer; '' is none. */
+export function textOf(answer: Answer<unknown>): string {
+  if (answer.json !== undefined) return answer.json
+  return answer.value === undefined ? '' : JSON.stringify(answer.value)
+}

@@ -1,0 +1,60 @@
+import type { Transaction } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
+import type { JobSpec } from '../../sql/jobs.ts'
+import { checked, textOf } from './answers.ts'
+import type { Ending } from './ending.ts'
+import { type KeyRef, once, refusalOf } from './idempotency.ts'
+import { Answer, type Writes } from './route.ts'
+
+/** How one request writes: {@link Writes}. */
+export class RequestWrites implements Writes<unknown> {
+  /** Whether the request's key has been used. */
+  wrote = false
+  private readonly ending: Ending
+  private readonly key: KeyRef | null
+
+  constructor(ending: Ending, key: KeyRef | null) {
+    this.ending = ending
+    this.key = key
+  }
+
+  /** What a handler is given, with the ways to write. */
+  inputOf(input: object): object {
+    const { transaction, enqueue } = this
+    return { ...input, transaction: transaction.bind(this), enqueue: enqueue.bind(this) }
+  }
+
+  async transaction(
+    work: (tx: Transaction) => Promise<unknown>,
+    fingerprint = this.ending.fingerprint,
+  ): Promise<Answer<unknown>> {
+    const { edge, entry } = this.ending
+    const { key } = this
+    this.wrote = true
+    let refusal: Failure | null = null
+    let answer = new Answer<unknown>({})
+    const used = key === null ? null : { ...key, fingerprint: fingerprint() }
+    const repeated = await once(edge, used, async (tx) => {
+      const result = await work(tx)
+      refusal = result instanceof Failure ? result : null
+      if (refusal !== null) return refusalOf(entry.area, refusal)
+      const given = checked(edge, entry, result)
+      const { status = 200, headers } = given
+      const body = textOf(given)
+      answer = new Answer({ status, headers, json: body })
+      return { status, headers, body }
+    })
+    if (refusal !== null) throw refusal
+    return repeated === null ? answer : new Answer({ ...repeated, json: repeated.body })
+  }
+
+  async enqueue(
+    specs: readonly JobSpec[],
+    answer: (jobIds: readonly string[]) => unknown,
+  ): Promise<Answer<unknown>> {
+    const { enqueuer } = this.ending.edge
+    const add = async (tx?: Transaction) => (await enqueuer.add(specs, tx)).map(({ job_id }) => job_id)
+    if (this.key !== null) return this.transaction(async (tx) => answer(await add(tx)))
+    return new Answer({ value: answer(await add()) })
+  }
+}

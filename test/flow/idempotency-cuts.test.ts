@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { areas } from '../../edge/routes/index.ts'
+import { testDatabase } from '../database.ts'
+import { SECRET, startEdge } from '../edge/harness.ts'
+import { operationOf, requestOf, SERVICES } from '../edge/matrix-ask.ts'
+import { type Ask, REQUESTS } from '../edge/matrix-requests.ts'
+import { World } from '../edge/matrix-world.ts'
+import { LONG, SEED } from '../runs.ts'
+import { startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import { type Cut, openCountingLink } from './statements.ts'
+
+/**
+ * The edge loses its connection to the database at each statement of each request that takes an Idempotency-Key, and the
+ * client repeats it: there must be one effect, and one answer. A quick run tries some of the statements.
+ */
+
+const database = await testDatabase()
+const { url, query } = database
+const env = {
+  ...SERVICES,
+  AUTH_LEVEL: 'basic',
+  SECRET_KEY: SECRET,
+  RATE_LIMIT_REGISTER: '0',
+  RATE_LIMIT_PASSWORD_RESET: '0',
+  LOG_LEVEL: 'fatal',
+}
+const world = await World.make(await startEdge(url, { env }), database)
+const link = await openCountingLink(url, 'millrace-edge')
+const edge = await startProcess('edge', link.url, env)
+
+// Not counted: keys themselves, limits, what is derived from other rows, and uploads that became nobody's and are collected.
+const NO_EFFECT = [
+  'idempotency_key',
+  'request_limit',
+  'blog_post_count',
+  'search_word',
+  ...['blob', 'blob_chunk', 'blog_upload', 'blog_upload_chunk'],
+]
+const tables = (
+  await query(`select tablename as name from pg_tables where schemaname = 'public' order by 1`)
+).filter(({ name }) => !NO_EFFECT.includes(name as string))
+const counting = tables
+  .map(({ name }) => `select '${name}' as name, count(*)::int as n from ${name}`)
+  .join(' union all ')
+
+const keyed = areas
+  .flatMap((area) => area.routes.map((route) => ({ route, operation: operationOf(area, route) })))
+  .filter(({ route }) => route.sideEffect === true)
+const operations = keyed.map(({ operation }) => operation)
+const waiting = new Set(keyed.filter(({ route }) => route.alwaysWaits).map(({ operation }) => operation))
+
+async function rowsByTable(): Promise<Map<string, number>> {
+  return new Map((await query(counting)).map(({ name, n }) => [name as string, n as number]))
+}
+
+interface Outcome {
+  readonly status: number
+  readonly body: string
+  readonly location: string | null
+}
+
+async function send(operation: string, ask: Ask, key: string): Promise<Outcome> {
+  const isPublic = /register|password-reset/.test(operation)
+  const who = isPublic ? null : operation === 'POST /llm/sync' ? world.admin : world.owner
+  const repeatable = { ...ask, headers: { ...ask.headers, 'idempotency-key': key } }
+  const { path, init } = requestOf(operation, repeatable, who)
+  const response = await fetch(`http://127.0.0.1:${edge.ready.port}${path}`, init)
+  const body = await response.text()
+  return { status: response.status, body, location: response.headers.get('location') }
+}
+
+/** What a request does whose repetitions all find the edge's connection whole again. */
+async function effectOf(
+  operation: string,
+  cut: Cut | null,
+): Promise<{ status: number; added: object; statements: number }> {
+  const ask = (await REQUESTS[operation]?.(world, world.owner)) ?? {}
+  const key = world.name()
+  const before = await rowsByTable()
+  link.arm(cut)
+  const first = await send(operation, ask, key)
+  const { statements } = link
+  link.arm(null)
+  if (cut !== null && first.status >= 400)
+    assert.equal(first.status, 503, `${first.body} for a lost connection`)
+  const second = await until('the repetition is answered', async () => {
+    const answer = await send(operation, ask, key)
+    // Of a job that is waited for whatever happens, the answer is not there before its end.
+    return (answer.status === 409 && !waiting.has(operation)) || answer.status === 503 ? null : answer
+  })
+  if (first.status < 400) assert.deepEqual(second, first, 'the repetition answers as the first request')
+  assert.deepEqual(await send(operation, ask, key), second, 'so does every other one')
+  const after = await rowsByTable()
+  const added = [...after].map(([name, n]): [string, number] => [name, n - before.get(name)!])
+  const status = second.status === 409 ? 202 : second.status
+  return { status, added: Object.fromEntries(added.filter(([, n]) => n !== 0)), statements }
+}
+
+describe('a connection that is lost at any statement', () => {
+  for (const [number, operation] of operations.entries())
+    test(operation, async () => {
+      const whole = await effectOf(operation, null)
+      assert.ok(whole.status < 300, `${whole.status}`)
+      assert.ok(whole.statements >= 3, 'a transaction has a beginning, work and an end')
+      const all = Array.from({ length: whole.statements }, (_, i) => i + 1).flatMap((at): Cut[] => [
+        { at, when: 'before' },
+        { at, when: 'after' },
+      ])
+      // The commit is the last statement but for what is told of it.
+      const cuts = LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]
+      for (const cut of cuts) {
+        const { status, added } = await effectOf(operation, cut)
+        assert.deepEqual({ status, added }, { status: whole.status, added: whole.added }, JSON.stringify(cut))
+      }
+    })
+})

@@ -1,0 +1,113 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+
+const SYNC = 0x53
+const QUERY = 0x51
+const READY = 0x5a
+
+/** Where a connection is cut: before the server hears the nth statement, or once it has done it, before its answer. */
+export interface Cut {
+  readonly at: number
+  readonly when: 'before' | 'after'
+}
+
+/** A way to the database that can be cut at a statement. */
+export interface CountingLink {
+  readonly url: string
+  /** Counts statements from here on, and cuts the connection of one; null: none. */
+  arm(cut: Cut | null): void
+  /** How many there were since. */
+  readonly statements: number
+}
+
+/** Opens a way to the database that counts the statements of the connections of that name. */
+export async function openCountingLink(url: string, applicationName: string): Promise<CountingLink> {
+  const target = new URL(url)
+  const folder = await mkdtemp(join(tmpdir(), 'link-'))
+  const name = `.s.PGSQL.${target.port}`
+  const open = new Set<Socket>()
+  let cut: Cut | null = null
+  let statements = 0
+  const server = createServer((near) => {
+    const far = connect(join(decodeURIComponent(target.hostname), name))
+    const messages = new Messages(applicationName)
+    let swallow = false
+    const end = (): void => {
+      near.destroy()
+      far.destroy()
+    }
+    for (const socket of [near, far]) {
+      open.add(socket)
+      socket.on('error', end).on('close', () => {
+        open.delete(socket)
+        end()
+      })
+    }
+    near.on('data', (chunk: Buffer) => {
+      for (let count = messages.statementsIn(chunk); count > 0; count--) {
+        if (++statements !== cut?.at) continue
+        if (cut.when === 'before') return end()
+        swallow = true
+      }
+      far.write(chunk)
+    })
+    far.on('data', (chunk: Buffer) => {
+      if (!swallow) near.write(chunk)
+      else if (chunk.length >= 6 && chunk[chunk.length - 6] === READY) end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
+  after(async () => {
+    server.close()
+    for (const socket of open) socket.destroy()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return {
+    url: url.replace(target.hostname, encodeURIComponent(folder)),
+    arm: (next) => {
+      cut = next
+      statements = 0
+    },
+    get statements() {
+      return statements
+    },
+  }
+}
+
+/** The messages of a client (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
+class Messages {
+  private rest: Buffer = Buffer.alloc(0)
+  private counted: boolean | null = null
+  private readonly applicationName: string
+
+  constructor(applicationName: string) {
+    this.applicationName = applicationName
+  }
+
+  /** How many statements end in the chunk, if they are counted: each ends with a Sync, or is a simple Query. */
+  statementsIn(chunk: Buffer): number {
+    const data = Buffer.concat([this.rest, chunk])
+    let at = 0
+    let count = 0
+    if (this.counted === null) {
+      if (data.length < 4 || data.length < data.readInt32BE(0)) {
+        this.rest = data
+        return 0
+      }
+      at = data.readInt32BE(0)
+      const parameters = data.toString('utf8', 8, at).split('\0')
+      this.counted = parameters[parameters.indexOf('application_name') + 1] === this.applicationName
+    }
+    while (data.length - at >= 5) {
+      const end = at + 1 + data.readInt32BE(at + 1)
+      if (end > data.length) break
+      if (data[at] === SYNC || data[at] === QUERY) count++
+      at = end
+    }
+    this.rest = data.subarray(at)
+    return this.counted ? count : 0
+  }
+}
