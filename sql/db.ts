@@ -8,9 +8,11 @@ import {
   sql as slonikSql,
 } from 'slonik'
 import { z } from 'zod'
-import { Failure, mapDatabaseError } from './errors.ts'
+import type { Connections } from './driver.ts'
+import { Failure, fail, mapDatabaseError } from './errors.ts'
+import { createPoolDriver } from './pool-driver.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
-import { createSemaphore } from './semaphore.ts'
+import { createSemaphore, type Patience } from './semaphore.ts'
 
 /**
  * The seam to PostgreSQL and the only importer of slonik. Queries are values (`sql/<area>.ts` makes them);
@@ -88,19 +90,28 @@ export interface DatabaseOptions {
    * sets its own; those of single statements are left to the pooler.
    */
   readonly pooled?: boolean
+  /** How long a statement may take, by the server's clock and by this process's; default 30 s. */
+  readonly statementMs?: number
+  /** How long a caller waits for a connection; default as long as it takes. @throws `database.busy` */
+  readonly waitMs?: number
+  /** What its connections are broken with. */
+  readonly connections?: Connections
+  /** Whether the database is known not to answer: then nothing is asked of it. */
+  readonly isSilent?: () => boolean
 }
 
-const LIMIT_MS = 60_000
+const STATEMENT_MS = 30_000
+const IDLE_MS = 60_000
 
 /**
- * A pool that connects at its first query. Timeouts: connect 5 s, statement 60 s, idle in transaction 60 s.
+ * A pool that connects at its first query. Limits: connect 5 s, statement 30 s, idle in transaction 60 s.
  * Queries fail with `database.down` while the server can't be reached, and work again once it can.
  */
 export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
   // slonik forgets callers that wait for a connection when those in use die together: none ever waits in there.
-  const semaphore = createSemaphore(options.size)
+  const semaphore = createSemaphore(options.size, patienceOf(options))
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
       (result) => {
@@ -118,6 +129,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   const began = new Set<{ readonly at: number }>()
   const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
     semaphore.run(async () => {
+      if (options.isSilent?.()) throw fail('database.down')
       const turn = { at: performance.now() }
       began.add(turn)
       try {
@@ -132,7 +144,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     maybeOne: (query) => on((q) => q.maybeOne(query)),
     any: (query) => on((q) => q.any(query)),
     run: (query) => on((q) => q.run(query)),
-    transaction: (work) => enter((pool) => guarded(transact(pool, options.pooled ? limited(work) : work))),
+    transaction: (work) =>
+      enter((pool) => guarded(transact(pool, options.pooled ? limited(work, options.statementMs) : work))),
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
@@ -148,30 +161,42 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
 }
 
+function patienceOf({ waitMs }: DatabaseOptions): Patience | undefined {
+  return waitMs === undefined ? undefined : { waitMs, late: () => fail('database.busy') }
+}
+
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {
-  return createPool(withName(options.url, options.applicationName), {
-    maxPoolSize: options.size,
+  const { url, applicationName, connections, size, pooled, validateRows } = options
+  const statementMs = options.statementMs ?? STATEMENT_MS
+  const limits = pooled ? {} : { statementMs: serverLimit(statementMs), idleInTransactionMs: IDLE_MS }
+  return createPool(url, {
+    driverFactory: createPoolDriver({
+      url,
+      applicationName,
+      answerMs: statementMs,
+      ...limits,
+      ...(connections && { connections }),
+    }),
+    maxPoolSize: size,
     idleTimeout: 60_000,
-    statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : LIMIT_MS,
-    idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : LIMIT_MS,
     // The default sends DISCARD ALL at each return, a third of the throughput; settings are `set local` only.
     resetConnection: () => Promise.resolve(),
-    typeParsers: [
-      { name: 'int8', parse: Number },
-      { name: 'numeric', parse: Number },
-      { name: 'timestamptz', parse: (value) => value },
-      { name: 'date', parse: (value) => value },
-    ],
-    interceptors: options.validateRows ? [rowValidation] : [],
+    interceptors: validateRows ? [rowValidation] : [],
   })
 }
 
+/** A server that answers ends a statement before its connection has to be given up. */
+const serverLimit = (statementMs: number): number => Math.ceil(statementMs * 0.9)
+
 /** Without a limit a process that freezes in a transaction would keep its locks from all others. */
-function limited<T>(work: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
+function limited<T>(
+  work: (tx: Transaction) => Promise<T>,
+  statementMs = STATEMENT_MS,
+): (tx: Transaction) => Promise<T> {
   return async (tx) => {
     await tx.run(sql.prepared('transaction_limits', noRows)`
-      select set_config('statement_timeout', ${String(LIMIT_MS)}, true),
-        set_config('idle_in_transaction_session_timeout', ${String(LIMIT_MS)}, true)`)
+      select set_config('statement_timeout', ${String(serverLimit(statementMs))}, true),
+        set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`)
     return work(tx)
   }
 }
@@ -219,10 +244,6 @@ async function guarded<T>(promise: Promise<T>): Promise<T> {
   } catch (error) {
     throw mapDatabaseError(error)
   }
-}
-
-function withName(url: string, applicationName: string): string {
-  return `${url}${url.includes('?') ? '&' : '?'}application_name=${encodeURIComponent(applicationName)}`
 }
 
 const rowValidation: Interceptor = {

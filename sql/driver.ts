@@ -1,32 +1,141 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
+import { type Servers, serversOf } from './hosts.ts'
 
-/** The only importer of `pg`: bare clients for what a query pool can't do, and the pool that the queue library wants. */
+/** The only importer of `pg`: every connection of a process is opened here. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
+export const typeParserOf = pg.types.getTypeParser
 
 /** How every connection of a process introduces itself and gives up. */
 export interface ConnectOptions {
+  /** May name several servers: {@link serversOf}. */
   readonly url: string
   readonly applicationName: string
+  /** What it is broken with. */
+  readonly connections?: Connections
+  /** The server ends a statement that takes longer. Poolers refuse to be told so. */
+  readonly statementMs?: number
+  /** The server ends a transaction that does nothing for longer. Poolers refuse to be told so. */
+  readonly idleInTransactionMs?: number
+  /** What the server is told of the session, as in `psql "options=…"`. Poolers refuse it. */
+  readonly startOptions?: string
+  /** How long opening may take; default 5 s, or 2 s where there is another server to go to. */
+  readonly connectMs?: number
 }
 
-function base(options: ConnectOptions) {
-  return {
-    connectionString: options.url,
-    application_name: options.applicationName,
-    connectionTimeoutMillis: 5_000,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
+// read_only_sql_transaction, what a write would be refused with.
+const READ_ONLY = '25006'
+const CONNECT_MS = 5_000
+const CONNECT_ONE_OF_MS = 2_000
+
+/** The open connections of a process, which break together when the database has gone silent. */
+export class Connections {
+  readonly #open = new Set<ServerClient>()
+
+  add(client: ServerClient): void {
+    this.#open.add(client)
+  }
+
+  delete(client: ServerClient): void {
+    this.#open.delete(client)
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Breaks all of them: whatever waits for an answer on one fails. */
+  break(): void {
+    for (const client of this.#open) client.break()
   }
 }
 
-/** Opens one client of its own. The caller listens to `error` and `end`, and ends it. */
+// The server that took or should take the next connection, by connection string: one that is gone costs a wait once.
+const nextServers = new Map<string, number>()
+
+/** A client of one of the servers: of the next one after one that did not take a connection. */
+export class ServerClient extends pg.Client {
+  readonly #options: ConnectOptions
+  readonly #servers: Servers
+  readonly #index: number
+
+  constructor(options: ConnectOptions) {
+    const servers = serversOf(options.url)
+    const { urls } = servers
+    const index = (nextServers.get(options.url) ?? 0) % urls.length
+    const { applicationName, statementMs, idleInTransactionMs, startOptions } = options
+    super({
+      connectionString: urls[index]!,
+      application_name: applicationName,
+      connectionTimeoutMillis: options.connectMs ?? (urls.length > 1 ? CONNECT_ONE_OF_MS : CONNECT_MS),
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      ...(statementMs && { statement_timeout: statementMs }),
+      ...(idleInTransactionMs && { idle_in_transaction_session_timeout: idleInTransactionMs }),
+      ...(startOptions && { options: startOptions }),
+    })
+    this.#options = options
+    this.#servers = servers
+    this.#index = index
+    // Every pending query is rejected with it too; `end` follows.
+    this.on('error', () => {})
+  }
+
+  // pg-pool gives a callback.
+  override connect(): Promise<this>
+  override connect(callback: (error: Error) => void): void
+  override connect(callback?: (error: Error) => void): Promise<this> | undefined {
+    const opened = this.#open()
+    if (callback === undefined) return opened
+    opened.then(() => callback(undefined as never), callback)
+    return undefined
+  }
+
+  async #open(): Promise<this> {
+    const { url, connections } = this.#options
+    const { urls, writable } = this.#servers
+    connections?.add(this)
+    this.once('end', () => connections?.delete(this))
+    try {
+      await super.connect()
+      if (writable) await this.#assertWritable()
+      nextServers.set(url, this.#index)
+      return this
+    } catch (error) {
+      this.break()
+      connections?.delete(this)
+      nextServers.set(url, (this.#index + 1) % urls.length)
+      throw error
+    }
+  }
+
+  async #assertWritable(): Promise<void> {
+    const { rows } = await this.query<{ transaction_read_only: string }>('show transaction_read_only')
+    if (rows[0]?.transaction_read_only !== 'on') return
+    const message = 'The server takes no writes: it is a standby, or read-only'
+    throw Object.assign(new Error(message), { code: READ_ONLY })
+  }
+
+  /** Ends the connection without a word to the server. */
+  break(): void {
+    this.socket.destroy(new Error('Connection terminated: the server does not answer'))
+  }
+
+  get socket(): Socket {
+    return (this as unknown as { connection: { stream: Socket } }).connection.stream
+  }
+}
+
+/** Opens one client of its own, of the first server that takes it. The caller listens to `end`, and ends it. */
 export async function connect(options: ConnectOptions): Promise<Client> {
-  const client = new pg.Client(base(options))
-  client.on('error', () => {}) // Every pending query is rejected with it too; `end` follows.
-  await client.connect()
-  return client
+  for (let left = serversOf(options.url).urls.length; ; left--) {
+    try {
+      return await new ServerClient(options).connect()
+    } catch (error) {
+      if (left <= 1) throw error
+    }
+  }
 }
 
 /**
@@ -34,11 +143,12 @@ export async function connect(options: ConnectOptions): Promise<Client> {
  * protocol from there on by itself.
  */
 export async function connectSocket(options: ConnectOptions): Promise<Socket> {
-  const client = await connect(options)
-  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+  const client = (await connect(options)) as ServerClient
+  const { socket } = client
   // The client is at rest: nothing of its is under way, and from here on it hears nothing.
-  for (const event of ['data', 'end', 'close', 'error'] as const) stream.removeAllListeners(event)
-  return stream
+  for (const event of ['data', 'end', 'close', 'error'] as const) socket.removeAllListeners(event)
+  socket.once('close', () => options.connections?.delete(client))
+  return socket
 }
 
 /**
@@ -48,13 +158,15 @@ export async function connectSocket(options: ConnectOptions): Promise<Socket> {
 export function createQueuePool(
   options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },
 ): QueuePool {
-  const pool = new pg.Pool({
-    ...base(options),
-    ...(options.pooled ? {} : { options: '-c synchronous_commit=off' }),
-    max: options.size,
-    idleTimeoutMillis: 60_000,
-  })
-  pool.on('error', options.onError)
-  pool.on('connect', (client) => client.on('error', options.onError))
+  const { size, pooled, onError } = options
+  const clientOptions = pooled ? options : { ...options, startOptions: '-c synchronous_commit=off' }
+  class QueueClient extends ServerClient {
+    constructor() {
+      super(clientOptions)
+    }
+  }
+  const pool = new pg.Pool({ Client: QueueClient, max: size, idleTimeoutMillis: 60_000 } as pg.PoolConfig)
+  pool.on('error', onError)
+  pool.on('connect', (client) => client.on('error', onError))
   return pool
 }

@@ -336,17 +336,22 @@ export function mapDatabaseError(error: unknown): unknown {
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
     if (code === '57014' || code === '53300' || code === '55P03')
       return fail('database.busy', {}, { cause: error })
-    if (OUTAGE.has(code) || code.startsWith('08')) return fail('database.down', {}, { cause: error })
+    if (OUTAGE.has(code) || code.startsWith('08') || code.startsWith('57P'))
+      return fail('database.down', {}, { cause: error })
   }
   return error
 }
 
-// 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now (starting up), then libuv's errno.
+// Beside the classes 08 (connection exceptions) and 57P (shut down, starting up): 25006 read_only_sql_transaction (a standby,
+// or a primary that was told so), 53100 disk_full, then libuv's errno.
 const OUTAGE = new Set([
-  '57P01',
-  '57P02',
-  '57P03',
+  '25006',
+  '53100',
   'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
   'ECONNRESET',
   'ENOENT',
   'EPIPE',

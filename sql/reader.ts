@@ -1,5 +1,5 @@
 import { type ConnectOptions, connectSocket } from './driver.ts'
-import { mapDatabaseError } from './errors.ts'
+import { fail, mapDatabaseError } from './errors.ts'
 import { Wire, WireError, type WireRows, type WireStatement, type WireValue } from './wire.ts'
 
 export type ReadValue = WireValue
@@ -37,16 +37,33 @@ export interface Reader {
 const REPLAN_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
 
+export interface ReaderOptions extends ConnectOptions {
+  /** How long the server may take for what was sent together, before the connection is given up; default 5 s. */
+  readonly answerMs?: number
+  /** A pooler in transaction mode lies between, and takes no limit for the server. */
+  readonly pooled?: boolean
+  /** Whether the database is known not to answer: then nothing is asked of it. */
+  readonly isSilent?: () => boolean
+}
+
+const ANSWER_MS = 5_000
+
 /** Opens the connection now; when it breaks, the next read opens another, and a read it cut off is done once more. */
-export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS): Promise<Reader> {
-  let wire = new Wire(await connectSocket(options))
+export async function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Promise<Reader> {
+  const { answerMs = ANSWER_MS, pooled, isSilent } = options
+  const open = async (): Promise<Wire> => {
+    // A server that answers ends a statement before the connection of all of them has to be given up.
+    const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
+    return new Wire(await connectSocket({ ...options, ...limits }), answerMs)
+  }
+  let wire = await open()
   let opening: Promise<Wire> | null = null
   let closed = false
 
   const reopen = (): Promise<Wire> => {
-    opening ??= connectSocket(options)
-      .then((socket) => {
-        wire = new Wire(socket)
+    opening ??= open()
+      .then((opened) => {
+        wire = opened
         return wire
       })
       .finally(() => {
@@ -59,14 +76,20 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
     statement: WireStatement,
     values: readonly ReadValue[],
     pick: (rows: WireRows) => T,
-  ): Promise<T> =>
-    (wire.broken ? again(statement, values) : wire.read(statement, values)).then(pick, async (error) => {
-      // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
-      if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
-      return again(statement, values).then(pick, (second) => {
-        throw mapDatabaseError(second)
-      })
-    })
+  ): Promise<T> => {
+    if (isSilent?.()) return Promise.reject(fail('database.down'))
+    return (wire.broken ? again(statement, values) : wire.read(statement, values)).then(
+      pick,
+      async (error) => {
+        // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
+        if (closed || (error instanceof WireError && error.severity === 'ERROR'))
+          throw mapDatabaseError(error)
+        return again(statement, values).then(pick, (second) => {
+          throw mapDatabaseError(second)
+        })
+      },
+    )
+  }
   const again = async (statement: WireStatement, values: readonly ReadValue[]): Promise<WireRows> =>
     (wire.broken && !closed ? await reopen() : wire).read(statement, values)
 

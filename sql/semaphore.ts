@@ -5,39 +5,87 @@ export interface Semaphore {
   readonly waiting: number
 }
 
-export function createSemaphore(places: number): Semaphore {
-  // Taken from by a moving head: shifting an array of thousands moves them all.
-  let queue: (() => void)[] = []
-  let head = 0
-  let active = 0
+/** How long one waits at most, and what it fails with then. */
+export interface Patience {
+  readonly waitMs: number
+  readonly late: () => Error
+}
 
-  const release = (): void => {
-    const next = queue[head]
-    if (next !== undefined) head++
-    if (head >= queue.length) {
-      queue = []
-      head = 0
-    }
-    // A place is handed on, never free in between: nobody overtakes.
-    if (next === undefined) active--
-    else next()
+/** @param patience without it one waits for as long as it takes. */
+export function createSemaphore(places: number, patience?: Patience): Semaphore {
+  return new FairSemaphore(places, patience)
+}
+
+interface Waiter {
+  enter(): void
+  /** It has given up. */
+  left: boolean
+}
+
+class FairSemaphore implements Semaphore {
+  active = 0
+  readonly #places: number
+  readonly #patience: Patience | undefined
+  // Taken from by a moving head: shifting an array of thousands moves them all.
+  #queue: Waiter[] = []
+  #head = 0
+  #gone = 0
+
+  constructor(places: number, patience: Patience | undefined) {
+    this.#places = places
+    this.#patience = patience
   }
 
-  return {
-    run: async (work) => {
-      if (active < places) active++
-      else await new Promise<void>((resolve) => queue.push(resolve))
-      try {
-        return await work()
-      } finally {
-        release()
+  get waiting(): number {
+    return this.#queue.length - this.#head - this.#gone
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.active < this.#places) this.active++
+    else await this.#turn()
+    try {
+      return await work()
+    } finally {
+      this.#release()
+    }
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = { enter: resolve, left: false }
+      this.#queue.push(waiter)
+      if (this.#patience === undefined) return
+      const { waitMs, late } = this.#patience
+      const timer = setTimeout(() => {
+        waiter.left = true
+        this.#gone++
+        reject(late())
+      }, waitMs)
+      waiter.enter = () => {
+        clearTimeout(timer)
+        resolve()
       }
-    },
-    get active() {
-      return active
-    },
-    get waiting() {
-      return queue.length - head
-    },
+    })
+  }
+
+  #release(): void {
+    // A place is handed on, never free in between: nobody overtakes.
+    const waiter = this.#next()
+    if (waiter === undefined) this.active--
+    else waiter.enter()
+  }
+
+  #next(): Waiter | undefined {
+    let waiter: Waiter | undefined
+    do {
+      if (waiter !== undefined) this.#gone--
+      waiter = this.#queue[this.#head]
+      if (waiter !== undefined) this.#head++
+    } while (waiter?.left)
+    if (this.#head >= this.#queue.length) {
+      this.#queue = []
+      this.#head = 0
+    }
+    return waiter
   }
 }

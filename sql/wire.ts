@@ -40,7 +40,8 @@ interface Read {
 /** Reads that went out under one Sync: an error in one makes the server skip the rest, which then go out again. */
 interface Batch {
   readonly reads: readonly Read[]
-  readonly sentAt: number
+  /** How often it has been looked at while it waited as the first. */
+  looks: number
   /** How many have been answered. */
   done: number
   failed: boolean
@@ -54,9 +55,8 @@ const ERROR_RESPONSE = 0x45
 const READY_FOR_QUERY = 0x5a
 // More would make the first of them wait for the last.
 const MOST_PER_BATCH = 128
-// A server that has stopped answering, or a network that has, is found out by nothing else.
-const ANSWER_MS = 30_000
-const WATCH_MS = 1_000
+// How often a batch that waits is looked at, in its time.
+const LOOKS = 5
 // What the server knows of our statements can differ from what we think after an error: then it says so. Where many
 // errors meet, one read may be told several times.
 const UNKNOWN_STATEMENT = '26000'
@@ -76,13 +76,14 @@ export class Wire {
   private received = 0
   private needed = 5
   private readonly watch: NodeJS.Timeout
-  private readonly answerMs: number
 
-  /** @param answerMs how long the server may take for a batch before the connection is given up. */
-  constructor(socket: Socket, answerMs = ANSWER_MS) {
+  /**
+   * @param answerMs how long the server may take for a batch before the connection is given up: one that has stopped
+   *   answering, or a network that has, is found out by nothing else.
+   */
+  constructor(socket: Socket, answerMs: number) {
     this.socket = socket
-    this.answerMs = answerMs
-    this.watch = setInterval(() => this.lookForSilence(), Math.min(WATCH_MS, answerMs)).unref()
+    this.watch = setInterval(() => this.lookForSilence(), answerMs / LOOKS).unref()
     socket.on('data', (chunk: Buffer) => this.receive(chunk))
     socket.on('error', (error) => this.break(error))
     socket.on('close', () => this.break(new Error('Connection terminated')))
@@ -132,7 +133,7 @@ export class Wire {
       out.bindAndExecute(statement.name, values)
     }
     out.sync()
-    this.batches.push({ reads, sentAt: Date.now(), done: 0, failed: false })
+    this.batches.push({ reads, looks: 0, done: 0, failed: false })
     this.socket.write(out.bytes())
   }
 
@@ -211,10 +212,10 @@ export class Wire {
   }
 
   private lookForSilence(): void {
+    // Looks are counted, and not time: a process that was frozen reads what has come before it looks again.
     const oldest = this.batches[0]
-    if (oldest !== undefined && Date.now() - oldest.sentAt > this.answerMs) {
+    if (oldest !== undefined && ++oldest.looks > LOOKS)
       this.break(new Error('Connection terminated: the server does not answer'))
-    }
   }
 
   private break(error: Error): void {

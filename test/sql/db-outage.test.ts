@@ -154,6 +154,62 @@ describe('a database pool', () => {
     assert.deepEqual(await db.one(select), { n: 1 })
   })
 
+  test('a statement that nobody answers gives its connection up in time, and the next has another', async () => {
+    const proxy = await startProxy(url)
+    after(() => proxy.close())
+    const db = createDatabase({
+      url: proxy.url,
+      applicationName: 'pool-mute',
+      size: 2,
+      validateRows: false,
+      statementMs: 300,
+    })
+    opened.push(db)
+    await Promise.all([db.one(select), db.transaction((tx) => tx.one(select))])
+    proxy.swallow()
+    await Promise.all([
+      assert.rejects(db.one(select), isDown),
+      assert.rejects(
+        db.transaction((tx) => tx.one(select)),
+        isDown,
+      ),
+    ])
+    assert.equal(db.usage().active, 0)
+    for (let i = 0; i < 3; i++) assert.deepEqual(await db.one(select), { n: 1 })
+  })
+
+  test('a statement that takes too long is ended by the server, and its connection stays', async () => {
+    const db = createDatabase({
+      url,
+      applicationName: 'pool-slow',
+      size: 1,
+      validateRows: false,
+      statementMs: 500,
+    })
+    opened.push(db)
+    const pid = sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() as pid`
+    const before = await db.transaction((tx) => tx.one(pid))
+    const slow = db.transaction((tx) => tx.any(sql.type(noRows)`select pg_sleep(20)`))
+    await assert.rejects(slow, isFailure('database.busy'))
+    assert.notEqual(before.pid, 0)
+    assert.ok((await db.one(pid)).pid > 0)
+  })
+
+  test('callers that wait too long for a connection are told that it is busy', async () => {
+    const db = createDatabase({
+      url,
+      applicationName: 'pool-full',
+      size: 1,
+      validateRows: false,
+      waitMs: 100,
+    })
+    opened.push(db)
+    const holding = db.any(sql.type(noRows)`select pg_sleep(0.5)`)
+    await assert.rejects(db.one(select), isFailure('database.busy'))
+    await holding
+    assert.deepEqual(await db.one(select), { n: 1 })
+  })
+
   test('a transaction that is cut off left nothing behind', async () => {
     const db = open('pool-cut-transaction')
     await assert.rejects(

@@ -6,8 +6,8 @@ export interface Proxy {
   /** Closes what is open, and lets nobody in. */
   refuse(): Promise<void>
   accept(): Promise<void>
-  /** Keeps every connection open, and passes nothing on in either direction. */
-  swallow(): void
+  /** Keeps every connection open, and passes nothing on in either direction; also of those to come, if `forGood`. */
+  swallow(forGood?: boolean): void
   close(): Promise<void>
   readonly connections: number
 }
@@ -17,7 +17,12 @@ export async function startProxy(url: string): Promise<Proxy> {
   const host = decodeURIComponent(hostname)
   const target = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port: Number(port) }
   const sockets = new Set<Socket>()
+  let isMute = false
   const server = createServer((client) => {
+    if (isMute) {
+      sockets.add(client.on('error', () => {}).resume())
+      return
+    }
     const upstream = connect(target)
     for (const [one, other] of [
       [client, upstream],
@@ -44,8 +49,12 @@ export async function startProxy(url: string): Promise<Proxy> {
   return {
     url: `postgresql://${username}:${password}@127.0.0.1:${own}${pathname}`,
     refuse,
-    accept: () => listen(own),
-    swallow: () => {
+    accept: () => {
+      isMute = false
+      return listen(own)
+    },
+    swallow: (forGood = false) => {
+      isMute = forGood
       for (const socket of sockets) {
         socket.unpipe()
         socket.resume()

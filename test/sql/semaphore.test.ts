@@ -45,3 +45,24 @@ test('work that fails gives its place back, too', async () => {
   )
   assert.equal(semaphore.active, 0)
 })
+
+test('who waits longer than it may gives up, in whatever order, and takes no place', async () => {
+  const late = () => new Error('late')
+  const semaphore = createSemaphore(1, { waitMs: 30, late })
+  const gate = Promise.withResolvers<void>()
+  const first = semaphore.run(() => gate.promise)
+  const refused = [1, 2, 3].map(() =>
+    assert.rejects(
+      semaphore.run(async () => {}),
+      /late/,
+    ),
+  )
+  assert.equal(semaphore.waiting, 3)
+  await Promise.all(refused)
+  assert.deepEqual([semaphore.active, semaphore.waiting], [1, 0])
+  const patient = semaphore.run(async () => 'served')
+  gate.resolve()
+  await first
+  assert.equal(await patient, 'served')
+  assert.deepEqual([semaphore.active, semaphore.waiting], [0, 0])
+})

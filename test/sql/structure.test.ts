@@ -42,6 +42,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   piscina: ['workers/threads/pools.ts'],
   'prom-client': ['edge/metrics.ts'],
   slonik: ['sql/db.ts'],
+  '@slonik/driver': ['sql/pool-driver.ts'],
   'smol-toml': ['tasks/blog/toml.ts'],
   stripe: ['workers/providers/payments/payments.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],

@@ -5,7 +5,7 @@ import { Wire, WireError } from '../../sql/wire.ts'
 import { testDatabase } from '../database.ts'
 
 const { url, query } = await testDatabase()
-const wire = new Wire(await connectSocket({ url, applicationName: 'wire-test' }))
+const wire = new Wire(await connectSocket({ url, applicationName: 'wire-test' }), 30_000)
 after(() => wire.close())
 
 const echo = { name: 'echo', text: 'select $1::text' }
@@ -74,7 +74,7 @@ test('answers of many rows and of none', async () => {
 })
 
 test('a lost connection fails what is under way, and what comes after', async () => {
-  const lost = new Wire(await connectSocket({ url, applicationName: 'wire-lost' }))
+  const lost = new Wire(await connectSocket({ url, applicationName: 'wire-lost' }), 30_000)
   const failed = assert.rejects(lost.read({ name: 'slow', text: 'select pg_sleep(60)::text' }, []))
   const [{ pid }] = (await query(
     "select pid from pg_stat_activity where application_name = 'wire-lost' and query like '%pg_sleep%'",
@@ -90,7 +90,7 @@ test('a lost connection fails what is under way, and what comes after', async ()
 })
 
 test('closing answers what is under way first', async () => {
-  const closing = new Wire(await connectSocket({ url, applicationName: 'wire-closing' }))
+  const closing = new Wire(await connectSocket({ url, applicationName: 'wire-closing' }), 30_000)
   const answer = closing.read(echo, ['last'])
   await closing.close()
   assert.deepEqual(await answer, ['last'])

@@ -1,0 +1,87 @@
+import { createDriverFactory, type DriverCommand, type DriverFactory } from '@slonik/driver'
+import { type ConnectOptions, ServerClient, typeParserOf } from './driver.ts'
+
+/** How slonik's pool reaches PostgreSQL: by the clients that every other connection is, each statement with a limit here too. */
+export interface PoolDriverOptions extends ConnectOptions {
+  /** How long a statement may take, as seen from here; then its connection is given up. */
+  readonly answerMs: number
+}
+
+type Row = Record<string, unknown>
+
+// pg_type.oid of the types that JSON carries as they are wanted, and of their arrays.
+const NUMBERS: readonly (readonly [oid: number, array: number])[] = [
+  [20, 1016], // int8
+  [1700, 1231], // numeric
+]
+const TEXTS: readonly (readonly [oid: number, array: number])[] = [
+  [1184, 1185], // timestamptz
+  [1082, 1182], // date
+]
+const TEXT_ARRAY = 1009
+// An answer that has arrived while the process could not look is heard in this time.
+const GRACE_MS = 100
+
+export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
+  return createDriverFactory(async () => ({
+    createPoolClient: async ({ clientEventEmitter }) => {
+      const client = new ServerClient(options)
+      useTypes(client)
+      client.on('error', (error) => clientEventEmitter.emit('error', error))
+      return {
+        connect: async () => {
+          await client.connect()
+        },
+        end: () => client.end(),
+        query: async (text, values, named) => {
+          const limit = new AnswerLimit(client, options.answerMs)
+          try {
+            const name = named?.name
+            const result = await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
+            const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
+            return {
+              command: result.command as DriverCommand,
+              fields,
+              rowCount: result.rowCount,
+              rows: result.rows,
+            }
+          } finally {
+            limit.end()
+          }
+        },
+        stream: () => {
+          throw new TypeError('Rows are not streamed: page them')
+        },
+      }
+    },
+  }))
+}
+
+/** Breaks a client's connection unless it is ended in time. */
+class AnswerLimit {
+  #timer: NodeJS.Timeout
+
+  constructor(client: ServerClient, ms: number) {
+    // A process that was frozen finds its timers run out before it reads what has come.
+    this.#timer = setTimeout(() => {
+      this.#timer = setTimeout(() => client.break(), GRACE_MS)
+    }, ms)
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
+function useTypes(client: ServerClient): void {
+  const texts = typeParserOf(TEXT_ARRAY as number, 'text') as (text: string) => (string | null)[]
+  const number = (text: string | null): number | null => (text === null ? null : Number(text))
+  for (const [oid, array] of NUMBERS) {
+    client.setTypeParser(oid, Number)
+    client.setTypeParser(array, (text: string) => texts(text).map(number))
+  }
+  for (const [oid, array] of TEXTS) {
+    client.setTypeParser(oid, (text: string) => text)
+    client.setTypeParser(array, texts)
+  }
+}

@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Client, type Connections, type ConnectOptions, connect } from './driver.ts'
+import { mapDatabaseError } from './errors.ts'
+
+/** `writable`; `read-only`: it answers and takes no writes; `silent`: it does not answer, or can't be reached. */
+export type DatabaseState = 'writable' | 'read-only' | 'silent'
+
+/** Whether the database answers, asked once a second over a connection that does nothing else; and what its clock says. */
+export interface Pulse {
+  readonly state: DatabaseState
+  /** How far the database's clock is ahead of this process's, in ms. */
+  readonly clockOffsetMs: number
+  close(): Promise<void>
+}
+
+export interface PulseOptions extends ConnectOptions {
+  /** Those of the process: all of them break when the database goes silent, or takes no more writes. */
+  readonly connections: Connections
+  readonly onChange: (state: DatabaseState, error: unknown) => void
+  readonly intervalMs?: number
+  readonly answerMs?: number
+}
+
+// Together less than 3 s from the last answer to silence that is known.
+const INTERVAL_MS = 1_000
+const ANSWER_MS = 1_500
+const RETRY_MS = 250
+// Looks at whether the answer has come: a process that was frozen reads what has come between two of them.
+const LOOKS = 5
+
+interface Beat {
+  readonly now_ms: number
+  readonly read_only: string
+}
+
+/** Connects and asks until it is closed. Resolves with the first answer. @throws what keeps it from that. */
+export async function startPulse(options: PulseOptions): Promise<Pulse> {
+  const pulse = new BeatingPulse(options)
+  await pulse.start()
+  return pulse
+}
+
+class BeatingPulse implements Pulse {
+  state: DatabaseState = 'silent'
+  clockOffsetMs = 0
+  readonly #options: PulseOptions
+  readonly #stop = new AbortController()
+  #beating: Promise<void> = Promise.resolve()
+
+  constructor(options: PulseOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    const client = await this.#connect()
+    try {
+      this.state = await this.#beat(client)
+    } catch (error) {
+      await client.end()
+      throw error
+    }
+    this.#beating = this.#run(client)
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#beating
+  }
+
+  async #run(first: Client): Promise<void> {
+    const { intervalMs = INTERVAL_MS } = this.#options
+    for (let client: Client | null = first; !this.#isStopped; ) {
+      try {
+        client ??= await this.#connect()
+        this.#enter(await this.#beat(client), null)
+        await this.#pause(intervalMs)
+      } catch (error) {
+        this.#enter('silent', error)
+        client?.end().catch(() => {})
+        client = null
+        await this.#pause(RETRY_MS)
+      }
+      if (this.#isStopped) await client?.end().catch(() => {})
+    }
+  }
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted
+  }
+
+  #connect(): Promise<Client> {
+    const { answerMs = ANSWER_MS } = this.#options
+    return connect({ connectMs: answerMs, ...this.#options })
+  }
+
+  async #beat(client: Client): Promise<DatabaseState> {
+    const sentAt = Date.now()
+    const { rows } = await this.#answered(
+      client.query<Beat>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
+        current_setting('transaction_read_only') as read_only`),
+    )
+    const { now_ms: now, read_only: readOnly } = rows[0]!
+    this.clockOffsetMs = now - (sentAt + Date.now()) / 2
+    return readOnly === 'on' ? 'read-only' : 'writable'
+  }
+
+  async #answered<T>(answer: Promise<T>): Promise<T> {
+    const { answerMs = ANSWER_MS } = this.#options
+    for (let look = 0; look < LOOKS; look++) {
+      const come = await Promise.race([answer.then((value) => ({ value })), delay(answerMs / LOOKS, null)])
+      if (come !== null) return come.value
+    }
+    answer.catch(() => {})
+    throw new Error(`Connection terminated: the database has not answered for ${answerMs} ms`)
+  }
+
+  #enter(state: DatabaseState, error: unknown): void {
+    if (state === this.state) return
+    const wasWritable = this.state === 'writable'
+    this.state = state
+    // A server that is another one's standby now, or gone without a word: whatever was sent to it is not answered any more.
+    if (wasWritable) this.#options.connections.break()
+    this.#options.onChange(state, mapDatabaseError(error))
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => {})
+  }
+}

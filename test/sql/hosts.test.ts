@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { serversOf } from '../../sql/hosts.ts'
+import { testDatabase } from '../database.ts'
+import { startProxy } from './proxy.ts'
+
+const { url } = await testDatabase()
+
+test('a connection string may name several servers', () => {
+  const [user, path] = ['postgresql://u:p%40ss@', '/name']
+  assert.deepEqual(serversOf(`${user}a:5432,b${path}?target_session_attrs=read-write&sslmode=require`), {
+    urls: [`${user}a:5432${path}?sslmode=require`, `${user}b${path}?sslmode=require`],
+    writable: true,
+  })
+  assert.deepEqual(serversOf(`${user}a${path}?target_session_attrs=any`), {
+    urls: [`${user}a${path}`],
+    writable: false,
+  })
+  assert.deepEqual(serversOf('postgres://u@%2Ftmp%2Fx:1/n').urls, ['postgres://u@%2Ftmp%2Fx:1/n'])
+  assert.deepEqual(serversOf('postgres://[::1]:5432,[::2]/n?target_session_attrs=primary'), {
+    urls: ['postgres://[::1]:5432/n', 'postgres://[::2]/n'],
+    writable: true,
+  })
+})
+
+test('what is wrong with one is said without the password', () => {
+  const wrong = () => serversOf('postgresql://u:secret@a/n?target_session_attrs=standby')
+  assert.throws(wrong, /target_session_attrs must be any, read-write or primary/)
+  assert.throws(
+    () => serversOf('mysql://u:secret@a/n'),
+    (error: Error) => !error.message.includes('secret'),
+  )
+})
+
+test('the next server is tried when one does not take the connection, and remembered', async () => {
+  const proxy = await startProxy(url)
+  after(() => proxy.close())
+  const { port } = new URL(proxy.url)
+  // Nothing listens on port 1.
+  const both = proxy.url.replace(`127.0.0.1:${port}`, `127.0.0.1:1,127.0.0.1:${port}`)
+  for (let i = 0; i < 3; i++) {
+    const client = await connect({ url: both, applicationName: 'hosts' })
+    assert.equal((await client.query('select 1 as n')).rows[0].n, 1)
+    await client.end()
+  }
+  await proxy.refuse()
+  await assert.rejects(connect({ url: both, applicationName: 'hosts' }), /ECONNREFUSED/)
+  await proxy.accept()
+  await (await connect({ url: both, applicationName: 'hosts' })).end()
+})
+
+test('a server that takes no writes is passed over where one that does is wanted', async () => {
+  const proxy = await startProxy(url)
+  after(() => proxy.close())
+  const at = (more: string) => `${proxy.url}?${more}`
+  const readOnly = `options=${encodeURIComponent('-c default_transaction_read_only=on')}`
+  await (await connect({ url: at(readOnly), applicationName: 'hosts' })).end()
+  const refused = connect({
+    url: at(`${readOnly}&target_session_attrs=read-write`),
+    applicationName: 'hosts',
+  })
+  await assert.rejects(refused, (error) => (error as { code?: string }).code === '25006')
+})

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { z } from 'zod'
+import { createDatabase, noRows, sql } from '../../sql/db.ts'
+import { Connections, connect } from '../../sql/driver.ts'
+import { Failure } from '../../sql/errors.ts'
+import { type DatabaseState, startPulse } from '../../sql/pulse.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { startProxy } from './proxy.ts'
+
+const { url, query } = await testDatabase()
+const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
+const text = { name: 'pulse_one', text: "select '1'" }
+const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
+
+test('a database that stops answering is known within 3 s, what waits for it fails, and all comes back', async () => {
+  const proxy = await startProxy(url)
+  const connections = new Connections()
+  const states: DatabaseState[] = []
+  const pulse = await startPulse({
+    url: proxy.url,
+    applicationName: 'pulse',
+    connections,
+    onChange: (state) => states.push(state),
+  })
+  const isSilent = () => pulse.state === 'silent'
+  const common = { url: proxy.url, applicationName: 'pulsed', connections, isSilent }
+  const db = createDatabase({ ...common, size: 2, validateRows: false })
+  const reader = await createReader(common)
+  after(async () => {
+    await Promise.all([pulse.close(), db.close(), reader.close()])
+    await proxy.close()
+  })
+  assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
+
+  proxy.swallow(true)
+  const startedAt = performance.now()
+  const held = [db.one(select), db.transaction((tx) => tx.one(select)), db.one(select), reader.text(text, [])]
+  const ends = held.map((one) => assert.rejects(one, isDown))
+  await until('it is known', isSilent)
+  assert.ok(performance.now() - startedAt < 3_000, `${performance.now() - startedAt} ms`)
+  await Promise.all(ends)
+  const refusedAt = performance.now()
+  await assert.rejects(db.one(select), isDown)
+  await assert.rejects(reader.text(text, []), isDown)
+  assert.ok(performance.now() - refusedAt < 100, 'nothing is asked of it')
+
+  await proxy.refuse()
+  await proxy.accept()
+  await until('it is back', () => pulse.state === 'writable')
+  assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
+  assert.deepEqual(states, ['silent', 'writable'])
+})
+
+test('a database that takes no writes is read-only; its clock is compared with ours', async () => {
+  const states: DatabaseState[] = []
+  const connections = new Connections()
+  const pulse = await startPulse({
+    url,
+    applicationName: 'pulse-read-only',
+    connections,
+    onChange: (state) => states.push(state),
+    intervalMs: 20,
+  })
+  after(() => pulse.close())
+  assert.ok(Math.abs(pulse.clockOffsetMs) < 1_000)
+  const name = new URL(url).pathname.slice(1)
+  await query(`alter database ${name} set default_transaction_read_only = on`)
+  await query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pulse-read-only'`,
+  )
+  await until('it is read-only', () => pulse.state === 'read-only')
+  const db = createDatabase({ url, applicationName: 'read-only', size: 1, validateRows: false })
+  after(() => db.close())
+  await assert.rejects(db.run(sql.type(noRows)`create table refused (n int)`), isDown)
+  const client = await connect({ url, applicationName: 'healer' })
+  await client.query('set default_transaction_read_only = off')
+  await client.query(`alter database ${name} reset default_transaction_read_only`)
+  await client.end()
+  await query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pulse-read-only'`,
+  )
+  await until('it is writable', () => pulse.state === 'writable')
+  assert.equal(states[0], 'silent')
+})
+
+test('a server that is not there when the pulse starts is an error', async () => {
+  const gone = startPulse({
+    url: 'postgresql://nobody@127.0.0.1:1/none',
+    applicationName: 'gone',
+    connections: new Connections(),
+    onChange: () => {},
+  })
+  await assert.rejects(gone, /ECONNREFUSED/)
+})
