@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDatabase } from '../sql/db.ts'
+import { Connections } from '../sql/driver.ts'
 import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
+import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { createReader } from '../sql/reader.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
+import { untilReached } from '../tasks/outage.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
@@ -64,34 +67,80 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
 /** What is there before the first notification comes. */
 type Core = Pick<
   Edge,
-  'settings' | 'log' | 'db' | 'reader' | 'hub' | 'overview' | 'accounts' | 'publisher' | 'metrics'
+  'pulse' | 'settings' | 'log' | 'db' | 'reader' | 'hub' | 'overview' | 'accounts' | 'publisher' | 'metrics'
 >
 
 const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}-edge${what}`
 
-async function createCore(options: EdgeOptions, streams: Streams): Promise<Core> {
+async function createCore(
+  options: EdgeOptions,
+  streams: Streams,
+): Promise<Core & { readonly connections: Connections }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
-  const db = createDatabase({ url, applicationName: nameOf(settings), size: 4, validateRows, pooled })
-  const reader = await createReader({ url, applicationName: nameOf(settings, '-reads') })
-  const hub = createHub(reader, warn('Events could not be read'))
+  const connections = new Connections()
+  const pulse = await untilReached(log, () => feelPulse(options, connections))
+  const isSilent = () => pulse.state === 'silent'
+  const common = { url, connections, pooled, isSilent }
+  const db = createDatabase({
+    ...common,
+    applicationName: nameOf(settings),
+    size: 4,
+    validateRows,
+    statementMs: settings.writeTimeoutMs,
+    waitMs: settings.readTimeoutMs,
+  })
+  const reader = createReader({
+    ...common,
+    applicationName: nameOf(settings, '-reads'),
+    answerMs: settings.readTimeoutMs,
+  })
+  const hub = createHub(reader, () => pulse.now(), warn('Events could not be read'))
   return {
     settings,
     log,
+    pulse,
+    connections,
     db,
     reader,
     hub,
     overview: createOverview(db, keepResultSeconds, warn('The overview could not be read')),
-    accounts: createAccounts({ settings, reader, secretKey }),
+    accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
     metrics: createMetrics({ db, reader, hub, streams }),
   }
 }
 
+/** Asks the database once a second whether it is there, and says in the log when it is not. */
+function feelPulse(
+  { settings, databaseUrl: url, log }: EdgeOptions,
+  connections: Connections,
+): Promise<Pulse> {
+  return startPulse({
+    url,
+    applicationName: nameOf(settings, '-pulse'),
+    connections,
+    onChange: (state, error) => {
+      if (state === 'silent') log.error({ err: error }, 'The database does not answer: requests are refused')
+      else if (state === 'read-only') log.error('The database takes no writes: it is a standby, or read-only')
+      else log.info('The database answers, and takes writes')
+    },
+    onClock: (offsetMs) =>
+      log.warn(
+        { offsetSeconds: Math.round(offsetMs / 1000) },
+        "This machine's clock and the database's differ, or no longer do: the database's is used",
+      ),
+  })
+}
+
 /** Passes on what the database notifies of. */
-function listenToChanges(options: EdgeOptions, core: Core, streams: Streams): Promise<Listener> {
-  const { hub, overview, accounts } = core
+function listenToChanges(
+  options: EdgeOptions,
+  core: Core & { readonly connections: Connections },
+  streams: Streams,
+): Promise<Listener> {
+  const { hub, overview, accounts, connections } = core
   const accountChanged = (accountId: number | null): void => {
     accounts.forget(accountId)
     streams.recheck(accountId)
@@ -99,6 +148,7 @@ function listenToChanges(options: EdgeOptions, core: Core, streams: Streams): Pr
   return listen({
     url: options.directUrl,
     applicationName: nameOf(options.settings, '-listen'),
+    connections,
     channels: {
       [JOB_EVENTS]: (payload) => {
         hub.notified(payload)
@@ -124,7 +174,14 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
     blobs: createBlobs(db, settings),
     enqueuer: createEnqueuer(db, publisher),
     passwords: options.passwords ?? createPasswords(),
-    retrieval: createRetrieval({ url, applicationName: nameOf(settings, '-search'), validateRows, pooled }),
+    retrieval: createRetrieval({
+      url,
+      applicationName: nameOf(settings, '-search'),
+      validateRows,
+      pooled,
+      readTimeoutMs: settings.readTimeoutMs,
+      writeTimeoutMs: settings.writeTimeoutMs,
+    }),
     limits: createLimits(db, settings),
     secretKey,
   }
@@ -150,6 +207,7 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
     step('end the reader', () => edge.reader.close()),
     step('leave the store of bytes', () => edge.blobs.close()),
     step('leave the database', () => edge.db.close()),
+    step('stop asking for it', () => edge.pulse.close()),
   ]
 }
 
@@ -197,7 +255,7 @@ export async function serveEdge(
     edge: parts.edge,
     port: bound.port,
     stop: async () => {
-      const startedAt = Date.now()
+      const startedAt = performance.now()
       const waiting = setTimeout(() => parts.edge.hub.stopWaiting(), WAIT_MS)
       await server.leave()
       parts.closeStreams()
@@ -205,7 +263,7 @@ export async function serveEdge(
       const answered = new Promise<void>((resolve) => {
         idle = resolve
       })
-      if (inFlight > 0) await within(IN_FLIGHT_MS - (Date.now() - startedAt), answered)
+      if (inFlight > 0) await within(IN_FLIGHT_MS - (performance.now() - startedAt), answered)
       clearTimeout(waiting)
       server.close()
       metrics.close()

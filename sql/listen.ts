@@ -19,7 +19,7 @@ export interface ListenOptions extends ConnectOptions {
   readonly heartbeatMs?: number
 }
 
-const BACKOFF_MS = [50, 100, 250, 500, 1000, 2000, 5000]
+const BACKOFF_MS = [50, 100, 250, 500, 1000]
 
 /** Connects, listens, and keeps doing so until closed. Resolves once the first LISTEN has succeeded. */
 export async function listen(options: ListenOptions): Promise<Listener> {
@@ -49,12 +49,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const run = async (): Promise<void> => {
     for (let failures = 0; !stop.signal.aborted; ) {
-      const startedAt = Date.now()
+      const startedAt = performance.now()
       await session().catch((error) => {
         if (!stop.signal.aborted) options.onError(error)
       })
-      failures = Date.now() - startedAt > 10_000 ? 0 : failures + 1
-      const wait = BACKOFF_MS[Math.min(failures, BACKOFF_MS.length - 1)] ?? 5000
+      failures = performance.now() - startedAt > 10_000 ? 0 : failures + 1
+      const wait = BACKOFF_MS[Math.min(failures, BACKOFF_MS.length - 1)] ?? 1000
       await delay(wait * (0.5 + Math.random()), undefined, { signal: stop.signal }).catch(() => {})
     }
   }

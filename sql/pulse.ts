@@ -10,6 +10,8 @@ export interface Pulse {
   readonly state: DatabaseState
   /** How far the database's clock is ahead of this process's, in ms. */
   readonly clockOffsetMs: number
+  /** The database's time in ms since 1970, for whatever is compared with what another process has said. */
+  now(): number
   close(): Promise<void>
 }
 
@@ -17,6 +19,8 @@ export interface PulseOptions extends ConnectOptions {
   /** Those of the process: all of them break when the database goes silent, or takes no more writes. */
   readonly connections: Connections
   readonly onChange: (state: DatabaseState, error: unknown) => void
+  /** Called when the clocks have come to differ by more than 10 s, or no longer do. */
+  readonly onClock?: (offsetMs: number) => void
   readonly intervalMs?: number
   readonly answerMs?: number
 }
@@ -27,6 +31,10 @@ const ANSWER_MS = 1_500
 const RETRY_MS = 250
 // Looks at whether the answer has come: a process that was frozen reads what has come between two of them.
 const LOOKS = 5
+
+class Silence extends Error {}
+
+const isOff = (offsetMs: number): boolean => Math.abs(offsetMs) > 10_000
 
 interface Beat {
   readonly now_ms: number
@@ -62,6 +70,10 @@ class BeatingPulse implements Pulse {
     this.#beating = this.#run(client)
   }
 
+  now(): number {
+    return Date.now() + this.clockOffsetMs
+  }
+
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#beating
@@ -69,19 +81,23 @@ class BeatingPulse implements Pulse {
 
   async #run(first: Client): Promise<void> {
     const { intervalMs = INTERVAL_MS } = this.#options
-    for (let client: Client | null = first; !this.#isStopped; ) {
+    let client: Client | null = first
+    while (!this.#isStopped) {
       try {
         client ??= await this.#connect()
         this.#enter(await this.#beat(client), null)
-        await this.#pause(intervalMs)
+        await this.#pause(intervalMs, client)
       } catch (error) {
-        this.#enter('silent', error)
+        // One that was closed by the server is opened anew before anything is said of the database.
+        const isFirst: boolean = client !== null && !(error instanceof Silence)
         client?.end().catch(() => {})
         client = null
-        await this.#pause(RETRY_MS)
+        if (isFirst) continue
+        this.#enter('silent', error)
+        await this.#pause(RETRY_MS, null)
       }
-      if (this.#isStopped) await client?.end().catch(() => {})
     }
+    await client?.end().catch(() => {})
   }
 
   get #isStopped(): boolean {
@@ -100,7 +116,9 @@ class BeatingPulse implements Pulse {
         current_setting('transaction_read_only') as read_only`),
     )
     const { now_ms: now, read_only: readOnly } = rows[0]!
+    const before = this.clockOffsetMs
     this.clockOffsetMs = now - (sentAt + Date.now()) / 2
+    if (isOff(before) !== isOff(this.clockOffsetMs)) this.#options.onClock?.(this.clockOffsetMs)
     return readOnly === 'on' ? 'read-only' : 'writable'
   }
 
@@ -111,7 +129,7 @@ class BeatingPulse implements Pulse {
       if (come !== null) return come.value
     }
     answer.catch(() => {})
-    throw new Error(`Connection terminated: the database has not answered for ${answerMs} ms`)
+    throw new Silence(`Connection terminated: the database has not answered for ${answerMs} ms`)
   }
 
   #enter(state: DatabaseState, error: unknown): void {
@@ -123,7 +141,13 @@ class BeatingPulse implements Pulse {
     this.#options.onChange(state, mapDatabaseError(error))
   }
 
-  async #pause(ms: number): Promise<void> {
-    await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => {})
+  /** Until the time has passed, the connection has ended, or nothing more is to be asked. */
+  async #pause(ms: number, client: Client | null): Promise<void> {
+    const over = new AbortController()
+    const signal = AbortSignal.any([this.#stop.signal, over.signal])
+    const end = (): void => over.abort()
+    client?.once('end', end)
+    await delay(ms, undefined, { signal }).catch(() => {})
+    client?.removeListener('end', end)
   }
 }

@@ -48,15 +48,15 @@ export interface ReaderOptions extends ConnectOptions {
 
 const ANSWER_MS = 5_000
 
-/** Opens the connection now; when it breaks, the next read opens another, and a read it cut off is done once more. */
-export async function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Promise<Reader> {
+/** Connects with the first read; when the connection breaks, the next read opens another, and a read it cut off is done once more. */
+export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Reader {
   const { answerMs = ANSWER_MS, pooled, isSilent } = options
   const open = async (): Promise<Wire> => {
     // A server that answers ends a statement before the connection of all of them has to be given up.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
     return new Wire(await connectSocket({ ...options, ...limits }), answerMs)
   }
-  let wire = await open()
+  let wire = null as Wire | null
   let opening: Promise<Wire> | null = null
   let closed = false
 
@@ -64,7 +64,7 @@ export async function createReader(options: ReaderOptions, replanMs = REPLAN_MS)
     opening ??= open()
       .then((opened) => {
         wire = opened
-        return wire
+        return opened
       })
       .finally(() => {
         opening = null
@@ -78,23 +78,25 @@ export async function createReader(options: ReaderOptions, replanMs = REPLAN_MS)
     pick: (rows: WireRows) => T,
   ): Promise<T> => {
     if (isSilent?.()) return Promise.reject(fail('database.down'))
-    return (wire.broken ? again(statement, values) : wire.read(statement, values)).then(
-      pick,
-      async (error) => {
-        // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
-        if (closed || (error instanceof WireError && error.severity === 'ERROR'))
-          throw mapDatabaseError(error)
-        return again(statement, values).then(pick, (second) => {
-          throw mapDatabaseError(second)
-        })
-      },
-    )
+    const answer = wire === null || wire.broken ? again(statement, values) : wire.read(statement, values)
+    return answer.then(pick, async (error) => {
+      // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
+      if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
+      return again(statement, values).then(pick, (second) => {
+        throw mapDatabaseError(second)
+      })
+    })
   }
-  const again = async (statement: WireStatement, values: readonly ReadValue[]): Promise<WireRows> =>
-    (wire.broken && !closed ? await reopen() : wire).read(statement, values)
+  const again = async (statement: WireStatement, values: readonly ReadValue[]): Promise<WireRows> => {
+    const opened = wire === null || (wire.broken && !closed) ? await reopen() : wire
+    return opened.read(statement, values)
+  }
 
   // One that fails says nothing that the next read does not.
-  const replanning = setInterval(() => wire.broken || wire.read(REPLAN, []).catch(() => {}), replanMs).unref()
+  const replan = (): void => {
+    if (wire?.broken === false) wire.read(REPLAN, []).catch(() => {})
+  }
+  const replanning = setInterval(replan, replanMs).unref()
 
   return {
     text: (statement, values) => rows(statement, values, first),
@@ -103,7 +105,7 @@ export async function createReader(options: ReaderOptions, replanMs = REPLAN_MS)
       closed = true
       clearInterval(replanning)
       await opening?.catch(() => null)
-      await wire.close()
+      await wire?.close()
     },
   }
 }

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { poolerProblem } from '../sql/pooler.ts'
 import type { Log } from './log.ts'
+import { untilReached } from './outage.ts'
 import { parse, type Settings, SettingsError } from './settings.ts'
 
 /** What the entry of every process does alike: settings, secret, signals. */
@@ -25,7 +26,10 @@ export function settingsOrExit(): Settings {
   }
 }
 
-/** Where the database is; without one, or behind a pooler that can't serve, the process ends and says why. */
+/**
+ * Where the database is; waits until it can be reached. Without one, behind a pooler that can't serve, or refused by it, the
+ * process ends and says why.
+ */
 export async function databaseOrExit(
   settings: Settings,
   log: Log,
@@ -35,11 +39,10 @@ export async function databaseOrExit(
     log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
     process.exit(2)
   }
-  const problem = await poolerProblem({
-    url: databaseUrl,
-    directUrl,
-    applicationName: `${projectName}-start`,
-  })
+  const ways = { url: databaseUrl, directUrl, applicationName: `${projectName}-start` }
+  const problem = await untilReached(log, () => poolerProblem(ways)).catch(
+    (error: Error) => `DATABASE_URL can't be used: ${error.message}`,
+  )
   if (problem !== null) {
     log.fatal(problem)
     process.exit(2)

@@ -92,6 +92,8 @@ const Environment = z.object({
   WORKER_MAX_TRIES: count(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
   REQUEST_WAIT_SECONDS: count(120, 0, 3600),
+  READ_TIMEOUT_SECONDS: count(5, 1, 3600),
+  WRITE_TIMEOUT_SECONDS: count(30, 1, 3600),
   ...commsShape,
   ...blobShape,
   ...paymentShape,
@@ -161,6 +163,10 @@ export interface Settings {
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
+  /** How long a read may take before its connection is given up. */
+  readonly readTimeoutMs: number
+  /** How long any other statement may. */
+  readonly writeTimeoutMs: number
   readonly email: EmailSettings
   readonly telephony: TelephonySettings
   readonly blobs: BlobSettings
@@ -314,6 +320,8 @@ function workerSettings(env: Env) {
     workerMaxTries: env.WORKER_MAX_TRIES,
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
+    readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
+    writeTimeoutMs: env.WRITE_TIMEOUT_SECONDS * 1000,
   } satisfies Partial<Settings>
 }
 

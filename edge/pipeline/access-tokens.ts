@@ -20,6 +20,8 @@ const TOKENS_PER_GENERATION = 10_000
 // A look-up hashes its key, and each request brings its token anew: the end of the signature tells tokens apart (132 bits).
 const TELLING_CHARACTERS = 22
 
+// What clocks may be apart that nobody has compared.
+const LEEWAY_SECONDS = 60
 const LARGEST_INTEGER = 2_147_483_647
 
 const Claims = z.object({
@@ -38,10 +40,13 @@ export class AccessTokens {
   /** Whose tokens these are, and for whom. */
   readonly #issuer: string
   readonly #lifetimeSeconds: number
+  readonly #now: () => number
   #recent = new Map<string, Verified>()
   #older = new Map<string, Verified>()
 
-  constructor(settings: Settings, secretKey: string) {
+  /** @param now the database's time in ms: tokens are signed by one process and read by others. */
+  constructor(settings: Settings, secretKey: string, now: () => number) {
+    this.#now = now
     this.#key = new TextEncoder().encode(secretKey)
     this.#issuer = settings.projectName
     this.#lifetimeSeconds = settings.accessTokenSeconds
@@ -51,7 +56,9 @@ export class AccessTokens {
   known(token: string): Verified | undefined {
     const end = token.slice(-TELLING_CHARACTERS)
     const found = this.#recent.get(end) ?? this.#older.get(end)
-    return found?.token === token && found.expiresAt * 1000 > Date.now() ? found : undefined
+    return found?.token === token && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now()
+      ? found
+      : undefined
   }
 
   /** @throws fail('auth.required') for a token that is no good. */
@@ -61,6 +68,8 @@ export class AccessTokens {
       algorithms: ['HS256'],
       issuer: this.#issuer,
       audience: this.#issuer,
+      currentDate: new Date(this.#now()),
+      clockTolerance: LEEWAY_SECONDS,
     }).catch((error) => {
       if (error instanceof JOSEError) throw fail('auth.required', {}, { cause: error })
       throw error
@@ -75,14 +84,15 @@ export class AccessTokens {
   }
 
   sign(account: { id: number; role: string }, sessionId: string): Promise<string> {
+    const issuedAt = Math.floor(this.#now() / 1000)
     return new SignJWT({ role: account.role, sid: sessionId })
       .setProtectedHeader({ alg: 'HS256' })
       .setIssuer(this.#issuer)
       .setAudience(this.#issuer)
       .setSubject(String(account.id))
-      .setIssuedAt()
+      .setIssuedAt(issuedAt)
       .setJti(uuidv7())
-      .setExpirationTime(Math.floor(Date.now() / 1000) + this.#lifetimeSeconds)
+      .setExpirationTime(issuedAt + this.#lifetimeSeconds)
       .sign(this.#key)
   }
 

@@ -36,7 +36,7 @@ export class AccountStates {
   /** What is known of an account, if it is fresh; what has changed was forgotten. */
   fresh(accountId: number): AccountState | undefined {
     const state = this.#known.get(accountId)
-    return state !== undefined && Date.now() - state.readAt < STATE_MS ? state : undefined
+    return state !== undefined && performance.now() - state.readAt < STATE_MS ? state : undefined
   }
 
   async current(accountId: number): Promise<AccountState> {
@@ -81,6 +81,12 @@ export class AccountStates {
     if (text === null) throw fail('auth.required')
     const { account, ended } = StateRow.parse(JSON.parse(text))
     const { role, is_active: active } = account
-    return { role, active, ended: new Set(ended), profile: JSON.stringify(account), readAt: Date.now() }
+    return {
+      role,
+      active,
+      ended: new Set(ended),
+      profile: JSON.stringify(account),
+      readAt: performance.now(),
+    }
   }
 }

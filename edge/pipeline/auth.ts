@@ -63,6 +63,8 @@ interface AccountsOptions {
   readonly settings: Settings
   readonly reader: Reader
   readonly secretKey: string
+  /** The database's time in ms. */
+  readonly now: () => number
 }
 
 /** Knows callers by access tokens that `secretKey` signs. */
@@ -76,10 +78,10 @@ class TokenAccounts implements Accounts {
   readonly #tokens: AccessTokens
   readonly #states: AccountStates
 
-  constructor({ settings, reader, secretKey }: AccountsOptions) {
+  constructor({ settings, reader, secretKey, now }: AccountsOptions) {
     this.#authDisabled = settings.authLevel === 'none'
     this.#cookie = `${settings.projectName}_session`
-    this.#tokens = new AccessTokens(settings, secretKey)
+    this.#tokens = new AccessTokens(settings, secretKey, now)
     this.#states = new AccountStates(reader)
   }
 

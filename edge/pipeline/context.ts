@@ -1,5 +1,6 @@
 import type { Database } from '../../sql/db.ts'
 import type { Publisher } from '../../sql/notify.ts'
+import type { Pulse } from '../../sql/pulse.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Blobs } from '../../tasks/documents/blobs.ts'
 import type { Log } from '../../tasks/log.ts'
@@ -16,6 +17,8 @@ import type { Limits } from './limits.ts'
 /** What handlers work with: made once per edge process. */
 export interface Edge {
   readonly settings: Settings
+  /** Whether the database answers, and its clock. */
+  readonly pulse: Pulse
   /** Writes and transactions. */
   readonly db: Database
   /** Hot reads: JSON built by PostgreSQL, passed on as it is. */

@@ -31,12 +31,12 @@ export function createLimits(db: Database, settings: Settings): Limits {
       const subject = ofAccount ? `account ${caller.id}` : networkOf(address)
       const key = `${name} ${subject}`
       const until = refused.get(key)
-      if (until !== undefined && until > Date.now()) throw limited(until - Date.now())
+      if (until !== undefined && until > performance.now()) throw limited(until - performance.now())
       refused.delete(key)
       const { wait_ms } = await db.one(takeRequest(name, subject, rate.most, rate.seconds))
       if (wait_ms === 0) return
       if (refused.size >= MOST_KNOWN) refused.clear()
-      refused.set(key, Date.now() + wait_ms)
+      refused.set(key, performance.now() + wait_ms)
       throw limited(wait_ms)
     },
   }

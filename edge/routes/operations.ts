@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { migrationNames } from '../../sql/migrations.ts'
@@ -32,7 +33,13 @@ const Readiness = z.strictObject({
   status: z.enum(['ready', 'unavailable']),
   database: z.boolean(),
   migrated: z.boolean(),
+  writable: z.boolean().describe('False of a standby, and while the database is read-only'),
+  clock_offset_seconds: z
+    .number()
+    .describe("How far the database's clock, which is used, is ahead of this process's"),
 })
+
+const READY_MS = 2_000
 
 let latest: string | null = null
 const MIGRATED: ReadStatement<[]> = { name: 'migrated', text: 'select max(name) from migration' }
@@ -53,11 +60,14 @@ const readiness = route({
   alsoAnswers: { 503: 'Not ready' },
   handle: async ({ edge }) => {
     const state = await readyState(edge)
-    const ready = state === 'migrated'
+    const writable = edge.pulse.state === 'writable'
+    const ready = state === 'migrated' && writable
     const value = {
       status: ready ? ('ready' as const) : ('unavailable' as const),
       database: state !== 'down',
-      migrated: ready,
+      migrated: state === 'migrated',
+      writable,
+      clock_offset_seconds: Math.round(edge.pulse.clockOffsetMs / 1000),
     }
     return new Answer({ status: ready ? 200 : 503, value })
   },
@@ -133,10 +143,16 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
   })
 }
 
+/** Fails after the time in which whoever asks whether an edge is ready wants to know. */
+async function late(): Promise<never> {
+  await delay(READY_MS, undefined, { ref: false })
+  throw fail('database.down')
+}
+
 async function readyState(edge: Edge): Promise<'down' | 'unmigrated' | 'migrated'> {
   try {
     // A database ahead of this process is fine: migrations come first in a deployment.
-    const applied = await edge.reader.text(MIGRATED, [])
+    const applied = await Promise.race([edge.reader.text(MIGRATED, []), late()])
     latest ??= (await migrationNames()).at(-1)!
     return applied !== null && applied >= latest ? 'migrated' : 'unmigrated'
   } catch (error) {

@@ -23,6 +23,8 @@ export interface EverythingOptions {
   readonly ended: (after: EndedAfter) => Promise<EndedJobs>
   /** Lines of the present states of jobs, in the order of their ids. */
   readonly states: (ids: readonly string[]) => Promise<readonly string[]>
+  /** The database's time in ms since the epoch: a reader may come back to another process. */
+  readonly now: () => number
   readonly onError: (error: unknown) => void
 }
 
@@ -66,7 +68,7 @@ class Follower {
     this.#stream = stream
     this.#options = options
     this.#endsMissed = options.since
-    this.#completeUntil = options.since ?? Date.now()
+    this.#completeUntil = options.since ?? this.#options.now()
     stream.onWritable(() => this.#wake())
     this.#work()
   }
@@ -75,7 +77,7 @@ class Follower {
   take(states: readonly JobEvent[]): void {
     const dealtWith = this.#working ? 0 : this.#send(states)
     if (dealtWith === states.length) return
-    if (!this.#working) this.#completeUntil = Date.now()
+    if (!this.#working) this.#completeUntil = this.#options.now()
     this.#wait(states.slice(dealtWith))
     this.#work()
   }
@@ -110,12 +112,12 @@ class Follower {
       if (this.#sent.size <= MOST_REMEMBERED) break
       this.#sent.delete(jobId)
     }
-    const id = String(Math.floor(this.#working ? this.#completeUntil : Date.now()))
+    const id = String(Math.floor(this.#working ? this.#completeUntil : this.#options.now()))
     this.#stream.send(states.map((state) => ({ event: 'status', id, data: state.frame })))
   }
 
   #wait(states: readonly JobEvent[]): void {
-    if (this.#waiting.size === 0) this.#waitingSince = Date.now()
+    if (this.#waiting.size === 0) this.#waitingSince = this.#options.now()
     for (const { jobId, ownerId } of states) if (this.#options.sees(ownerId)) this.#waiting.add(jobId)
     if (this.#waiting.size <= MOST_WAITING) return
     this.#waiting.clear()

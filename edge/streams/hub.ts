@@ -24,8 +24,8 @@ export interface Hub {
 }
 
 /** `onError` is told of readings that fail; what they missed is read by a later one. */
-export function createHub(reader: Reader, onError: (error: unknown) => void): Hub {
-  return new LedgerHub(reader, onError)
+export function createHub(reader: Reader, now: () => number, onError: (error: unknown) => void): Hub {
+  return new LedgerHub(reader, now, onError)
 }
 
 /** The loop that reads for all who wait, one reading at a time, until there is nothing left to read. */
@@ -38,9 +38,9 @@ class LedgerHub implements Hub {
   readonly #poll: NodeJS.Timeout
   #reading = false
 
-  constructor(reader: Reader, onError: (error: unknown) => void) {
+  constructor(reader: Reader, now: () => number, onError: (error: unknown) => void) {
     this.#jobs = new JobWatchers(reader)
-    this.#states = new StateWatchers(reader)
+    this.#states = new StateWatchers(reader, now)
     this.#onError = onError
     this.#poll = setInterval(() => this.#readEverything(), POLL_MS).unref()
   }

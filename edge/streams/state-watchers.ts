@@ -5,7 +5,7 @@ import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
 // The first reading of a lost hint: a crash between storing and notifying loses only the notification.
 export const POLL_MS = 5_000
-// Clocks differ, and a job's end bears the time at which its transaction began.
+// A job's end bears the time at which its transaction began.
 export const OVERLAP_MS = 1_000
 const TRACKED_MS = POLL_MS + 2 * OVERLAP_MS
 const MAX_TRACKED = 200_000
@@ -14,6 +14,7 @@ const EVERYBODY: Viewer = [null, true]
 /** Those who watch all jobs: they are given the latest state of each that has changed, and no state twice. */
 export class StateWatchers {
   readonly #reader: Reader
+  readonly #now: () => number
   readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
   readonly #changed = new Set<string>()
   // What was pushed: two notifications may find the same state, and a poll most of them.
@@ -22,8 +23,10 @@ export class StateWatchers {
   #missed = false
   #knownUntil = 0
 
-  constructor(reader: Reader) {
+  /** @param now the database's time in ms, which jobs end by. */
+  constructor(reader: Reader, now: () => number) {
     this.#reader = reader
+    this.#now = now
   }
 
   get count(): number {
@@ -42,7 +45,7 @@ export class StateWatchers {
 
   /** Answers how to stop. */
   add(push: (states: readonly JobEvent[]) => void): () => void {
-    if (this.#pushes.size === 0) this.#knownUntil = Date.now()
+    if (this.#pushes.size === 0) this.#knownUntil = this.#now()
     this.#pushes.add(push)
     return () => this.#pushes.delete(push)
   }
@@ -64,7 +67,7 @@ export class StateWatchers {
   /** Reads the live jobs, and those that ended since, page by page; after each page `readChanged`. */
   async readMissed(readChanged: () => Promise<void>): Promise<void> {
     this.#missed = false
-    const startedAt = Date.now()
+    const startedAt = this.#now()
     await this.#readStates(await this.#reader.texts(readLiveIds, EVERYBODY))
     let from: EndedAfter | null = { ms: this.#knownUntil - OVERLAP_MS, jobId: null }
     while (from !== null) {
@@ -89,12 +92,12 @@ export class StateWatchers {
 class DedupWindow {
   #recent = new Map<string, number>()
   #previous = new Map<string, number>()
-  #rotatedAt = Date.now()
+  #rotatedAt = performance.now()
 
   /** Whether this state is later than the last one that was new of its job. From then on it is not new. */
   isNew(state: JobEvent): boolean {
     if (this.#rankOf(state.jobId) >= state.seq) return false
-    if (Date.now() - this.#rotatedAt > TRACKED_MS || this.#recent.size >= MAX_TRACKED) this.#rotate()
+    if (performance.now() - this.#rotatedAt > TRACKED_MS || this.#recent.size >= MAX_TRACKED) this.#rotate()
     this.#recent.set(state.jobId, rankOf(state))
     return true
   }
@@ -110,6 +113,6 @@ class DedupWindow {
   #rotate(): void {
     this.#previous = this.#recent
     this.#recent = new Map()
-    this.#rotatedAt = Date.now()
+    this.#rotatedAt = performance.now()
   }
 }

@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createDatabase } from '../../sql/db.ts'
-import { type ErrorCode, Failure, mapDatabaseError } from '../../sql/errors.ts'
+import { type ErrorCode, Failure } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reader.ts'
-import { createSearcher, type Search, type Searcher, type SearchHit } from './searcher.ts'
+import { createSearcher, type Search, type SearchHit } from './searcher.ts'
 
 /** The inside of the thread that searches: it holds the collections, so that nobody's event loop waits for their loading. */
 
@@ -11,6 +11,8 @@ export interface SearchThreadData {
   readonly applicationName: string
   readonly validateRows: boolean
   readonly pooled: boolean
+  readonly readTimeoutMs: number
+  readonly writeTimeoutMs: number
 }
 
 export type SearchQuestion =
@@ -23,22 +25,24 @@ export type SearchAnswer =
   | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
   | { readonly id: number; readonly error: string }
 
-const { url, applicationName, validateRows, pooled } = workerData as SearchThreadData
+const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs } =
+  workerData as SearchThreadData
 // One connection for what is loaded now and then; it closes when it is idle.
-const db = createDatabase({ url, applicationName, size: 1, validateRows, pooled })
-let searcher: Promise<Searcher> | null = null
-
-/** Connects with the first question; a failure is that question's, and the next one tries again. */
-function ready(): Promise<Searcher> {
-  searcher ??= createReader({ url, applicationName: `${applicationName}-reads` }).then(
-    (reader) => createSearcher(db, reader),
-    (error) => {
-      searcher = null
-      throw mapDatabaseError(error)
-    },
-  )
-  return searcher
-}
+const db = createDatabase({
+  url,
+  applicationName,
+  size: 1,
+  validateRows,
+  pooled,
+  statementMs: writeTimeoutMs,
+})
+const reader = createReader({
+  url,
+  applicationName: `${applicationName}-reads`,
+  pooled,
+  answerMs: readTimeoutMs,
+})
+const searcher = createSearcher(db, reader)
 
 parentPort!.on('message', (question: SearchQuestion) => void answer(question))
 
@@ -49,7 +53,7 @@ async function answer(question: SearchQuestion): Promise<void> {
 async function answerOf(question: SearchQuestion): Promise<SearchAnswer> {
   const { id } = question
   try {
-    const { search, modelOf } = await ready()
+    const { search, modelOf } = searcher
     if ('search' in question) return { id, hits: await search(question.search) }
     return { id, model: await modelOf(question.modelOf) }
   } catch (error) {

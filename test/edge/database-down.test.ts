@@ -55,7 +55,10 @@ test('the process is healthy, but not ready, whoever asks', async () => {
   const ready = await api.get('/ready')
   assert.deepEqual(
     [ready.status, ready.json],
-    [503, { status: 'unavailable', database: false, migrated: false }],
+    [
+      503,
+      { status: 'unavailable', database: false, migrated: false, writable: false, clock_offset_seconds: 0 },
+    ],
   )
 })
 

@@ -23,7 +23,7 @@ function ledger(events: Record<string, number>, gated = false) {
       return lines
     },
   } as unknown as Reader
-  const hub = createHub(reader, (error) => assert.fail(String(error)))
+  const hub = createHub(reader, Date.now, (error) => assert.fail(String(error)))
   return { hub, readings, gates, events }
 }
 

@@ -16,11 +16,20 @@ test('/health is constant and asks nobody', async () => {
 
 test('/ready says that the database is there and migrated', async () => {
   const answer = await api.get('/ready')
-  assert.deepEqual([answer.status, answer.json], [200, { status: 'ready', database: true, migrated: true }])
+  assert.deepEqual(
+    [answer.status, answer.json],
+    [200, { status: 'ready', database: true, migrated: true, writable: true, clock_offset_seconds: 0 }],
+  )
 })
 
 test('/ready is 503 without migrations: none recorded, or no table of them', async () => {
-  const unready = { status: 'unavailable', database: true, migrated: false }
+  const unready = {
+    status: 'unavailable',
+    database: true,
+    migrated: false,
+    writable: true,
+    clock_offset_seconds: 0,
+  }
   const rows = await database.query('delete from migration returning name, applied_at')
   try {
     const empty = await api.get('/ready')

@@ -166,6 +166,7 @@ function readerOfAll(since: number | null = null) {
     [jobId, seq, kind, status, '', frame].join('\t')
   const open = (): (() => void) =>
     followEverything(hub, {
+      now: Date.now,
       sees: () => true,
       since,
       live: async () => {

@@ -67,7 +67,7 @@ class HeldLease implements Lease {
   readonly #heartbeatThrottle = createCostThrottle(0.01)
   readonly #recoveryThrottle = createCostThrottle(0.01)
   #id: string = randomUUID()
-  #renewedAt = Date.now()
+  #renewedAt = performance.now()
   // A process that has just been cut off itself is no judge of others: they may have been, too.
   #judgeFrom = 0
   #replacing: Promise<void> | null = null
@@ -122,8 +122,9 @@ class HeldLease implements Lease {
     const row = isFull
       ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(renewed, this.#use(), ttlMs)))
       : await db.maybeOne(renewLease(renewed, this.#use(), ttlMs, running()))
-    if (Date.now() - this.#renewedAt > ttlMs - this.#renewMs) this.#judgeFrom = Date.now() + ttlMs
-    this.#renewedAt = Date.now()
+    if (performance.now() - this.#renewedAt > ttlMs - this.#renewMs)
+      this.#judgeFrom = performance.now() + ttlMs
+    this.#renewedAt = performance.now()
     if (row !== null) return onHeartbeat(row, isFull)
     // Two renewals at once find one lease lost.
     if (renewed !== this.#id) return
@@ -146,7 +147,7 @@ class HeldLease implements Lease {
   /** Takes over the jobs of workers that are gone. */
   async #recover(): Promise<void> {
     const { db, log, ttlMs, onRecovered } = this.#options
-    if (Date.now() < this.#judgeFrom || Date.now() - this.#renewedAt > 2 * this.#renewMs) return
+    if (performance.now() < this.#judgeFrom || performance.now() - this.#renewedAt > 2 * this.#renewMs) return
     const recovered = this.#recoveryThrottle.ready
       ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(ttlMs * 2)))
       : await db.any(recoverJobs(ttlMs * 2, false))
@@ -182,11 +183,11 @@ class Upkeep {
       if (this.#isStopped) return
       if (db.usage().oldestMs > HUNG_OTHER_MS) this.#silent(HUNG_OTHER_MS)
       else if (busySince === null) {
-        busySince = Date.now()
+        busySince = performance.now()
         void this.#run(work).finally(() => {
           busySince = null
         })
-      } else if (Date.now() - busySince > this.#hungMs) this.#silent(this.#hungMs)
+      } else if (performance.now() - busySince > this.#hungMs) this.#silent(this.#hungMs)
     }
     this.#timers.push(setInterval(onTimer, ms))
   }

@@ -33,6 +33,8 @@ export function createProviders(
       applicationName: `${settings.projectName}-task-search`,
       validateRows: settings.checked,
       pooled: settings.databasePooled,
+      readTimeoutMs: settings.readTimeoutMs,
+      writeTimeoutMs: settings.writeTimeoutMs,
     }),
     readModelList,
   } satisfies Partial<Providers>

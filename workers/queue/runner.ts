@@ -101,9 +101,9 @@ class GroupRunner implements QueueRunner {
     const { queue, log, unlock } = this.#options
     for (let failures = 0; !this.#isStopped; failures++) {
       if (failures > 0) await delay(Math.min(100 * 2 ** failures, 5000))
-      const startedAt = Date.now()
+      const startedAt = performance.now()
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
-      if (Date.now() - startedAt > LIVED_MS) failures = 0
+      if (performance.now() - startedAt > LIVED_MS) failures = 0
       this.#current = null
       if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
       if (this.#poolId !== null)

@@ -54,7 +54,8 @@ export const streamRoutes = [
         since:
           since === undefined
             ? null
-            : Math.max(Number(since), Date.now() - edge.settings.keepResultSeconds * 1000),
+            : Math.max(Number(since), edge.pulse.now() - edge.settings.keepResultSeconds * 1000),
+        now: () => edge.pulse.now(),
         live: () => edge.reader.texts(readLiveIds, viewer),
         ended: (after) => readEnded(edge.reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),

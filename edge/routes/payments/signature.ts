@@ -13,12 +13,14 @@ const MOST_SIGNATURES = 10
  * (https://docs.stripe.com/webhooks/signature). While a secret is rolled the provider signs with the old one and the new
  * one, and only one of them may be known here: one signature of one secret suffices. The SDK is loaded by the first event.
  *
+ * @param now ms since 1970.
  * @throws fail('payment.payload')
  */
 export async function verifiedEvent(
   body: Uint8Array,
   header: string,
   secrets: readonly string[],
+  now: number,
 ): Promise<unknown> {
   loaded ??= import('stripe').then(({ Stripe }) => Stripe.webhooks)
   const webhooks = await loaded
@@ -27,7 +29,7 @@ export async function verifiedEvent(
   let refusal: unknown
   for (const secret of secrets) {
     try {
-      return webhooks.constructEvent(bytes, bounded, secret, TOLERANCE_SECONDS)
+      return webhooks.constructEvent(bytes, bounded, secret, TOLERANCE_SECONDS, undefined, now)
     } catch (error) {
       refusal = error
     }

@@ -47,7 +47,7 @@ async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
     if (error instanceof Failure && error.code === 'request.too_large') throw fail('payment.payload')
     throw error
   })
-  return verifiedEvent(body, request.header('stripe-signature'), secrets)
+  return verifiedEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
 }
 
 /** Waits for the job, not for long. One that has failed is a fault of ours: the provider sends its event again. */
