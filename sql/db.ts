@@ -67,8 +67,6 @@ export interface Usage {
   readonly idle: number
   /** Callers that wait for a connection. */
   readonly waiting: number
-  /** For how long the one that has been in use for the longest has been; 0 when none is. */
-  readonly oldestMs: number
 }
 
 export interface Database extends Queries {
@@ -125,18 +123,10 @@ export function createDatabase(options: DatabaseOptions): Database {
     )
     return opened
   }
-  // When each caller's turn began, the oldest first.
-  const began = new Set<{ readonly at: number }>()
   const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
     semaphore.run(async () => {
       if (options.isSilent?.()) throw fail('database.down')
-      const turn = { at: performance.now() }
-      began.add(turn)
-      try {
-        return await use(await open())
-      } finally {
-        began.delete(turn)
-      }
+      return use(await open())
     })
   const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> => enter((pool) => use(queries(pool)))
   return {
@@ -149,15 +139,11 @@ export function createDatabase(options: DatabaseOptions): Database {
     close: async () => {
       await (await opened?.catch(() => null))?.end()
     },
-    usage: () => {
-      const [oldest] = began
-      return {
-        active: semaphore.active,
-        idle: pool?.state().idleConnections ?? 0,
-        waiting: semaphore.waiting,
-        oldestMs: oldest === undefined ? 0 : performance.now() - oldest.at,
-      }
-    },
+    usage: () => ({
+      active: semaphore.active,
+      idle: pool?.state().idleConnections ?? 0,
+      waiting: semaphore.waiting,
+    }),
   }
 }
 

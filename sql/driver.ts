@@ -18,6 +18,8 @@ export interface ConnectOptions {
   readonly statementMs?: number
   /** The server ends a transaction that does nothing for longer. Poolers refuse to be told so. */
   readonly idleInTransactionMs?: number
+  /** How long a statement may take, as seen from here; then the connection is given up. */
+  readonly answerMs?: number
   /** What the server is told of the session, as in `psql "options=…"`. Poolers refuse it. */
   readonly startOptions?: string
   /** How long opening may take; default 5 s, or 2 s where there is another server to go to. */
@@ -26,6 +28,8 @@ export interface ConnectOptions {
 
 // read_only_sql_transaction, what a write would be refused with.
 const READ_ONLY = '25006'
+// An answer that has arrived while the process could not look is heard in this time.
+const GRACE_MS = 100
 const CONNECT_MS = 5_000
 const CONNECT_ONE_OF_MS = 2_000
 
@@ -80,6 +84,7 @@ export class ServerClient extends pg.Client {
     this.#index = index
     // Every pending query is rejected with it too; `end` follows.
     this.on('error', () => {})
+    if (options.answerMs !== undefined) this.query = limited(this, options.answerMs)
   }
 
   // pg-pool gives a callback.
@@ -124,6 +129,41 @@ export class ServerClient extends pg.Client {
 
   get socket(): Socket {
     return (this as unknown as { connection: { stream: Socket } }).connection.stream
+  }
+}
+
+type Answered = (...answer: unknown[]) => void
+
+/** The client's `query`, which breaks the connection when an answer takes longer: with a callback, or without one. */
+function limited(client: ServerClient, ms: number): Client['query'] {
+  const query = client.query.bind(client) as (...args: unknown[]) => unknown
+  return ((...args: unknown[]) => {
+    const limit = new AnswerLimit(client, ms)
+    const answered = args.at(-1)
+    if (typeof answered === 'function') {
+      const ended: Answered = (...answer) => {
+        limit.end()
+        ;(answered as Answered)(...answer)
+      }
+      return query(...args.slice(0, -1), ended)
+    }
+    return (query(...args) as Promise<unknown>).finally(() => limit.end())
+  }) as Client['query']
+}
+
+/** Breaks a client's connection unless it is ended in time. */
+class AnswerLimit {
+  #timer: NodeJS.Timeout
+
+  constructor(client: ServerClient, ms: number) {
+    // A process that was frozen finds its timers run out before it reads what has come.
+    this.#timer = setTimeout(() => {
+      this.#timer = setTimeout(() => client.break(), GRACE_MS)
+    }, ms)
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
   }
 }
 

@@ -1,12 +1,6 @@
 import { createDriverFactory, type DriverCommand, type DriverFactory } from '@slonik/driver'
 import { type ConnectOptions, ServerClient, typeParserOf } from './driver.ts'
 
-/** How slonik's pool reaches PostgreSQL: by the clients that every other connection is, each statement with a limit here too. */
-export interface PoolDriverOptions extends ConnectOptions {
-  /** How long a statement may take, as seen from here; then its connection is given up. */
-  readonly answerMs: number
-}
-
 type Row = Record<string, unknown>
 
 // pg_type.oid of the types that JSON carries as they are wanted, and of their arrays.
@@ -19,10 +13,9 @@ const TEXTS: readonly (readonly [oid: number, array: number])[] = [
   [1082, 1182], // date
 ]
 const TEXT_ARRAY = 1009
-// An answer that has arrived while the process could not look is heard in this time.
-const GRACE_MS = 100
 
-export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
+/** How slonik's pool reaches PostgreSQL: by the clients that every other connection is. */
+export function createPoolDriver(options: ConnectOptions): DriverFactory {
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       const client = new ServerClient(options)
@@ -34,19 +27,14 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
         },
         end: () => client.end(),
         query: async (text, values, named) => {
-          const limit = new AnswerLimit(client, options.answerMs)
-          try {
-            const name = named?.name
-            const result = await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
-            const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
-            return {
-              command: result.command as DriverCommand,
-              fields,
-              rowCount: result.rowCount,
-              rows: result.rows,
-            }
-          } finally {
-            limit.end()
+          const name = named?.name
+          const result = await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
+          const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
+          return {
+            command: result.command as DriverCommand,
+            fields,
+            rowCount: result.rowCount,
+            rows: result.rows,
           }
         },
         stream: () => {
@@ -55,22 +43,6 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
       }
     },
   }))
-}
-
-/** Breaks a client's connection unless it is ended in time. */
-class AnswerLimit {
-  #timer: NodeJS.Timeout
-
-  constructor(client: ServerClient, ms: number) {
-    // A process that was frozen finds its timers run out before it reads what has come.
-    this.#timer = setTimeout(() => {
-      this.#timer = setTimeout(() => client.break(), GRACE_MS)
-    }, ms)
-  }
-
-  end(): void {
-    clearTimeout(this.#timer)
-  }
 }
 
 function useTypes(client: ServerClient): void {

@@ -29,7 +29,7 @@ class SharedListenClient extends EventEmitter {
  * them share, and that is found out when it goes deaf.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
-  const { url, directUrl, pooled, applicationName, size, onError } = options
+  const { directUrl, applicationName, connections, onError } = options
   const clients = new Set<SharedListenClient>()
   const tell = (channel: string, payload: string): void => {
     for (const client of clients) client.emit('notification', { channel, payload })
@@ -37,11 +37,12 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
   const listener = await listen({
     url: directUrl,
     applicationName: `${applicationName}-listen`,
+    ...(connections && { connections }),
     channels: Object.fromEntries(CHANNELS.map((name) => [name, (payload) => tell(name, payload)])),
     onReconnect: () => tell(ANYTHING.channel, ANYTHING.payload),
     onError,
   })
-  const pool = createQueuePool({ url, pooled, applicationName, size, onError })
+  const pool = createQueuePool(options)
   const share = (listening: Listening): void => {
     const client = new SharedListenClient()
     clients.add(client)

@@ -1,10 +1,12 @@
 import { createDatabase, type Database } from '../sql/db.ts'
-import type { QueuePool } from '../sql/driver.ts'
+import { Connections, type QueuePool } from '../sql/driver.ts'
 import { type ProgressEntry, spareJobs, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
+import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
+import { untilReached } from '../tasks/outage.ts'
 import { schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { shutDown, step } from '../tasks/shutdown.ts'
@@ -46,15 +48,17 @@ const END_MS = 8000
 
 /** Starts a worker; resolves when it holds its lease and fetches jobs. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
-  const { settings, taskModules = [], repairMs } = options
+  const { settings, taskModules = [], repairMs, log } = options
   const tasks = await loadTasks(taskModules)
   const all = queuesOf(tasks)
   const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
   const runners: QueueRunner[] = []
+  const connections = new Connections()
   // Nothing is claimed, and so nothing asks for the lease, before it is there.
-  const parts = createParts(options, tasks, () => lease.id)
-  const lease: Lease = await holdLease(leaseOptions(options, queues, parts, runners))
-  const queuePool = await openQueue(options, queues)
+  const parts = createParts(options, tasks, connections, () => lease.id)
+  const pulse = await untilReached(log, () => feelPulse(options, connections, parts))
+  const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
+  const queuePool = await openQueue(options, queues, connections)
   for (const queue of queues) {
     const own = tasks.filter((task) => task.queue === queue)
     runners.push(startRunner(options, queue, own, parts, lease, queuePool))
@@ -63,7 +67,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   return {
     lease,
     executor: parts.executor,
-    stop: () => stopWorker({ ...parts, lease, runners, queuePool, repair }),
+    stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair }),
   }
 }
 
@@ -73,11 +77,13 @@ type Parts = ReturnType<typeof createParts>
 function createParts(
   { settings, databaseUrl, log, taskModules = [], retryMs }: WorkerOptions,
   tasks: readonly AnyTask[],
+  connections: Connections,
   leaseId: () => string,
 ) {
-  const { checked: validateRows, databasePooled: pooled } = settings
+  const { checked: validateRows, databasePooled: pooled, writeTimeoutMs: statementMs } = settings
   const applicationName = `${settings.projectName}-worker`
-  const db = createDatabase({ url: databaseUrl, applicationName, size: 6, validateRows, pooled })
+  const common = { url: databaseUrl, applicationName, connections }
+  const db = createDatabase({ ...common, size: 6, validateRows, pooled, statementMs })
   const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
   const ledger = createLedger({
     db,
@@ -102,6 +108,24 @@ function createParts(
     ...(retryMs === undefined ? {} : { retryMs }),
   })
   return { db, publisher, ledger, children, pools, alone, executor }
+}
+
+/** Asks the database once a second whether it is there; what was asked of one that is not is given up, and tried again. */
+function feelPulse(
+  { settings, databaseUrl: url, log }: WorkerOptions,
+  connections: Connections,
+  { pools }: Parts,
+): Promise<Pulse> {
+  return startPulse({
+    url,
+    applicationName: `${settings.projectName}-worker-pulse`,
+    connections,
+    onChange: (state, error) => {
+      if (state === 'writable') return log.info('The database answers, and takes writes')
+      log.warn({ err: error, state }, 'The database does not answer, or takes no writes: waiting for it')
+      pools.breakConnections()
+    },
+  })
 }
 
 function leaseOptions(
@@ -129,9 +153,6 @@ function leaseOptions(
     onRecovered: (ids) => {
       for (const id of ids) publisher.notify(id)
     },
-    onSilence: (error) => {
-      throw error
-    },
     ttlMs: settings.leaseMs,
   }
 }
@@ -139,9 +160,12 @@ function leaseOptions(
 function openQueue(
   { settings, databaseUrl, directUrl, log }: WorkerOptions,
   queues: readonly string[],
+  connections: Connections,
 ): Promise<QueuePool> {
   return openQueuePool({
     url: databaseUrl,
+    connections,
+    answerMs: settings.writeTimeoutMs,
     pooled: settings.databasePooled,
     directUrl,
     applicationName: `${settings.projectName}-queue`,
@@ -175,6 +199,7 @@ function startRunner(
 }
 
 interface Stoppable extends Parts {
+  readonly pulse: Pulse
   readonly lease: Lease
   readonly runners: readonly QueueRunner[]
   readonly queuePool: QueuePool
@@ -193,6 +218,7 @@ const stopWorker = (worker: Stoppable): Promise<void> =>
     step('end children', () => worker.children.close()),
     step('leave the queue', () => worker.queuePool.end()),
     step('leave the database', () => worker.db.close()),
+    step('stop asking for it', () => worker.pulse.close()),
   ])
 
 /** Fetches no more; what runs has some time to end, and is released then. */

@@ -9,6 +9,7 @@ export interface Link {
   readonly url: string
   /** Breaks every connection and refuses new ones. */
   cut(): void
+  /** Lets new connections through; what was silenced stays silent. */
   mend(): void
   /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. */
   silence(): void
@@ -64,6 +65,7 @@ export async function openLink(url: string): Promise<Link> {
     },
     mend: () => {
       whole = true
+      silent = false
     },
   }
 }

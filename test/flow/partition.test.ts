@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
 import { testDatabase } from '../database.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -58,11 +59,33 @@ test('a worker that alone was cut off is judged, and comes back', async () => {
   assert.equal((await crash.jobEnded(query, last)).status, 'done')
 })
 
-test('a worker whose connections go silent without a word gives up, so that it can be started anew', async () => {
+test('a worker whose connections go silent without a word goes on over others, and nothing is done twice', async () => {
   const link = await openLink(url)
   const worker = await crash.startWorker(link.url, 'silent')
+  const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'silenced'))
+  await crash.pagesStored(query, jobId, 3)
   link.silence()
-  await until('it ends', () => worker.process.exitCode !== null, 30_000)
-  assert.equal(worker.process.exitCode, 1)
-  assert.ok(worker.log.some((line) => line.includes('has not answered')))
+  const said = (text: string) => () => worker.log.some((line) => line.includes(text))
+  await until('it is noticed', said('The database does not answer'), 5_000)
+  link.mend()
+  await until('it is back', said('The database answers'), 5_000)
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  assert.equal(worker.process.exitCode, null)
+  await worker.kill()
+})
+
+test('a worker waits while a stranger locks what it needs for longer than its lease, and goes on', async () => {
+  const worker = await crash.startWorker(url, 'late')
+  const jobId = await crash.extract(client, await crash.uploadText(client, PAGES, 'locked out'))
+  await crash.pagesStored(query, jobId, 3)
+  const stranger = await connect({ url, applicationName: 'stranger' })
+  await stranger.query('begin; lock table worker_lease, job in access exclusive mode')
+  // More than twice the time after which it used to give up: five times its lease of 1 s.
+  await stranger.query(`select pg_sleep(12)`)
+  await stranger.query('commit')
+  await stranger.end()
+  assert.equal((await crash.jobEnded(query, jobId)).status, 'done')
+  await crash.assertPagesOnce(query, jobId, PAGES)
+  assert.equal(worker.process.exitCode, null)
 })

@@ -3,7 +3,6 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { createDatabase, type Database, noRows, sql } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
@@ -51,7 +50,7 @@ describe('a database pool', () => {
     assert.deepEqual(await backends(), [])
     assert.deepEqual(await db.one(select), { n: 1 })
     assert.equal((await backends()).length, 1)
-    assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0, oldestMs: 0 })
+    assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0 })
   })
 
   test('has as many connections as it may, and the others wait', async () => {
@@ -63,30 +62,6 @@ describe('a database pool', () => {
     await all
     const backends = await query(`select 1 from pg_stat_activity where application_name = 'pool-size'`)
     assert.equal(backends.length, 3)
-  })
-
-  test('knows for how long the longest of those under way has been so', async (t) => {
-    const db = open('pool-oldest', { size: 2 })
-    const holder = await connect({ url, applicationName: 'pool-oldest-holder' })
-    t.after(() => holder.end())
-    await holder.query('select pg_advisory_lock(71), pg_advisory_lock(72)')
-    const waitFor = (key: number) => db.any(sql.type(noRows)`select pg_advisory_xact_lock(${key})`)
-    const oldestSince = () => performance.now() - db.usage().oldestMs
-    const startedAt = performance.now()
-    const first = waitFor(71)
-    await until('it has been for a while', () => db.usage().oldestMs > 150)
-    await db.transaction((tx) => tx.one(select))
-    assert.ok(db.usage().oldestMs > 150, 'whatever began and ended meanwhile')
-    const secondAt = performance.now()
-    assert.ok(oldestSince() >= startedAt && oldestSince() < secondAt)
-    const second = waitFor(72)
-    await holder.query('select pg_advisory_unlock(71)')
-    await first
-    assert.ok(oldestSince() >= secondAt, 'the next')
-    await holder.query('select pg_advisory_unlock(72)')
-    await second
-    await assert.rejects(db.any(sql.type(noRows)`select 1 / 0`))
-    assert.equal(db.usage().oldestMs, 0)
   })
 
   test('without row validation rows pass as they are; numbers and times are what JSON can carry', async () => {

@@ -36,8 +36,6 @@ export interface LeaseOptions {
   readonly onHeartbeat: (heartbeat: Heartbeat, full: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => void
-  /** A connection has gone silent: nothing here can end a query on it, but a new process can do without. */
-  readonly onSilence: (error: Error) => void
   /** How long it is good for without being renewed. */
   readonly ttlMs: number
 }
@@ -46,12 +44,6 @@ export interface LeaseOptions {
 // worker was killed runs again within 3 s.
 const RENEWALS = 4
 const LOOKS = 8
-// Of a lease's time, too: longer than any answer takes, shorter than the kernel takes to give up a silent connection (a
-// quarter of an hour).
-const HUNG = 5
-// Any other statement may take 60 s on its server.
-const HUNG_OTHER_MS = 75_000
-
 /** Puts a lease into the table, and looks after it until it is closed. */
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const lease = new HeldLease(options)
@@ -75,7 +67,7 @@ class HeldLease implements Lease {
   constructor(options: LeaseOptions) {
     this.#options = options
     this.#renewMs = options.ttlMs / RENEWALS
-    this.#upkeep = new Upkeep(options)
+    this.#upkeep = new Upkeep(options.log)
   }
 
   get id(): string {
@@ -162,32 +154,26 @@ class HeldLease implements Lease {
   }
 }
 
-/** Does what a lease needs, at intervals and when asked to; gives up when the database is silent. */
+/** Does what a lease needs, at intervals and when asked to. A database that is late is waited for. */
 class Upkeep {
-  readonly #options: LeaseOptions
-  readonly #hungMs: number
+  readonly #log: Log
   readonly #timers: NodeJS.Timeout[] = []
   readonly #underway = new Set<Promise<void>>()
   #isStopped = false
 
-  constructor(options: LeaseOptions) {
-    this.#options = options
-    this.#hungMs = options.ttlMs * HUNG
+  constructor(log: Log) {
+    this.#log = log
   }
 
   /** Does the work at this interval, never twice at a time. */
   every(ms: number, work: () => Promise<void>): void {
-    const { db } = this.#options
-    let busySince: number | null = null
+    let isBusy = false
     const onTimer = (): void => {
-      if (this.#isStopped) return
-      if (db.usage().oldestMs > HUNG_OTHER_MS) this.#silent(HUNG_OTHER_MS)
-      else if (busySince === null) {
-        busySince = performance.now()
-        void this.#run(work).finally(() => {
-          busySince = null
-        })
-      } else if (performance.now() - busySince > this.#hungMs) this.#silent(this.#hungMs)
+      if (this.#isStopped || isBusy) return
+      isBusy = true
+      void this.#run(work).finally(() => {
+        isBusy = false
+      })
     }
     this.#timers.push(setInterval(onTimer, ms))
   }
@@ -207,14 +193,9 @@ class Upkeep {
   /** Does what the end of the lease has to wait for. */
   #run(work: () => Promise<void>): Promise<void> {
     const done = work()
-      .catch((error) => this.#options.log.warn({ err: error }, 'The lease could not be looked after'))
+      .catch((error) => this.#log.warn({ err: error }, 'The lease could not be looked after'))
       .finally(() => this.#underway.delete(done))
     this.#underway.add(done)
     return done
-  }
-
-  #silent(ms: number): void {
-    const error = new Error(`The database has not answered for ${ms / 1000} s: this worker gives up`)
-    this.#options.onSilence(error)
   }
 }

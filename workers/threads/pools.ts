@@ -9,10 +9,10 @@ import type { PoolName } from '../../tasks/task.ts'
 import { serveChildren } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
 import type {
-  AbortCommand,
   AbortReason,
   Batch,
   ChildrenPort,
+  Command,
   Outcome,
   ThreadData,
   ThreadEntry,
@@ -28,6 +28,8 @@ export interface Pools {
   run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
   /** Tells the thread to stop the job; one that has not within the grace period dies with its thread. */
   abort(id: string, attempt: number, reason: AbortReason): void
+  /** Has all threads give up their connections to the database: what they wait for there is not answered any more. */
+  breakConnections(): void
   readonly threads: number
   close(): Promise<void>
 }
@@ -123,9 +125,13 @@ class ThreadPools implements Pools {
     // Seldom enough to look for it, where the way of every job needs no text to be put together.
     const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
     if (found === undefined || found.abort !== null) return
-    this.#channel.postMessage({ attemptId: found.attemptId, reason } satisfies AbortCommand)
+    this.#channel.postMessage({ attemptId: found.attemptId, reason } satisfies Command)
     const kill = setTimeout(() => this.#kill(found), this.#options.killGraceMs ?? 2000)
     found.abort = { reason, kill }
+  }
+
+  breakConnections(): void {
+    this.#channel.postMessage('break connections' satisfies Command)
   }
 
   get threads(): number {
@@ -222,7 +228,7 @@ class ThreadPools implements Pools {
     found.threadId = threadId
     if (found.abort === null) return
     // Its thread was not there yet to hear the signal, and has its grace period from now on.
-    this.#channel.postMessage({ attemptId, reason: found.abort.reason } satisfies AbortCommand)
+    this.#channel.postMessage({ attemptId, reason: found.abort.reason } satisfies Command)
     found.abort.kill.refresh()
   }
 

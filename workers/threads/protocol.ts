@@ -77,6 +77,9 @@ export type ThreadEntry =
     }
 
 /** Main -> threads, over a broadcast channel: piscina keeps each thread's own port to itself. */
+export type Command = AbortCommand | 'break connections'
+
+/** Has an attempt end. */
 export interface AbortCommand {
   readonly attemptId: number
   readonly reason: AbortReason

@@ -1,6 +1,7 @@
 import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { ZodError } from 'zod'
 import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
+import { Connections } from '../../sql/driver.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
@@ -9,10 +10,10 @@ import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { useChildren } from '../children/client.ts'
 import { createProviders } from '../providers/index.ts'
 import type {
-  AbortCommand,
   AbortReason,
   Batch,
   ChildrenPort,
+  Command,
   Outcome,
   ThreadData,
   ThreadEntry,
@@ -27,12 +28,15 @@ import type {
 
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
 const taskNamed = finderOf(await loadTasks(taskModules))
+const connections = new Connections()
 const db = createDatabase({
+  connections,
   url: databaseUrl,
   applicationName: `${settings.projectName}-${pool}-thread`,
   size: pool === 'cpu' ? 2 : 4,
   validateRows: settings.checked,
   pooled: settings.databasePooled,
+  statementMs: settings.writeTimeoutMs,
 })
 const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
 const providersFor = createProviders(settings, children, databaseUrl)
@@ -48,8 +52,9 @@ let results: string[] = []
 
 const commands = new BroadcastChannel(channel)
 commands.onmessage = (event) => {
-  const { attemptId, reason } = (event as { data: AbortCommand }).data
-  aborts.get(attemptId)?.abort(reason)
+  const command = (event as { data: Command }).data
+  if (command === 'break connections') connections.break()
+  else aborts.get(command.attemptId)?.abort(command.reason)
 }
 ;(commands as unknown as { unref(): void }).unref()
 
