@@ -3,8 +3,8 @@ import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
- * Sees to it that the account that `ADMIN_EMAIL` names is an active admin. Whoever registered the address without
- * verifying it may be anybody: their password, sessions and tokens end.
+ * Ensures that the account of `ADMIN_EMAIL` is an active admin. If its address is unverified, anyone may have
+ * registered it, so its password is replaced and its sessions and tokens end.
  */
 export async function ensureAdmin({ settings, passwords, db, log }: Edge): Promise<void> {
   if (settings.adminEmail === undefined || settings.adminPassword === undefined) return
@@ -37,5 +37,5 @@ const TOLD = {
   created: 'The account of ADMIN_EMAIL was created',
   promoted: 'The account of ADMIN_EMAIL was made an active admin; it keeps its password',
   replaced:
-    'The account of ADMIN_EMAIL had not verified its address: it is an admin with ADMIN_PASSWORD now, and its sessions and tokens were ended',
+    'The account of ADMIN_EMAIL had not verified its address: it is now an admin with ADMIN_PASSWORD, and its sessions and tokens were revoked',
 } as const

@@ -1,8 +1,8 @@
 import type { BodyWriter } from './http/server.ts'
 
 /**
- * Sends bytes as fast as the client takes them. The answer begins with the first piece, so that bytes that are gone
- * can still be told of; what goes wrong later cuts the connection, since the length is promised by then.
+ * Sends bytes as fast as the client takes them. The response begins with the first piece, so that missing bytes can
+ * still be answered with an error; a later error cuts the connection, because the length has been announced by then.
  */
 export async function sendPieces(pieces: AsyncIterable<Uint8Array>, begin: () => BodyWriter): Promise<void> {
   let writer: BodyWriter | null = null

@@ -13,12 +13,12 @@ import { createPasswords } from './passwords.ts'
 import { Email } from './pipeline/schemas.ts'
 
 export const USAGE = `Usage: npm run admin -- COMMAND
-  create-admin EMAIL [--new-password]   makes the account an admin, and the account first if there is none
-  unlock EMAIL                          lifts the lock that failed logins have put on an address
+  create-admin EMAIL [--new-password]   makes the account an admin, and creates it if there is none
+  unlock EMAIL                          lifts the lock that failed logins put on an address
   revoke-sessions EMAIL                 signs the account out everywhere
-  retry-failed [QUEUE]                  does every failed job again, of one queue if given`
+  retry-failed [QUEUE]                  retries every failed job, or only those of one queue`
 
-/** Runs `npm run admin`; answers the lines that say what was done. @throws UsageError */
+/** Runs `npm run admin`; returns lines that report what was done. @throws UsageError */
 export async function runAdmin(args: readonly string[], db: Database, maxTries: number): Promise<string[]> {
   const [command, ...rest] = args
   const flags = rest.filter((word) => word.startsWith('-'))
@@ -28,7 +28,7 @@ export async function runAdmin(args: readonly string[], db: Database, maxTries: 
   if (more.length > 0 || flags.some((flag) => !known.includes(flag))) throw new UsageError(USAGE)
   if (command === 'retry-failed') return retryFailed(db, word ?? null, maxTries)
   const email = Email.safeParse(word ?? '')
-  if (!email.success) throw new UsageError(word === undefined ? USAGE : `${word} is no email address`)
+  if (!email.success) throw new UsageError(word === undefined ? USAGE : `${word} is not an email address`)
   switch (command) {
     case 'create-admin':
       return createAdmin(db, email.data, flags.length > 0)
@@ -58,7 +58,7 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     await tx.run(accountChanged(id))
     const now = row === null ? 'is an admin already' : created ? 'is a new admin' : 'is an admin now'
     if (newPassword || created) return [`${email} ${now}`, `Password: ${password}`]
-    return [`${email} ${now}; the password stays (--new-password sets another)`]
+    return [`${email} ${now}; its password is unchanged (--new-password sets a new one)`]
   })
 }
 
@@ -74,11 +74,11 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
     const ended = await tx.run(endSessions(account.id, null))
     if (ended > 0) await tx.run(told('session.ended', account.id))
     await tx.run(accountChanged(account.id))
-    return [`Sessions of ${email} that were ended: ${ended}`]
+    return [`Sessions of ${email} revoked: ${ended}`]
   })
 }
 
-// Small enough that a command that is broken off has lost nothing.
+// Failed jobs listed at a time. Each retry commits by itself, so an interrupted command loses nothing.
 const BATCH = 100
 
 async function retryFailed(db: Database, queue: string | null, maxTries: number): Promise<string[]> {
@@ -94,11 +94,11 @@ async function retryFailed(db: Database, queue: string | null, maxTries: number)
       const again = await db
         .transaction((tx) => retryJob(tx, id, who, { requestId: null, maxTries }))
         .catch((error) => {
-          // What this version can not run stays; so does what ended meanwhile or was removed.
+          // Skips a job that this version cannot run, or that has since changed or been removed.
           if (error instanceof Failure && error.code.startsWith('job.')) return null
           throw error
         })
-      // One that joined a job under way stays in the list of those that failed.
+      // A job whose retry joined one already under way remains in the list of failed jobs.
       left.add(id)
       if (again === null) continue
       publisher.notify(again)
@@ -107,10 +107,7 @@ async function retryFailed(db: Database, queue: string | null, maxTries: number)
   }
   await publisher.close()
   const skipped = left.size - retried
-  return [
-    `Failed jobs that are done again: ${retried}`,
-    ...(skipped > 0 ? [`Left as they are: ${skipped}`] : []),
-  ]
+  return [`Failed jobs retried: ${retried}`, ...(skipped > 0 ? [`Failed jobs skipped: ${skipped}`] : [])]
 }
 
 function told(kind: AuditKind, accountId: number, role?: string): Query<unknown> {

@@ -13,8 +13,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Answers with a file of ours. Browsers keep it and ask whether it is still the same, so that the parts of a page are of
- * one version after an update.
+ * Responds with a static file. Browsers cache it but revalidate it each time, so that all parts of a page are of the
+ * same version after an update.
  */
 export async function sendFile(
   { request, responder, head }: Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest },

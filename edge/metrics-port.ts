@@ -7,8 +7,8 @@ import { createServer, type EdgeRequest } from './http/server.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
- * Who may read the measurements: with a token whoever has it, with a port whoever reaches that, with neither everybody,
- * but in production nobody.
+ * Checks who may read `/metrics` on the main port. With METRICS_TOKEN: its bearer. With only METRICS_PORT: nobody,
+ * since anyone who reaches that port may read there. With neither: anyone, but nobody in production.
  * @throws the refusal.
  */
 export function admitToMetrics({ metrics, production }: Settings, request: EdgeRequest): void {
@@ -17,16 +17,16 @@ export function admitToMetrics({ metrics, production }: Settings, request: EdgeR
     return
   }
   const given = /^Bearer +(\S+) *$/i.exec(request.header('authorization'))?.[1] ?? ''
-  // Digests have one length, whatever was given.
+  // Digests have the same length, whatever was given.
   if (!timingSafeEqual(digestOf(given), digestOf(metrics.token))) throw fail('auth.required')
 }
 
-/** Serves `/metrics`, and nothing else, on the port of the settings, if there is one. @throws when it can't be had. */
+/** Serves `/metrics`, and nothing else, on METRICS_PORT if it is set. @throws when the port is not available. */
 export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ close(): void }> {
   const { metrics, production, host } = edge.settings
   if (metrics.port === undefined) {
     if (production && metrics.token === undefined)
-      edge.log.warn('/metrics answers nobody: neither METRICS_TOKEN nor METRICS_PORT is set')
+      edge.log.warn('/metrics is closed: neither METRICS_TOKEN nor METRICS_PORT is set')
     return { close: () => {} }
   }
   const head = (status: number, headers: readonly (readonly [string, string])[]) => ({ status, headers })
@@ -38,7 +38,7 @@ export async function serveMetrics(edge: Edge, exclusive: boolean): Promise<{ cl
       const body = failureBody(fail('route.missing'))
       responder.send({ ...head(404, [['content-type', 'application/json']]), body })
     },
-    { onError: (error) => edge.log.error({ err: error }, 'The metrics could not be served') },
+    { onError: (error) => edge.log.error({ err: error }, 'Serving the metrics failed') },
   )
   await server.listen({ host, port: metrics.port, exclusive })
   edge.log.info({ port: metrics.port }, '/metrics is served')

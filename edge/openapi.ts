@@ -10,13 +10,13 @@ import { type AnyRoute, type Area, isJobBacked } from './pipeline/route.ts'
 import { Accepted, Problem } from './pipeline/schemas.ts'
 import { statusOf } from './pipeline/statuses.ts'
 
-/** The OpenAPI 3.1 document of the service, made from the very schemas that requests are checked against. */
+/** The OpenAPI 3.1 document of the service, generated from the same schemas that check requests. */
 
 type Json = Record<string, unknown>
-/** What a schema is for: an answer, parameters, or a body. */
+/** What a schema is for: a response, parameters, or a body. */
 type Use = 'output' | 'input' | 'body'
 
-/** The service's own. */
+/** The version of the service itself. */
 export const VERSION = '0.1.0'
 
 export function openApi(areas: readonly Area[], settings: Settings): Json {
@@ -34,7 +34,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
       title: 'Millrace',
       version: VERSION,
       description:
-        'A job platform behind a thin HTTP edge. What is slow runs as a background job: `?background=true`, or `Prefer: respond-async`, answers 202 with its id at once, and its progress is a stream of server-sent events. Refusals are `{detail}`, in words.',
+        'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id at once, and the job reports its progress as a stream of server-sent events. Errors are `{detail}`, a message for people; invalid input also lists its problems in `errors`.',
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],
@@ -85,10 +85,10 @@ function operation(area: Area, route: AnyRoute, settings: Settings, components: 
   }
 }
 
-/** What is said of a route, and whom it is for where the deployment decides that. */
+/** The description of a route, with who may call it where the deployment decides that. */
 function descriptionOf(route: AnyRoute, auth: Auth, settings: Settings): { description?: string } {
   const editors = { rbac: 'For moderators and admins.', basic: 'For any active account.', none: undefined }
-  const repeated = route.repeatable && `It takes no \`Idempotency-Key\`: ${route.repeatable}.`
+  const repeated = route.repeatable && `Keeps no response for an \`Idempotency-Key\`: ${route.repeatable}.`
   const parts = [route.description, auth === 'editor' ? editors[settings.authLevel] : undefined, repeated]
   const description = parts.filter((part) => part !== undefined).join(' ')
   return description === '' ? {} : { description }
@@ -114,7 +114,7 @@ function responsesOf(
   }
   const responses: Record<string, Json> = {
     [success]: {
-      description: success === 204 ? 'Done; no body' : 'Success',
+      description: success === 204 ? 'Success, without a body' : 'Success',
       ...(Object.keys(content).length === 0 ? {} : { content }),
     },
   }
@@ -124,16 +124,16 @@ function responsesOf(
     responses[status] = { description, ...body }
   }
   if (isJobBacked(route))
-    responses[202] = { description: 'The job goes on in the background', content: json(Accepted) }
+    responses[202] = { description: 'The job continues in the background', content: json(Accepted) }
   if (route.stream !== undefined || route.follow !== undefined)
-    responses[204] = { description: 'Nothing more to come after Last-Event-ID' }
+    responses[204] = { description: 'No more events after `Last-Event-ID`' }
   for (const [status, details] of errorsOf(area, route, auth, settings)) {
     responses[status] ??= { description: details.join('; '), content: refusal(details[0]!) }
   }
   const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
   if (!refuses) responses['4XX'] = { description: 'The request could not be read', content: json(Problem) }
   responses['5XX'] ??= {
-    description: 'The service failed, or can not serve now; `Retry-After` says when it may',
+    description: 'The service failed or is unavailable; `Retry-After`, if present, says when to retry',
     content: refusal('The service is overloaded; try again shortly'),
   }
   return responses
@@ -143,7 +143,7 @@ function exampleText({ example }: AnyRoute): { example?: string } {
   return example === undefined ? {} : { example }
 }
 
-/** Texts of the refusals by status: the route's own, and those that follow from its declaration. */
+/** Error texts by status: the route's own, and those that follow from its declaration. */
 function errorsOf(area: Area, route: AnyRoute, auth: Auth, settings: Settings): Map<number, string[]> {
   const codes = new Set<ErrorCode>(route.errors)
   if (auth !== 'public') codes.add('auth.required')
@@ -212,12 +212,12 @@ function headersOf(route: AnyRoute): Json[] {
   })
   return [
     ...(route.sideEffect
-      ? [header('Idempotency-Key', 'The same key and request within 24 hours gives the first answer again')]
+      ? [header('Idempotency-Key', 'The same key and request within 24 hours return the first response')]
       : []),
     ...(isJobBacked(route) && !route.alwaysWaits
-      ? [header('Prefer', '`respond-async` answers 202 with the job at once')]
+      ? [header('Prefer', '`respond-async` returns 202 with the job id at once')]
       : []),
-    ...(route.stream || route.follow ? [header('Last-Event-ID', 'Goes on after this event')] : []),
+    ...(route.stream || route.follow ? [header('Last-Event-ID', 'Resumes the stream after this event')] : []),
   ]
 }
 

@@ -3,12 +3,12 @@ import { Worker } from 'node:worker_threads'
 import type { PasswordAnswer, PasswordCost, PasswordWork } from './passwords/work.ts'
 
 /**
- * Hashes and compares passwords, about 22 ms of a core each, on threads of their own that give way to everything else.
- * Only one per two cores runs at a time, or a burst of logins would starve the rest of the machine.
+ * Hashes and verifies passwords, about 22 ms of CPU each, on dedicated threads of low priority. At most one per two
+ * cores runs at a time, or a burst of logins would starve the rest of the machine.
  */
 export interface Passwords {
   hash(password: string): Promise<string>
-  /** Compares with a stored hash; without one the same work is done for nothing, so that both take as long. */
+  /** Compares with a stored hash; without one it compares with a decoy, so that both take equally long. */
   verify(stored: string | null, password: string): Promise<boolean>
   close(): Promise<void>
 }
@@ -22,7 +22,7 @@ interface Task {
 const THREAD = new URL('./passwords/thread.ts', import.meta.url)
 
 export interface PasswordOptions {
-  /** Threads at most. Default one per two cores. */
+  /** Maximum number of threads. Default: one per two cores. */
   readonly concurrency?: number
   readonly cost?: PasswordCost
 }
@@ -30,7 +30,7 @@ export interface PasswordOptions {
 // 19 MiB and two passes (OWASP Password Storage Cheat Sheet).
 const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2 }
 
-/** The threads start with the first password that needs them. */
+/** The threads start on first use. */
 export function createPasswords(options: PasswordOptions = {}): Passwords {
   return new PasswordThreads(options)
 }
@@ -41,7 +41,7 @@ class PasswordThreads implements Passwords {
   readonly #waiting: Task[] = []
   readonly #idle: Worker[] = []
   readonly #busy = new Map<Worker, Task>()
-  /** What a password is compared with when there is no stored hash. */
+  /** The hash that a password is compared with when none is stored. */
   #decoy: Promise<string> | null = null
 
   constructor(options: PasswordOptions) {
@@ -78,16 +78,16 @@ class PasswordThreads implements Passwords {
     const worker = new Worker(THREAD, { workerData: this.#cost })
     worker.on('message', (answer: PasswordAnswer) => this.#answered(worker, answer))
     worker.on('error', (error) => this.#lost(worker, error))
-    worker.on('exit', () => this.#lost(worker, new Error('The thread that hashes passwords has ended')))
+    worker.on('exit', () => this.#lost(worker, new Error('A password hashing thread has exited')))
     return worker
   }
 
-  /** Gives a thread the task that has waited longest. */
+  /** Gives a thread the oldest waiting task. */
   #next(worker: Worker): void {
     const task = this.#waiting.shift()
     if (task === undefined) {
       this.#idle.push(worker)
-      // Nothing but work keeps a process alive.
+      // An idle thread must not keep the process alive.
       worker.unref()
       return
     }

@@ -2,12 +2,12 @@ import { createRequire } from 'node:module'
 import { z } from 'zod'
 
 const require = createRequire(import.meta.url)
-// Loaded with the first number: its tables take 90 ms of CPU, and few processes ever see one.
+// Loaded on first use: its tables take 90 ms of CPU, and few processes ever see a number.
 const phones = () => require('libphonenumber-js') as typeof import('libphonenumber-js')
 
 /**
- * A phone number in international form, normalised to E.164: of a country that there is, and of a length that numbers
- * have there. Whether somebody has it is for the provider to say. The only importer of the phone number library.
+ * A phone number in international form, normalised to E.164: its country must exist, and its length must be valid
+ * there. Whether it is in use is for the provider to say. The only importer of the phone number library.
  */
 export const PhoneNumber = z
   .string()

@@ -10,7 +10,7 @@ import {
 } from '../tasks/process.ts'
 import { serveEdge } from './edge.ts'
 
-// Below the 10 s that a platform gives a process to stop.
+// Less than the 10 s that platforms give a process to stop.
 const STOP_MS = 9_000
 
 /** One edge process. */
@@ -32,8 +32,8 @@ export async function runEdge(): Promise<void> {
   )
   const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   onParentGone(() => stop('the parent process is gone'))
-  log.info({ port: serving.port }, 'The edge listens')
+  log.info({ port: serving.port }, 'The edge is listening')
   process.send?.({ ready: true, port: serving.port })
-  // A process that is killed writes nothing.
+  // A killed process writes nothing.
   flushCompileCache()
 }

@@ -7,11 +7,11 @@ import { FileChunks } from './uploads/chunks.ts'
 import { cleanFileName, disposition, mediaTypeOf, type PartHeaders, parameters } from './uploads/headers.ts'
 
 const require = createRequire(import.meta.url)
-// Loaded with the first form.
+// Loaded on first use.
 const busboy = () => require('@fastify/busboy') as typeof import('@fastify/busboy')
 const MAX_FIELDS = 100
 const MAX_FIELD_BYTES = 64 * 1024
-/** What boundaries, part headers and text fields may add to the bytes of the file. */
+/** Bytes that boundaries, part headers and text fields may add to those of the file. */
 const MAX_OVERHEAD = 1024 * 1024
 const ANY_BYTES = 'application/octet-stream'
 
@@ -23,19 +23,19 @@ export interface UploadedFile {
 }
 
 export interface UploadOptions {
-  /** Bounds the bytes of the file exactly. */
+  /** The exact limit for the bytes of the file. */
   readonly maxBytes: number
   /**
-   * Called when the file begins, so maybe before all fields are known. Chunks may share memory with each other.
-   * One is good until the next is asked for: its memory is freed then. They throw when the upload fails, and the
-   * failure is reported after this has settled.
+   * Called when the file begins, so possibly before all fields are known. Chunks may share memory with each other. A
+   * chunk is valid until the next one is requested, when its memory is freed. The iteration throws when the upload
+   * fails, and the failure is reported after this has settled.
    */
   readonly file: (info: UploadedFile, chunks: AsyncIterable<Uint8Array>) => Promise<void>
 }
 
 /**
  * Reads a multipart body: text fields are collected, the one file in the field `file` is streamed at the pace of its
- * reader, files in other fields are skipped. What `options.file` throws is thrown on.
+ * reader, files in other fields are skipped. Rethrows what `options.file` throws.
  * @throws fail('request.media_type' | 'request.malformed' | 'request.too_large' | 'request.incomplete')
  */
 export async function readMultipart(
@@ -57,14 +57,14 @@ export async function readMultipart(
 }
 
 /**
- * One form being read. Built on the part splitter of busboy rather than on busboy, which skips parts that are cut short
- * in their headers. Parts flow without pause, since a paused part that ends with a chunk can keep the splitter waiting
- * for ever; the pace is kept in feed(), between two chunks.
+ * One form being read. Built on busboy's part splitter rather than on busboy itself, which skips parts that are cut
+ * short in their headers. Parts flow without pause, since a paused part that ends with a chunk can keep the splitter
+ * waiting forever; feed() keeps the pace instead, between two chunks.
  */
 class Form {
   readonly fields = new Map<string, string>()
   hadFile = false
-  /** The first thing that went wrong; what follows from it is not of interest. */
+  /** The first thing that went wrong; its consequences are ignored. */
   failure: { readonly error: unknown } | undefined = undefined
   /** Never rejects. */
   fileSettled: Promise<void> = Promise.resolve()
@@ -72,7 +72,7 @@ class Form {
   private readonly dicer: Dicer
   private fieldCount = 0
   private file: FileChunks | undefined = undefined
-  /** The last part has begun, and its headers have not ended. */
+  /** The headers of the last part have begun, but not ended. */
   private inHeaders = false
   /** Parts that have not ended. The splitter's own count misses those that end where a chunk ends. */
   private openParts = 0
@@ -90,16 +90,16 @@ class Form {
     this.dicer.on('error', () => this.fail(malformed('the form ends before its last boundary')))
   }
 
-  /** Resolves when the reader of the file is done with all there was in the chunk. */
+  /** Resolves when the reader of the file is done with everything in the chunk. */
   async feed(chunk: Uint8Array): Promise<void> {
-    // What follows the last boundary is of no interest (RFC 2046 5.1.1).
+    // What follows the last boundary is ignored (RFC 2046 5.1.1).
     if (this.isWhole) return
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     const [wasOpen, partsBefore] = [this.file?.isOpen === true, this.partCount]
     await this.waiting(() => this.dicer.write(bytes, () => this.release?.()))
     const { file } = this
     if (file?.isBusy === true) await this.waiting(() => file.onTaken(() => this.release?.()))
-    // No other part began in it: all of it was the file's, whose reader has asked for more.
+    // No other part began in the chunk: all of it belongs to the file, whose reader has asked for more.
     if (wasOpen && file?.isOpen === true && this.partCount === partsBefore) freeMemory(chunk)
   }
 
@@ -132,7 +132,7 @@ class Form {
 
   private begin(part: Readable): void {
     this.partCount++
-    // The splitter reports a part cut short on the part too; without a listener that ends the process.
+    // The splitter also emits the error of a truncated part on the part; without a listener that ends the process.
     part.on('error', () => {})
     this.checkHeaders()
     this.inHeaders = true
@@ -216,7 +216,7 @@ class Form {
   }
 }
 
-/** Frees what nobody needs any more now: the garbage collector would let tens of megabytes of an upload pile up first. */
+/** Frees unneeded memory at once: the garbage collector would let tens of megabytes of an upload pile up first. */
 function freeMemory({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }

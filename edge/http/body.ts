@@ -2,38 +2,38 @@ import { type Failure, fail } from '../../sql/errors.ts'
 import { Spill } from './spill.ts'
 import type { NativeResponse, RequestBody } from './types.ts'
 
-/** Bytes held for a reader that is slow or has not come yet, before the client is made to wait. */
+/** Bytes buffered for a reader that is slow or has not started, before the client is paused. */
 const HIGH_WATER = 256 * 1024
 /**
- * Bytes held in memory at most; more goes to a file. uWS reads a socket again without return to the event loop for as
- * long as each read fills its 512 KiB, pause or not: clients on the same machine got 100 MiB through in one turn.
+ * Most bytes held in memory; more goes to a file. uWS keeps reading a socket without returning to the event loop as
+ * long as each read fills its 512 KiB, paused or not: clients on the same machine got 100 MiB through in one turn.
  */
 const SPILL_ABOVE = 2 * 1024 * 1024
-/** The limit for a body that nobody has asked for. */
+/** The limit for a body that nobody has started to read. */
 const UNREAD_MAX = 256 * 1024 * 1024
 
 type Sink = (chunk: Uint8Array) => void | Promise<void>
 
 /**
- * The body of one request. Listens from before the handler runs, because uWS throws away what arrives unheard,
- * and keeps chunks until somebody reads or the answer is sent.
+ * The body of one request. It listens before the handler runs, because uWS discards data that has no listener, and
+ * keeps chunks until somebody reads them or the response is sent.
  */
 export class Body implements RequestBody {
   /** The last byte has arrived. */
   complete = false
   /** The client left. */
   gone = false
-  /** Called once, with the arrival of the last byte. */
+  /** Called once, when the last byte arrives. */
   onComplete: (() => void) | undefined = undefined
   private readonly res: NativeResponse
-  /** Content-Length, or -1 when the client sends chunks of unknown sum. */
+  /** Content-Length, or -1 when the client sends chunks of unknown total length. */
   private readonly length: number
   private max = UNREAD_MAX
   private arrived = 0
   private queue: Uint8Array[] = []
-  /** Bytes in the queue and in the hands of the sink. */
+  /** Bytes in the queue or being processed by the sink. */
   private buffered = 0
-  /** What arrived after the queue; while there is one, everything goes into it. */
+  /** Data that did not fit into the queue; while there is any, all new data goes here. */
   private spill: Spill | undefined = undefined
   private broken: { readonly error: unknown } | undefined = undefined
   private state: 'unread' | 'reading' | 'discarding' = 'unread'
@@ -44,11 +44,11 @@ export class Body implements RequestBody {
     this.res = res
     this.length = length
     res.onData((chunk, isLast) => this.arrive(chunk, isLast))
-    // A large body stays with the client until somebody asks for it.
+    // A large body stays with the client until somebody reads it.
     if (length > HIGH_WATER || length < 0) this.pauseSoon()
   }
 
-  /** Bytes that have not arrived; infinite when the client did not say how many there are. */
+  /** Bytes that have not arrived; infinite when the client did not announce a length. */
   get remaining(): number {
     if (this.complete) return 0
     return this.length < 0 ? Number.POSITIVE_INFINITY : this.length - this.arrived
@@ -72,7 +72,7 @@ export class Body implements RequestBody {
   async stream(sink: Sink, max: number): Promise<number> {
     if (this.state === 'reading') throw new Error('The body was already read')
     if (this.length > max || this.arrived > this.max) throw tooLarge(max)
-    // An answer was sent, and what had arrived is gone.
+    // A response was sent, and the data that had arrived is gone.
     if (this.state === 'discarding') throw fail('request.incomplete')
     this.state = 'reading'
     this.max = max
@@ -84,7 +84,7 @@ export class Body implements RequestBody {
     }
   }
 
-  /** Drops what is held and what still comes, so that the socket goes on to the next request or to its end. */
+  /** Drops buffered and future data, so that the socket can go on to the next request or close. */
   discard(): void {
     this.state = 'discarding'
     this.queue = []
@@ -94,7 +94,7 @@ export class Body implements RequestBody {
     this.wakeReader()
   }
 
-  /** The answer was sent with the whole body here: frees what nobody has begun to read. */
+  /** The response was sent after the whole body had arrived: frees a body that nobody has started to read. */
   forget(): void {
     if (this.state === 'unread') this.discard()
   }
@@ -103,7 +103,7 @@ export class Body implements RequestBody {
   leave(): void {
     this.gone = true
     if (this.state === 'unread' && this.spill !== undefined) {
-      // A handler may never come for it, and nothing else would close the file.
+      // A handler may never read it, and nothing else would close the file.
       this.broken = { error: fail('request.incomplete') }
       this.closeSpill()
     }
@@ -121,7 +121,7 @@ export class Body implements RequestBody {
         total += chunk.length
         const pending = sink(chunk)
         if (pending !== undefined) await pending
-        // Counted until here: what the sink works on is what the client waits for.
+        // Counted until the sink is done, so that a slow sink slows the client down.
         this.buffered -= held
       } else if (this.complete) return total
       if (this.buffered <= HIGH_WATER / 2 && this.spill === undefined) this.resume()
@@ -129,7 +129,7 @@ export class Body implements RequestBody {
     }
   }
 
-  /** @throws what makes reading on pointless. */
+  /** @throws when there is no point in reading on. */
   private check(): void {
     if (this.arrived > this.max) throw tooLarge(this.max)
     if (this.broken !== undefined) throw this.broken.error
@@ -187,10 +187,10 @@ export class Body implements RequestBody {
   }
 
   /**
-   * Pauses after this turn of the event loop. Paused at once, the rest of the data that the kernel already gave
-   * would still arrive and arm uWS's 10 s timer, which nothing stops until resume() (PITFALLS 6.1); and a last chunk
-   * among it would leave resume() to arm a timer against a handler that owes the client an answer. After the turn
-   * nothing can arrive, and pause() itself stops the timer: a pause may then last.
+   * Pauses after this turn of the event loop. If it paused at once, data that the kernel has already delivered would
+   * still arrive and arm uWS's 10 s timer, which nothing stops until resume() (PITFALLS 6.1); and if the last chunk
+   * were among it, resume() would arm a timer against a handler that still owes the client a response. After the turn
+   * nothing can arrive, and pause() itself stops the timer, so a pause may last.
    */
   private pauseSoon(): void {
     if (this.flow !== 'open') return
@@ -205,7 +205,7 @@ export class Body implements RequestBody {
     })
   }
 
-  /** Only ever after pause(): uWS restores what pause() saved, and nothing saved means a deaf socket. */
+  /** Only after pause(): uWS restores what pause() saved, and with nothing saved the socket never reads again. */
   private resume(): void {
     const paused = this.flow === 'paused'
     this.flow = 'open'

@@ -1,19 +1,20 @@
 import { fail } from '../../sql/errors.ts'
 import type { ChunkWriter, NativeResponse } from './types.ts'
 
-// What is kept back of a piece, and how much of it goes out at a time, to move what uWS holds of it.
+// How much of each piece is held back, and how much of that is written at a time to make uWS flush its buffer.
 const RESERVE = 1024
 const NUDGE = 16
 
 /**
- * A response body of unknown length, given piece by piece at the pace of the client. With a listener for writability
- * registered uWS drains nothing by itself: its buffer moves only with the next write, and only a write tells whether all
- * of it has gone. So the end of each piece is kept back, and a few bytes of it are written whenever the kernel has room.
+ * A response body of unknown length, written piece by piece at the client's pace. Once a writability listener is
+ * registered, uWS drains nothing by itself: its buffer moves only with the next write, and only a write tells whether
+ * all of it was sent. So the end of each piece is held back, and a few bytes of it are written whenever the kernel has
+ * room.
  */
 export class Chunks implements ChunkWriter {
   /** Ended, or the client left. */
   closed: boolean
-  /** Given so far. */
+  /** Bytes passed to write() so far. */
   bytes = 0
   private readonly res: NativeResponse
   /** Status and headers until they have been written. */
@@ -26,17 +27,17 @@ export class Chunks implements ChunkWriter {
     this.res = res
     this.head = head
     this.closed = !open
-    // In time for the first refused write; uWS keeps one listener.
+    // Registered before any write can be refused; uWS keeps one listener.
     if (open) res.onWritable(() => this.drain())
   }
 
   write(chunk: Uint8Array): Promise<void> {
     if (this.closed) return Promise.reject(fail('request.incomplete'))
-    if (this.waiting !== undefined) return Promise.reject(new Error('The piece before is not written yet'))
+    if (this.waiting !== undefined) return Promise.reject(new Error('The previous piece is not written yet'))
     this.bytes += chunk.length
     const all = this.reserve.length === 0 ? chunk : Buffer.concat([this.reserve, chunk])
     const size = Math.max(all.length - RESERVE, 0)
-    // A copy: the piece is its owner's again when this has been written.
+    // A copy, because the caller may reuse the piece once it has been written.
     this.reserve = Uint8Array.from(all.subarray(size))
     if (size === 0 || this.offer(all.subarray(0, size))) return Promise.resolve()
     return new Promise((resolve, reject) => {
@@ -65,7 +66,7 @@ export class Chunks implements ChunkWriter {
     waiting?.reject(fail('request.incomplete'))
   }
 
-  /** Gives bytes to uWS, never none: this core takes an empty chunk for the end. True when nothing of them is left with it. */
+  /** Passes bytes to uWS, never an empty chunk, which this core takes for the end. True when it has sent them all. */
   private offer(bytes: Uint8Array): boolean {
     let sent = false
     this.res.cork(() => {

@@ -3,8 +3,9 @@ const BACKSLASH = 0x5c
 const SPACE = 0x20
 
 /**
- * JSON text without the white space between its parts, as JSON.stringify writes it: PostgreSQL puts spaces and line ends
- * there. Some 2 ns for each byte: what is read in lists of many kB is compact already where it is stored.
+ * Removes the white space between the parts of a JSON text, as JSON.stringify writes it; PostgreSQL adds spaces and
+ * line breaks. Takes about 2 ns per byte, so data that is read in lists of many kB is stored compact in the first
+ * place.
  */
 export function compact(text: string): string {
   const bytes = Buffer.from(text)

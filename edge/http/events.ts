@@ -1,6 +1,6 @@
 import type { EventSink, NativeResponse, Shared } from './types.ts'
 
-/** An empty comment of server-sent events. */
+/** An empty SSE comment. */
 const COMMENT = ':\n\n'
 
 /** A response that stays open: server-sent events in chunked encoding. */
@@ -8,16 +8,16 @@ export class EventStream implements EventSink {
   closed = false
   writable = true
   buffered = 0
-  /** Given so far. */
+  /** Bytes passed to write() so far. */
   bytes = 0
   private readonly res: NativeResponse
   private readonly shared: Shared
   private writableListener: (() => void) | undefined = undefined
   private closeListeners: (() => void)[] = []
-  /** Ended by its owner, but not yet with the kernel. */
+  /** Ended by its owner, but not yet fully handed to the kernel. */
   private ending = false
 
-  /** Without a head the stream is born closed: the client left before it was opened. */
+  /** Without a head the stream starts closed: the client left before it was opened. */
   constructor(
     res: NativeResponse,
     shared: Shared,
@@ -32,11 +32,11 @@ export class EventStream implements EventSink {
       return
     }
     shared.openStreams++
-    // Without it uWS arms a 10 s timer when its buffer has drained and never stops it.
+    // Without a listener, uWS arms a 10 s timer once its buffer has drained, and never stops it.
     res.onWritable(() => this.drain())
     res.cork(() => {
       res.writeStatus(head)
-      // This core ends the headers with the first chunk only, and takes an empty one for none.
+      // This core ends the headers only with the first chunk, and ignores an empty one.
       res.write(first.length === 0 ? COMMENT : first)
     })
   }
@@ -72,7 +72,7 @@ export class EventStream implements EventSink {
       if (last !== undefined && last.length > 0) sent = this.res.write(last)
       if (sent) this.res.end()
     })
-    // Ended before the kernel has all of it, uWS would read the next request: see rest.ts.
+    // If the response ended before the kernel has all of it, uWS would read the next request: see rest.ts.
     this.ending = !sent
   }
 
@@ -85,8 +85,8 @@ export class EventStream implements EventSink {
   }
 
   /**
-   * With a listener registered uWS drains nothing by itself: its buffer moves only with the next write. Writing a
-   * comment moves it, and tells whether all of it has gone; events of the owner then leave in the same packet.
+   * Once a listener is registered, uWS drains nothing by itself: its buffer moves only with the next write. Writing a
+   * comment moves it, and tells whether all of it was sent; the owner's events then leave in the same packet.
    */
   private drain(): boolean {
     if (this.closed && !this.ending) return true

@@ -15,13 +15,13 @@ import type {
   Shared,
 } from './types.ts'
 
-/** An unread body of at most this rest is waited for, so that the connection lives on after an early answer. */
+/** If at most this much of an unread body is outstanding, an early response waits for it, to keep the connection. */
 const WAIT_FOR_REST = 64 * 1024
-/** How long an early answer to a larger body is followed by reading on before the cut, as nginx does. */
+/** How long reading goes on after an early response to a larger body before the connection is cut, as in nginx. */
 const LINGER_MS = 30_000
 /**
- * Of answers without a body every so many-th is its connection's last: what the kernel did not take of them uWS buffers
- * and does not tell (see rest.ts), and this bounds what a client piles up that asks so and never reads.
+ * One in this many responses without a body closes its connection: uWS silently buffers what the kernel did not take of
+ * them (see rest.ts), and this bounds what piles up for a client that never reads.
  */
 const BODILESS = 1024
 
@@ -32,15 +32,15 @@ const INTERNAL: Reply = {
 }
 
 /**
- * The answering side of one request. It alone touches `res` for answers, because `res` throws after the answer and after
- * an abort: `state` says whether it may be touched. Everything leaves in corked writes.
+ * The response side of one request. Only this class uses `res` to respond, because `res` throws after the response and
+ * after an abort; `state` says whether it may be used. Everything is sent in corked writes.
  */
 export class UwsExchange implements Responder {
-  /** The body of the request, when it has one. */
+  /** The body of the request, if it has one. */
   incoming: Body | undefined = undefined
-  /** Nobody can be sure where the request ends: what follows it on the connection is not read. */
+  /** The end of the request is ambiguous: whatever follows it on the connection is not read. */
   isLast = false
-  /** True while uWS's own handler runs, in which it has already corked the socket. */
+  /** True while uWS's own handler runs, during which the socket is already corked. */
   corked = true
   private readonly res: NativeResponse
   private readonly shared: Shared
@@ -51,7 +51,7 @@ export class UwsExchange implements Responder {
   private linger: NodeJS.Timeout | undefined = undefined
 
   constructor(res: NativeResponse, shared: Shared) {
-    // Before anything that could throw: a handler that returns without onAborted or an answer ends the process.
+    // Before anything that could throw: a handler that returns without onAborted or a response ends the process.
     res.onAborted(() => this.aborted())
     this.res = res
     this.shared = shared
@@ -110,14 +110,14 @@ export class UwsExchange implements Responder {
     return stream
   }
 
-  /** What the handler threw. The client is told that something is wrong, and nothing about what. */
+  /** Handles what the handler threw. The client learns that something went wrong, but not what. */
   failed(error: unknown): void {
     this.shared.onError(error)
     if (this.state === 'open') this.send(INTERNAL)
     else if (this.state === 'streaming') this.cut()
   }
 
-  /** Of an answer in pieces. */
+  /** The head of a response in pieces. */
   private headOf(head: ReplyHead): string {
     return this.shared.leaving ? `${headText(head)}\r\nConnection: close` : headText(head)
   }
@@ -150,7 +150,7 @@ export class UwsExchange implements Responder {
 
   private writeBodiless({ head, body }: Reply): void {
     const { res } = this
-    // Only end() can close: after the others the client does.
+    // Only end() can close the connection; after the other calls, the client does.
     if (this.shared.leaving) res.writeHeader('Connection', 'close')
     // Written by hand: endWithoutBody(length) leaves the response pending in this core.
     if (head === true && body !== undefined)
@@ -159,8 +159,8 @@ export class UwsExchange implements Responder {
   }
 
   /**
-   * The answer to a request whose body has not arrived. Closing with unread bytes makes the kernel send a reset, which
-   * takes the answer from clients that send first and read later; so what still comes is read and dropped.
+   * Responds to a request whose body has not fully arrived. Closing with unread bytes makes the kernel send a reset, so
+   * that clients that send first and read later lose the response; therefore the rest of the body is read and dropped.
    */
   private answerEarly(incoming: Body, text: string, reply: Reply): void {
     const late = incoming.remaining > WAIT_FOR_REST
@@ -174,8 +174,8 @@ export class UwsExchange implements Responder {
   }
 
   /**
-   * Sends the whole answer as if it were a status line, since end() would take `res` and with it the means to close.
-   * The line end that writeStatus adds falls behind the body, where clients skip it (`Connection: close`).
+   * Sends the whole response as if it were a status line, since end() would release `res` and with it the means to
+   * close. The line break that writeStatus adds comes after the body, where clients ignore it (`Connection: close`).
    */
   private answerAndLinger(text: string, reply: Reply): void {
     const { body: whatever = '', head: headOnly = false } = reply
@@ -188,7 +188,7 @@ export class UwsExchange implements Responder {
     this.linger = setTimeout(() => this.cut(), LINGER_MS)
   }
 
-  /** Not at once: uWS's parser would read on in a socket closed under it, and what is corked would be lost. */
+  /** Not at once: uWS's parser would read on in a socket closed under it, and corked data would be lost. */
   private cut(): void {
     setImmediate(() => {
       if (this.state !== 'gone' && this.stream?.closed !== true) this.res.close()

@@ -1,14 +1,14 @@
 import type { Headers, ReplyHead } from './types.ts'
 
-// An import would read all that the module exports, and so load its WebSocket and fetch: 15 ms of CPU at every start.
+// An import would read all exports of the module, and so load its WebSocket and fetch: 15 ms of CPU at every start.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
-// uWS writes what it is given: one CR or LF in a value and the client reads headers of an attacker's choice.
+// uWS writes values unchecked: one CR or LF in a value would let an attacker add headers.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-/** Names that passed TOKEN. They come from code, so they are few; the bound is for a mistake. */
+/** Names that passed TOKEN. They come from code, so they are few; the bound guards against a mistake. */
 const names = new Set<string>()
 
 function checkedName(name: string): string {
@@ -27,7 +27,7 @@ function lines(headers: Headers): string {
   return text
 }
 
-/** Constant headers of many answers, checked and laid out once. */
+/** Constant headers of many responses, checked and formatted once. */
 export class HeaderBlock {
   readonly text: string
 
@@ -48,8 +48,8 @@ function statusLine(status: number): string {
 }
 
 /**
- * Status and headers as one string for writeStatus, which writes it as it is and ends the line: one call into
- * C++ for any number of headers, where each writeHeader costs another.
+ * Status and headers as one string for writeStatus, which writes it unchanged and ends the line: one call into C++ for
+ * any number of headers, instead of one per writeHeader.
  * @throws on a control character or an unknown status, before anything is written.
  */
 export function headText(head: ReplyHead): string {
@@ -58,7 +58,7 @@ export function headText(head: ReplyHead): string {
   return head.headers.length === 0 ? block : block + lines(head.headers)
 }
 
-/** Whether answers of this status have no body and therefore no Content-Length (RFC 9110 8.6). */
+/** Whether responses with this status have no body and therefore no Content-Length (RFC 9110 8.6). */
 export function isBodiless(status: number): boolean {
   return status === 204 || status === 304
 }

@@ -3,7 +3,7 @@ import type { EdgeRequest, ReplyHead, Responder } from './server.ts'
 
 type HeadOf = (status: number, headers: readonly Header[]) => ReplyHead
 
-/** A text that is sent again and again: encoded once, and compressed once for those who take that. */
+/** A text that is sent many times: encoded once, and compressed once for each encoding that clients accept. */
 export class KeptText {
   private readonly contentType: string
   private readonly bytes: Buffer
@@ -21,7 +21,7 @@ export class KeptText {
       ['vary', 'accept-encoding'],
     ]
     if (encoding !== null) headers.push(['content-encoding', encoding])
-    // No wait without need: requests that come in one read are answered in the turn that reads them.
+    // No needless await: requests that arrive in one read are answered in the turn that reads them.
     const body = encoding === null ? this.bytes : await this.encoded(encoding)
     responder.send({ ...head(200, headers), body, head: request.method === 'HEAD' })
   }

@@ -7,7 +7,7 @@ interface Rest {
   readonly reject: (error: unknown) => void
 }
 
-/** A response body of known length, given piece by piece at the pace of the client. */
+/** A response body of known length, written piece by piece at the client's pace. */
 export class Pieces implements BodyWriter {
   /** Ended, or the client left. */
   closed: boolean
@@ -16,7 +16,7 @@ export class Pieces implements BodyWriter {
   /** Status and headers until they have been written. */
   private head: string | undefined
   private accepted = 0
-  /** What the kernel did not take of the current piece. */
+  /** The part of the current piece that the kernel did not take. */
   private rest: Rest | undefined = undefined
 
   constructor(res: NativeResponse, head: string, totalBytes: number, open: boolean) {
@@ -24,18 +24,18 @@ export class Pieces implements BodyWriter {
     this.head = head
     this.totalBytes = totalBytes
     this.closed = !open || totalBytes === 0
-    // In time for the first refused write; uWS keeps one listener.
+    // Registered before any write can be refused; uWS keeps one listener.
     if (!this.closed) res.onWritable(() => this.drain())
   }
 
-  /** With the kernel so far. */
+  /** Bytes taken by the kernel so far. */
   get bytes(): number {
     return this.accepted
   }
 
   write(chunk: Uint8Array): Promise<void> {
     if (this.closed) return Promise.reject(fail('request.incomplete'))
-    if (this.rest !== undefined) return Promise.reject(new Error('The piece before is not written yet'))
+    if (this.rest !== undefined) return Promise.reject(new Error('The previous piece is not written yet'))
     if (this.accepted + chunk.length > this.totalBytes) {
       return Promise.reject(new Error(`More than the announced ${this.totalBytes} bytes`))
     }
@@ -59,7 +59,7 @@ export class Pieces implements BodyWriter {
     rest?.reject(fail('request.incomplete'))
   }
 
-  /** Gives bytes to uWS. Returns those to offer again, or undefined when the next piece is welcome. */
+  /** Passes bytes to uWS. Returns those to offer again, or undefined when it can take the next piece. */
   private offer(bytes: Uint8Array): Uint8Array | undefined {
     let sent = false
     let ended = false

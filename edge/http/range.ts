@@ -1,12 +1,12 @@
-/** Part of a content, by byte position. */
+/** A part of some content, by byte position. */
 export interface ByteRange {
   readonly from: number
   readonly length: number
 }
 
 /**
- * Reads a `Range` header (RFC 9110, section 14). One range is served; several, or another unit, count as none, which
- * the RFC permits. `unsatisfiable` means 416.
+ * Parses a `Range` header (RFC 9110, section 14). Only a single byte range is served; several ranges or another unit
+ * are ignored, which the RFC permits. `unsatisfiable` means 416.
  */
 export function parseRange(header: string, size: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header.trim())

@@ -6,7 +6,7 @@ import type { EdgeRequest, Responder } from './server.ts'
 
 export type Header = readonly [string, string]
 
-/** A finished answer, in a form that can be kept. */
+/** A finished response, in a form that can be stored. */
 export interface KeptAnswer {
   readonly status: number
   readonly headers: readonly Header[]
@@ -16,13 +16,13 @@ export interface KeptAnswer {
 const brotli = promisify(brotliCompress)
 const gunzippable = promisify(gzip)
 
-// Below this the headers weigh more than what is saved.
+// Below this size, the extra headers cost more than compression saves.
 const COMPRESS_FROM = 1024
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 export const JSON_TYPE: Header = ['content-type', 'application/json; charset=utf-8']
 
-/** Sends a JSON text, compressed when it is worth it and the client takes it. Resolves when it is handed over. */
+/** Sends a JSON text, compressed if that pays off and the client accepts it. Resolves once it is handed over. */
 export function sendJson(
   request: EdgeRequest,
   responder: Responder,
@@ -50,7 +50,7 @@ export function compressed(encoding: 'br' | 'gzip', text: string | Buffer): Prom
   return encoding === 'br' ? brotli(text, BROTLI) : gunzippable(text, { level: 5 })
 }
 
-/** The best coding that the client takes and we have (RFC 9110, section 12.5.3); null for none. */
+/** The best coding that both the client and we support (RFC 9110, section 12.5.3); null for none. */
 export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   const weights = new Map<string, number>()
   for (const item of header.split(',')) {
@@ -70,7 +70,7 @@ export function acceptedEncoding(header: string): 'br' | 'gzip' | null {
   return gzip > 0 ? 'gzip' : null
 }
 
-/** The body of a failure: `{detail}`, with the problems of invalid input. */
+/** The body of a failure: `{detail}`, and for invalid input its problems as `errors`. */
 export function failureBody(failure: Failure): string {
   return JSON.stringify(
     failure.problems === undefined
@@ -79,7 +79,7 @@ export function failureBody(failure: Failure): string {
   )
 }
 
-/** Headers that let a browser page of an allowed origin read the answer (https://fetch.spec.whatwg.org/#http-cors-protocol). */
+/** Lets a page of an allowed origin read the response (https://fetch.spec.whatwg.org/#http-cors-protocol). */
 export function corsHeaders(settings: Settings, request: EdgeRequest): readonly Header[] {
   if (settings.corsOrigins.size === 0) return []
   const origin = request.header('origin')
@@ -92,7 +92,7 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
   ]
 }
 
-/** What a preflight is told on top. */
+/** Additional headers of a preflight response. */
 export function preflightHeaders(allow: string): readonly Header[] {
   return [
     ['access-control-allow-methods', allow],
@@ -105,8 +105,8 @@ export function preflightHeaders(allow: string): readonly Header[] {
 }
 
 /**
- * Whether a request was sent by a page of another site: `Origin` names one that is neither ours nor allowed, or the
- * browser says so itself (https://www.w3.org/TR/fetch-metadata/). `strict`: another origin of our site is another site, too.
+ * Whether a page of another site sent the request: `Origin` is neither ours nor allowed, or the browser says so itself
+ * (https://www.w3.org/TR/fetch-metadata/). With `strict`, another origin of our site counts as another site too.
  */
 export function isCrossSite(settings: Settings, request: EdgeRequest, strict: boolean): boolean {
   const origin = request.header('origin')

@@ -16,11 +16,12 @@ const visit = (name: string, value: string) => {
   const i = INDEX.get(name)
   if (i === undefined) return
   if (i === HOST) hosts++
-  // 10 ns a request for both. The core takes the first length, and any coding, even an empty one, for chunked or for none.
+  // 10 ns per request for both. The core uses the first length, and reads any coding, even an empty one, as chunked or
+  // none.
   else if (i === LENGTH) misframed ||= target[i] !== '' && target[i] !== value
   else if (i === CODING) misframed ||= target[i] !== '' || value.toLowerCase() !== 'chunked'
   if (target[i] === '') target[i] = value
-  // Some proxies add a line of their own (RFC 9110, section 5.3): the client's must not hide it.
+  // Some proxies add a line of their own (RFC 9110, section 5.3), which the client's must not hide.
   else if (i === FORWARDED_FOR) target[i] += `, ${value}`
 }
 
@@ -29,12 +30,12 @@ const NO_BODY: RequestBody = {
   stream: () => Promise.resolve(0),
 }
 
-/** The copy of a request that outlives uWS's own, which is gone when the handler returns. */
+/** A copy of the request that outlives uWS's own, which is invalid once the handler returns. */
 export class Request implements EdgeRequest {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** Where it ends, or whom it is for, others may read otherwise (RFC 9112, sections 3.2 and 6.3). */
+  /** Other parsers may disagree on where it ends or which host it is for (RFC 9112, sections 3.2 and 6.3). */
   readonly misframed: boolean
   body: RequestBody = NO_BODY
   private readonly values: string[]
@@ -45,7 +46,7 @@ export class Request implements EdgeRequest {
   constructor(method: string, res: NativeResponse, req: NativeRequest, responder: Responder) {
     this.method = method
     this.path = req.getUrl()
-    // Once and whole: getQuery(key) decodes in place and corrupts every later reading. Undefined when there is none.
+    // Read once, in full: getQuery(key) decodes in place and corrupts every later read. Undefined when there is none.
     this.query = req.getQuery() ?? ''
     this.values = NO_VALUES.slice()
     target = this.values
@@ -63,7 +64,7 @@ export class Request implements EdgeRequest {
 
   get address(): string {
     if (this.text === undefined) {
-      // getpeername and a copy, 0.6 µs: too dear for every request.
+      // getpeername and a copy, 0.6 µs: too expensive for every request.
       this.text = this.responder.done ? '' : addressText(new Uint8Array(this.res.getRemoteAddress()))
     }
     return this.text

@@ -1,14 +1,14 @@
 import type { NativeResponse } from './types.ts'
 
 /**
- * Ends an answer, or holds what the kernel did not take of it. uWS would buffer any amount and read on: of a client that
- * asks and never reads that is memory without end. Pausing is no help, since pause() stops the writing too, and what is
- * parsed of one read (512 KiB, thousands of requests) reaches its handlers in one turn, pause or not. But a request that
- * comes while the one before is not ended makes uWS close the connection, also within one read. So an answer ends when
- * the kernel has it: at most one answer and the cork buffer (16 KiB) wait in this process for a connection, and a client
- * that asks for more meanwhile loses it (RFC 9112, section 9.3.2, has it ask again). One that takes nothing for 10 s is
- * closed by uWS's timer, which looks every 4 s.
- * @returns what is held, if anything is.
+ * Ends a response, or holds what the kernel did not take of it. uWS would buffer any amount and read on, so a client
+ * that sends requests and never reads would take unlimited memory. Pausing does not help: pause() stops writing too,
+ * and all that is parsed from one read (512 KiB, thousands of requests) reaches its handlers in one turn, paused or
+ * not. But uWS closes the connection when a request arrives before the previous one has ended, even within one read. So
+ * a response ends only when the kernel has it: at most one response and the cork buffer (16 KiB) wait in this process
+ * per connection, and a client that sends more meanwhile loses the connection (RFC 9112, section 9.3.2, has it retry).
+ * uWS's timer, which checks every 4 s, closes a client that takes nothing for 10 s.
+ * @returns what is held, if anything.
  */
 export function endOrHold(res: NativeResponse, body: string | Uint8Array): Rest | undefined {
   const totalBytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
@@ -16,11 +16,11 @@ export function endOrHold(res: NativeResponse, body: string | Uint8Array): Rest 
   return ended ? undefined : new Rest(res, Buffer.from(body as string), totalBytes)
 }
 
-/** What is left of an answer, at the pace of the client. */
+/** The rest of a response, sent at the client's pace. */
 export class Rest {
   /** Sent, or the client left. */
   closed = false
-  /** The whole answer was counted before. */
+  /** Zero, because the whole response was already counted. */
   readonly bytes = 0
   private readonly res: NativeResponse
   private readonly totalBytes: number

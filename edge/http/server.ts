@@ -21,18 +21,18 @@ export type {
   Responder,
 } from './types.ts'
 
-// One registration per method hands its name over as a constant; any() covers the rest, and without it uWS answers
-// unknown methods with a page of its own.
+// Registering each method makes its name a constant; any() covers the rest, since uWS would answer unknown methods with
+// a page of its own.
 const METHODS = ['get', 'head', 'options', 'post', 'put', 'patch', 'del', 'any'] as const
 const NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
 
-// LIBUS_LISTEN_DEFAULT shares the port with every process that asks the same way (SO_REUSEPORT).
+// LIBUS_LISTEN_DEFAULT shares the port with every process that uses the same option (SO_REUSEPORT).
 const SHARED_PORT = 0
 const EXCLUSIVE = 1
 
 /**
- * An HTTP server that turns uWebSockets.js into plain requests and responders; nothing above it sees a value of uWS.
- * What a handler throws goes to `onError`, and the client gets a 500 unless something was answered already.
+ * An HTTP server that turns uWebSockets.js into plain requests and responders; no uWS value is visible above it. What a
+ * handler throws goes to `onError`, and the client gets a 500 unless a response has already begun.
  */
 export function createServer(handler: Handler, options: { onError: (error: unknown) => void }): EdgeServer {
   const shared: Shared = {
@@ -41,7 +41,7 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
     bodiless: 0,
     leaving: false,
     held: undefined,
-    // An exception that reaches uWS ends the process; a broken log must not.
+    // An exception that reaches uWS ends the process; a failing log must not.
     onError: (error) => {
       try {
         options.onError(error)
@@ -92,17 +92,17 @@ export function createServer(handler: Handler, options: { onError: (error: unkno
   }
 }
 
-// A turn of the event loop that did nothing but take in connections, and how many are waited for it.
+// A turn of the event loop shorter than this only accepted connections; and how many turns to wait for one at most.
 const QUIET_MS = 0.2
 const MOST_TURNS = 20
 
 /**
- * Resolves right after the event loop has taken in all connections that the kernel had for it. What comes between that and the
- * closing of the listening socket is reset, by Linux also where another process shares the port, unless net.ipv4.tcp_migrate_req
- * is set. So requests wait meanwhile, and a turn is waited for that was short.
+ * Resolves right after the event loop has accepted all connections that the kernel had queued. What arrives between
+ * that and the closing of the listening socket is reset, on Linux even where another process shares the port, unless
+ * net.ipv4.tcp_migrate_req is set. So requests are held meanwhile, and this waits for a short turn.
  */
 async function quietTurn(): Promise<void> {
-  // The rest of this turn says nothing: only from one such point to the next are all sockets looked at.
+  // The rest of this turn tells nothing: all sockets are polled only between one such point and the next.
   await endOfTurn()
   for (let turns = 0, tookMs = QUIET_MS; turns < MOST_TURNS && tookMs >= QUIET_MS; turns++) {
     const startedAt = performance.now()
@@ -115,7 +115,7 @@ function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** One request. Nothing may be thrown from here: an exception that reaches uWS ends the process. */
+/** Handles one request. It must not throw: an exception that reaches uWS ends the process. */
 function serve(
   handler: Handler,
   shared: Shared,
@@ -128,7 +128,7 @@ function serve(
     const method = name === '' ? req.getCaseSensitiveMethod().toUpperCase() : name
     const request = new Request(method, res, req, exchange)
     exchange.isLast = request.misframed
-    // Of one that is misframed nobody knows what its body is.
+    // The body of a misframed request is unknown.
     if (method !== 'GET' && method !== 'HEAD' && !request.misframed) attachBody(request, exchange, res)
     if (shared.held === undefined) handle(handler, request, exchange)
     else shared.held.push(() => handle(handler, request, exchange))
@@ -147,7 +147,7 @@ function handle(handler: Handler, request: Request, exchange: UwsExchange): void
   }
 }
 
-/** At once, because uWS throws away what arrives before onData. */
+/** Called at once, because uWS discards what arrives before onData. */
 function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse): void {
   const length = request.header('content-length')
   const chunked = request.header('transfer-encoding') !== ''
@@ -158,15 +158,15 @@ function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse
 
 function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclusive: boolean }) {
   const { host, port, exclusive } = target
-  // The core takes any number unchecked.
+  // The core does not check the number.
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new RangeError(`Not a port: ${port}`)
   return new Promise<uWS.us_listen_socket>((resolve, reject) => {
     const bound = (socket: uWS.us_listen_socket | false) => {
       if (socket === false)
-        reject(new Error(`Cannot listen on ${host}:${port}: taken, or not an address of this machine`))
+        reject(new Error(`Cannot listen on ${host}:${port}: in use, or not an address of this machine`))
       else resolve(socket)
     }
-    // The types lack this combination, the core has it.
+    // The core supports this combination, but the types lack it.
     const listen = app.listen as unknown as (
       host: string,
       port: number,

@@ -8,8 +8,8 @@ const READ_BYTES = 256 * 1024
 const readAsync = promisify(read)
 
 /**
- * A queue of bytes in a temporary file without a name, which the system removes with its last descriptor.
- * Writing is synchronous, a copy into the page cache: it serves where waiting is not possible.
+ * A queue of bytes in an unnamed temporary file, which the system removes when its last descriptor closes. Writing is
+ * synchronous, a copy into the page cache: it is for callers that cannot wait.
  */
 export class Spill {
   private readonly fd: number
@@ -18,7 +18,7 @@ export class Spill {
   private reading = false
   private closed = false
 
-  /** @throws when there is no room for a temporary file, like push(). */
+  /** @throws when there is no room for a temporary file, as does push(). */
   constructor() {
     const path = join(tmpdir(), `millrace-body-${randomUUID()}`)
     this.fd = openSync(path, 'wx+', 0o600)
@@ -51,7 +51,7 @@ export class Spill {
     }
   }
 
-  /** Closes now or, when a reading is under way, after it: the number of a closed descriptor may be given to another. */
+  /** Closes now, or after a read that is under way: the number of a closed descriptor may be reused. */
   close(): void {
     if (this.closed) return
     this.closed = true

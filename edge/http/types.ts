@@ -10,18 +10,18 @@ export interface EdgeRequest {
   /** '' when absent. The first one counts when a client sends a header twice. */
   header(name: LowerCaseHeaderName): string
   /**
-   * IPv4 dotted, IPv6 compressed, v4-mapped as v4. A system call at the first reading, so it is asked for only
-   * where it is needed, and it is '' when that first reading comes after the answer or after the client left.
+   * Dotted IPv4, compressed IPv6, v4-mapped as v4. The first read makes a system call, so read it only where it is
+   * needed; it is '' when that first read comes after the response or after the client left.
    */
   readonly address: string
   readonly body: RequestBody
-  /** Its headers contradict each other about where it ends or whom it is for; it has no body, and is the last of its connection. */
+  /** Its headers disagree about its end or its host; it has no body, and is the last of its connection. */
   readonly misframed?: boolean
 }
 
 /** What the client sent. Read at most once, by one of the two methods. */
 export interface RequestBody {
-  /** @throws fail('request.too_large') over `max`, fail('request.incomplete') when the client vanished. */
+  /** @throws fail('request.too_large') over `max`, fail('request.incomplete') when the client left. */
   bytes(max: number): Promise<Uint8Array>
   /**
    * Feeds owned copies to the sink in order and waits for its promises; the client is slowed down meanwhile.
@@ -34,7 +34,7 @@ export type Headers = readonly (readonly [string, string])[]
 
 export interface ReplyHead {
   readonly status: number
-  /** Constant headers, checked and laid out once; they precede `headers`. */
+  /** Constant headers, checked and formatted once; they precede `headers`. */
   readonly block?: { readonly text: string }
   readonly headers: Headers
 }
@@ -46,34 +46,34 @@ export interface Reply extends ReplyHead {
 }
 
 export interface Responder {
-  /** True once an answer or stream was begun or the client is gone. */
+  /** True once a response or stream has begun, or the client is gone. */
   readonly done: boolean
-  /** Of the answer's body, so many bytes so far. */
+  /** Bytes of the response body so far. */
   readonly bytes: number
-  /** Called when the client leaves before the answer or stream has ended. Several listeners are possible. */
+  /** Called when the client leaves before the response or stream has ended. Several listeners are possible. */
   onClose(listener: () => void): void
-  /** The whole answer in one corked write. Does nothing when done. @throws on control characters in headers. */
+  /** Sends the whole response in one corked write. Does nothing when done. @throws on control characters in headers. */
   send(reply: Reply): void
-  /** A body in pieces whose total length is known. */
+  /** Begins a body in pieces whose total length is known. */
   body(head: ReplyHead, totalBytes: number): BodyWriter
-  /** A body in pieces of unknown sum, in chunked encoding. */
+  /** Begins a body in pieces of unknown total length, in chunked encoding. */
   chunks(head: ReplyHead): ChunkWriter
   /** Opens an event stream: headers and `first` (a comment by default) are sent, the response stays open. */
   events(head: ReplyHead, first?: Uint8Array | string): EventSink
 }
 
 export interface BodyWriter {
-  /** One call at a time. Resolves when the next piece is welcome. @throws fail('request.incomplete') when the client left. */
+  /** One call at a time. Resolves when it can take more. @throws fail('request.incomplete') when the client left. */
   write(chunk: Uint8Array): Promise<void>
-  /** Cuts the connection, so that the client sees that the body is not whole. Does nothing after the last byte. */
+  /** Cuts the connection, so that the client sees that the body is incomplete. Does nothing after the last byte. */
   abort(): void
 }
 
 export interface ChunkWriter {
-  /** One call at a time. Resolves when the next piece is welcome. @throws fail('request.incomplete') when the client left. */
+  /** One call at a time. Resolves when it can take more. @throws fail('request.incomplete') when the client left. */
   write(chunk: Uint8Array): Promise<void>
   end(): void
-  /** Cuts the connection, so that the client sees that the body is not whole. Does nothing after the end. */
+  /** Cuts the connection, so that the client sees that the body is incomplete. Does nothing after the end. */
   abort(): void
 }
 
@@ -83,7 +83,7 @@ export interface EventSink {
    * keep the latest state and wait for onWritable. After close it returns false and does nothing.
    */
   write(data: Uint8Array | string): boolean
-  /** False from a refused write until everything buffered is with the kernel. */
+  /** False from a refused write until the kernel has everything that was buffered. */
   readonly writable: boolean
   /** One listener, the owner's; a later call replaces it. */
   onWritable(listener: () => void): void
@@ -91,20 +91,20 @@ export interface EventSink {
   onClose(listener: () => void): void
   end(last?: Uint8Array | string): void
   readonly closed: boolean
-  /** Bytes written since the client became slow: the upper bound of what waits in this process. */
+  /** Bytes written since the client became slow: an upper bound of what is buffered in this process. */
   readonly buffered: number
 }
 
 export type Handler = (request: EdgeRequest, responder: Responder) => void | Promise<void>
 
 export interface EdgeServer {
-  /** @throws when the port cannot be had; `exclusive` refuses to share it with another process. */
+  /** @throws when the port is not available; `exclusive` refuses to share it with another process. */
   listen(options: { host: string; port: number; exclusive: boolean }): Promise<{ port: number }>
-  /** Refuses new connections, keeps the existing ones. What is in the kernel's queue is reset: see `leave`. */
+  /** Refuses new connections, keeps existing ones. Those in the kernel's queue are reset: see `leave`. */
   stopListening(): void
   /**
-   * Takes in whoever knocks already, refuses new connections, and makes every answer its connection's last
-   * (`Connection: close`), so that clients go elsewhere with nothing lost.
+   * Accepts the connections that are already waiting, refuses new ones, and makes every response its connection's last
+   * (`Connection: close`), so that clients move elsewhere without losing anything.
    */
   leave(): Promise<void>
   /** Resolves when no connection is open. */
@@ -120,15 +120,15 @@ export interface Shared {
   readonly onError: (error: unknown) => void
   openStreams: number
   connections: number
-  /** Answers without a body so far. */
+  /** Responses without a body so far. */
   bodiless: number
-  /** Every answer is its connection's last. */
+  /** Every response is its connection's last. */
   leaving: boolean
-  /** Requests that wait for the listening socket to close, while it does. */
+  /** Requests held back while the listening socket closes. */
   held: (() => void)[] | undefined
 }
 
-/** The part of uWS.HttpResponse in use. It throws after the answer and after an abort: every caller checks first. */
+/** The part of uWS.HttpResponse in use. It throws after the response and after an abort: every caller checks first. */
 export interface NativeResponse {
   onAborted(handler: () => void): unknown
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown

@@ -1,8 +1,8 @@
-/** Examples made from the schemas themselves, so that none can be wrong. */
+/** Examples generated from the schemas themselves, so that none can be wrong. */
 
 type Json = Record<string, unknown>
 
-// What values of these names look like; those that a schema does not admit are passed over.
+// Typical values by field name; those that a schema does not allow are skipped.
 const BY_NAME: Readonly<Record<string, unknown>> = {
   email: 'ann@example.com',
   username: 'ann@example.com',
@@ -61,11 +61,11 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   email: 'ann@example.com',
   uri: 'https://example.com/',
 }
-// For patterns that say what a text must look like.
+// Tried last, for strings with a pattern.
 const TEXTS = ['Annual report', 'annual-report', '1', 'abc', 'ABC', '+14155552671', 'file.pdf', 'true']
 const DEEPEST = 8
 
-/** A value that the schema admits; undefined when none is known. */
+/** A value that the schema allows; undefined when none is known. */
 export function exampleOf(
   schema: Json,
   components: Readonly<Record<string, Json>>,
@@ -90,7 +90,7 @@ export function exampleOf(
   return type === 'null' ? null : {}
 }
 
-/** The first of several forms, but null for what is there only when something went wrong. */
+/** The first alternative that is not null, but null for fields that are usually empty, such as errors. */
 function chosen(choices: readonly Json[], name: string, of: (schema: unknown) => unknown): unknown {
   const nullable = choices.some(({ type }) => type === 'null')
   if (nullable && /error|refus|_at$|retry_of|supersede/.test(name) && name !== 'created_at') return null

@@ -1,4 +1,4 @@
-// One page for the three links that mails carry. The token is behind the `#`, so it reaches no log and no referrer.
+// One page for the three links in emails. The token comes after the `#`, so it reaches no log and no referrer.
 
 const PAGES = {
   '/verify-email': {
@@ -7,19 +7,19 @@ const PAGES = {
     send: 'Verify',
     fields: [],
     requests: (token) => [['/api/v1/auth/verify-email', { token }]],
-    done: 'The address is verified. You can close this page.',
+    done: 'Your address is verified. You can close this page.',
   },
   '/password-reset': {
     title: 'Set a new password',
-    intro: 'All sessions of the account end when it is set.',
-    send: 'Set the password',
+    intro: 'Setting it ends all sessions of the account.',
+    send: 'Set password',
     fields: [['new_password', 'New password', 'password', 'new-password', 8]],
     requests: (token, { new_password }) => [['/api/v1/auth/password-reset/confirm', { token, new_password }]],
-    done: 'The password is set. Sign in with it.',
+    done: 'Your password has been set. You can sign in with it now.',
   },
   '/accept-invite': {
     title: 'Accept the invite',
-    intro: 'Sign in with the address that was invited. Without an account, register with it: that accepts the invite.',
+    intro: 'Sign in with the invited address. If it has no account yet, register with it; that accepts the invite.',
     send: 'Accept',
     fields: [
       ['email', 'Email', 'email', 'username', 3],
@@ -29,7 +29,7 @@ const PAGES = {
       ['/api/v1/auth/token', new URLSearchParams({ username: email, password })],
       ['/api/v1/auth/accept-invite', { token }],
     ],
-    done: 'You are a member now. You can close this page.',
+    done: 'You are now a member. You can close this page.',
   },
 }
 
@@ -39,7 +39,7 @@ const at = (id) => document.getElementById(id)
 
 document.title = `${page.title} · Millrace`
 at('title').textContent = page.title
-at('intro').textContent = token === '' ? 'The link is not whole: open it as the mail has it.' : page.intro
+at('intro').textContent = token === '' ? 'The link is incomplete. Open it exactly as it is in the email.' : page.intro
 at('send').textContent = page.send
 at('send').disabled = token === ''
 for (const [name, text, type, autocomplete, minLength] of page.fields) {
@@ -60,14 +60,14 @@ at('form').addEventListener('submit', async (event) => {
   at('send').disabled = false
 })
 
-/** Sends one request after the other; answers what went wrong, or null. */
+/** Sends the requests one after the other; returns what went wrong, or null. */
 async function sendAll(requests) {
   for (const [url, body] of requests) {
     const isForm = body instanceof URLSearchParams
     const headers = isForm ? {} : { 'content-type': 'application/json' }
     const answer = await fetch(url, { method: 'POST', headers, body: isForm ? body : JSON.stringify(body) }).catch(() => null)
-    if (answer === null) return 'The service can not be reached. Try again in a moment.'
-    if (!answer.ok) return (await answer.json().catch(() => null))?.detail ?? `It answered ${answer.status}.`
+    if (answer === null) return 'The service cannot be reached. Try again in a moment.'
+    if (!answer.ok) return (await answer.json().catch(() => null))?.detail ?? `The service responded with status ${answer.status}.`
   }
   return null
 }

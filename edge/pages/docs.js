@@ -1,4 +1,4 @@
-// Swagger UI goes by a class of its own, not by what the reader's system prefers.
+// Swagger UI is switched by a class of its own, not by the system's preference.
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const dress = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
 dark.addEventListener('change', dress)
@@ -11,6 +11,6 @@ window.SwaggerUIBundle({
   filter: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  // No badge: it would ask a validator elsewhere.
+  // No badge: it would call an external validator.
   validatorUrl: null,
 })

@@ -3,11 +3,11 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 import type { PasswordAnswer, PasswordCost, PasswordWork } from './work.ts'
 
-/** The inside of a thread that computes hashes. */
+/** The code of a password hashing thread. */
 
-// On Linux, 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. Who reads meanwhile does
-// not wait for its turn behind a hash, but takes the core from it. Five lower, a hash still gets a quarter of a core that
-// somebody else wants whole.
+// On Linux, 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. Reads then do not wait
+// for their turn behind a hash, but take the core from it. Five levels lower, a hash still gets a quarter of a core
+// that another thread wants all of.
 if (process.platform === 'linux') setPriority(0, Math.min(getPriority(0) + 5, 19))
 
 const ARGON2ID = 2

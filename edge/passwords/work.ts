@@ -1,6 +1,6 @@
-/** What crosses to the threads that hash passwords, and back. */
+/** Messages to and from the password hashing threads. */
 
-/** What a new hash costs whoever guesses passwords: KiB of memory, and passes over it. */
+/** What a new hash costs, and so what guessing costs: KiB of memory, and passes over it. */
 export interface PasswordCost {
   readonly memoryCost: number
   readonly timeCost: number
@@ -8,9 +8,9 @@ export interface PasswordCost {
 
 export interface PasswordWork {
   readonly password: string
-  /** The hash to compare with; absent: a new one is wanted. */
+  /** The hash to compare with; absent to compute a new one. */
   readonly against?: string
 }
 
-/** What a thread answers. */
+/** A thread's reply. */
 export type PasswordAnswer = { readonly result: string | boolean } | { readonly error: string }

@@ -15,5 +15,5 @@ export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 },
   healthRoute,
 ])
 
-/** Outside of the versioned prefix. */
+/** Outside the versioned prefix. */
 export const aiVersion = area('ai', '/ai', { auth: 'open', invalidStatus: 400 }, [versionRoute])

@@ -24,14 +24,14 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
   route({
     method: 'post',
     path: '',
-    summary: 'Store a file',
+    summary: 'Upload a document',
     description:
-      'Identical bytes are stored once per owner: the second upload answers 200 with the document that is there.',
+      'Identical bytes are stored once per owner: a second upload returns 200 with the existing document.',
     body: UploadForm,
     bodyType: 'multipart',
     response: Document,
     status: 201,
-    alsoAnswers: { 200: 'The same bytes were stored before; the document they are' },
+    alsoAnswers: { 200: 'The existing document with the same bytes' },
     errors: [
       'document.empty',
       'document.file_required',
@@ -47,9 +47,10 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
   route({
     method: 'get',
     path: '',
-    summary: 'The documents of the caller, newest first; with a search, best first',
-    description: `\`search\` looks in title, note, tags and the text of the pages, whatever the accents and case. Every word must \
-occur, also as a part of another one; "quoted words" stand together; a word or phrase after \`-\` must not occur.`,
+    summary: 'List the documents of the caller, newest first, or best first with a search',
+    description: `\`search\` covers title, note, tags and the text of the pages, ignoring accents and case. Every word \
+must occur, possibly as part of another word; "quoted words" must occur together; a word or phrase after \`-\` must \
+not occur.`,
     query: z.object({
       page: count({ min: 1, max: 1_000_000, fallback: 1 }),
       page_size: count({ min: 1, max: 200, fallback: 50 }),

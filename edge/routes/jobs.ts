@@ -2,5 +2,5 @@ import { area } from '../pipeline/route.ts'
 import { recordRoutes } from './jobs/records.ts'
 import { streamRoutes } from './jobs/streams.ts'
 
-/** Background jobs: what there is, what becomes of it, and what to do about it. */
+/** Background jobs: reading, cancelling, retrying and watching them. */
 export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [...recordRoutes, ...streamRoutes])

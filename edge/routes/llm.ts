@@ -29,17 +29,17 @@ import {
   VendorCount,
 } from './llm/shapes.ts'
 
-// What SPEC returns whole is capped.
+// Lists that SPEC returns without pages are capped.
 const MOST_VENDORS = 1000
 
-/** The catalog of models, and which of them is current. */
+/** The model catalog, and the current model. */
 export const llm = area('llm', '/llm', { auth: 'open' }, [
   route({
     method: 'get',
     path: '/status',
-    summary: 'The catalog in numbers, and where it is from',
+    summary: 'Get statistics and the source of the model catalog',
     description: `Disabled models are not counted. Deployments are the models of the providers that can be called from \
-here. A list that was refused is named with its reason until another one is taken.`,
+here. \`refusal\` is the reason why the last list of models was refused, until another one is accepted.`,
     response: CatalogStatus,
     handle: async ({ edge }) => json((await edge.reader.text(readCatalogStatus, [AI_PROVIDERS]))!),
   }),
@@ -47,8 +47,8 @@ here. A list that was refused is named with its reason until another one is take
   route({
     method: 'get',
     path: '/vendors',
-    summary: 'Who offers models, with how many',
-    description: 'By name; at most 1000.',
+    summary: 'List vendors with their number of models',
+    description: 'Ordered by name; at most 1000.',
     response: z.array(VendorCount),
     handle: async ({ edge }) => json((await edge.reader.text(readVendors, [MOST_VENDORS]))!),
   }),
@@ -56,7 +56,7 @@ here. A list that was refused is named with its reason until another one is take
   route({
     method: 'get',
     path: '/modalities',
-    summary: 'What models read or write, with how many do',
+    summary: 'List modalities with their number of models',
     response: z.array(ModalityCount),
     handle: async ({ edge }) => json((await edge.reader.text(readModalities, [MODALITIES]))!),
   }),
@@ -64,9 +64,9 @@ here. A list that was refused is named with its reason until another one is take
   route({
     method: 'get',
     path: '/models',
-    summary: 'Models, the latest first',
-    description: `\`pattern\` is any part of the id or title, in either case, and no wildcard. Prices are of today, in US \
-dollars per million tokens; null where nobody knows.`,
+    summary: 'List models, latest first',
+    description: `\`pattern\` matches any part of the id or title, ignoring case, without wildcards. Prices are those \
+of today, in US dollars per million tokens; null if unknown.`,
     query: z.object({
       pattern: z.string().max(300).optional(),
       vendor: z.string().trim().toLowerCase().max(100).optional(),
@@ -86,8 +86,8 @@ dollars per million tokens; null where nobody knows.`,
   route({
     method: 'get',
     path: '/prices',
-    summary: 'What a model has cost, the latest price first',
-    description: 'A price holds from its day, in UTC, until the day of the next. At most 1000.',
+    summary: 'List the prices of a model over time, latest first',
+    description: 'A price applies from its day, in UTC, until the day of the next one. Returns at most 1000.',
     query: z.object({ vendor: z.string().trim().toLowerCase().max(100), model_id: z.string().max(200) }),
     response: Prices,
     errors: ['llm.model_missing'],
@@ -101,8 +101,9 @@ dollars per million tokens; null where nobody knows.`,
   route({
     method: 'get',
     path: '/current',
-    summary: 'The model that answers chats, with what the catalog knows of it',
-    description: 'What the catalog does not have is null. `chosen`: by an admin, and not by the settings.',
+    summary: 'Get the model that answers chats, with its data from the catalog',
+    description:
+      'Fields that the catalog does not have are null. `chosen` says whether an admin chose it, not the settings.',
     response: Current,
     handle: async ({ edge }) => json(await current(edge.settings, edge.reader.text)),
   }),
@@ -111,13 +112,13 @@ dollars per million tokens; null where nobody knows.`,
     method: 'post',
     path: '/current',
     summary: 'Choose the model that answers chats from now on',
-    description: `Without \`provider\`, the one that has the model; of several, the current one. What is not given of \
-\`temperature\` and \`max_tokens\` is as in the settings.`,
+    description: `\`provider\` defaults to the one that has the model; if several have it, to the current one. \
+\`temperature\` and \`max_tokens\` default to the settings.`,
     auth: 'admin',
     body: CurrentRequest,
     response: Current,
     errors: ['llm.model_missing', 'llm.model_disabled', 'llm.model_no_chat', 'llm.provider_needed'],
-    repeatable: 'the same model is chosen again',
+    repeatable: 'a repeat chooses the same model',
     handle: ({ body, caller, edge: { settings }, transaction }) =>
       transaction(async (tx) => {
         const vendor = await providerOf(tx, settings, body)
@@ -132,7 +133,7 @@ dollars per million tokens; null where nobody knows.`,
   route({
     method: 'delete',
     path: '/current',
-    summary: 'Go back to the model of the settings; answers it',
+    summary: 'Go back to the model of the settings, and return it',
     auth: 'admin',
     response: Current,
     handle: async ({ edge }) => {
@@ -144,9 +145,9 @@ dollars per million tokens; null where nobody knows.`,
   route({
     method: 'post',
     path: '/sync',
-    summary: 'Read the list of models now',
-    description: `It is read once a day by itself. A list that is broken or can't be true is refused as a whole; \
-\`force\` takes one that differs more from the one before than it should.`,
+    summary: 'Update the model catalog now',
+    description: `The catalog is updated automatically once a day. A list that is broken or implausible is refused as \
+a whole; \`force\` accepts one that differs more from the previous list than it should.`,
     auth: 'admin',
     query: z.object({ background: z.string().optional(), force: z.stringbool().default(false) }),
     response: SyncResult,
@@ -160,7 +161,7 @@ async function current({ ai }: Settings, read: Reader['text']): Promise<string> 
   return (await read(readCurrent, [ai.provider, ai.model, ai.temperature, ai.maxTokens]))!
 }
 
-/** The provider that a chosen model is asked of. @throws why it can't be. */
+/** The provider of a model to choose. @throws why it cannot be chosen. */
 async function providerOf(
   tx: Queries,
   { ai }: Settings,

@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const FOLDER = new URL('../pages/', import.meta.url)
 
-// Scripts and styles come from here only; nothing frames these pages, and their address tells nobody anything.
+// Scripts and styles come from here only, nothing may frame these pages, and their address is never sent as a referrer.
 const HEADERS = [
   [
     'content-security-policy',
@@ -31,7 +31,7 @@ const MONITOR_PARTS = new Set([
   'others.js',
 ])
 
-/** A page as a file of `edge/pages`. */
+/** A page that is a file of `edge/pages`. */
 function page(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
   return route({
     method: 'get',
@@ -44,12 +44,12 @@ function page(path: string, summary: string, file: string, params?: z.ZodType): 
   })
 }
 
-/** Parts of pages, by their names; `produces` may be a range of types. */
+/** Assets of pages, by name; `produces` may be a range of types. */
 function parts(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
   return route({
     method: 'get',
     path,
-    summary: 'A part of a page',
+    summary: 'Get an asset of a page',
     params: z.object({ file: z.string() }),
     produces,
     alsoAnswers: NOT_MODIFIED,
@@ -61,30 +61,30 @@ function parts(path: string, folder: string, names: ReadonlySet<string>, produce
   })
 }
 
-const NOT_MODIFIED = { 304: 'The client has this version' }
+const NOT_MODIFIED = { 304: 'The client already has this version' }
 
-/** The pages for people: what this is, the monitor, and those that mails and the payment provider lead to. */
+/** Pages for people: the home page, the monitor, and those that emails and the payment provider link to. */
 export const pages = area('pages', '', { auth: 'public' }, [
-  page('/', 'What this is, and where to go from here', 'home.html'),
-  page('/monitor', 'Queues, jobs and workers, live', 'monitor.html'),
+  page('/', 'Show the home page', 'home.html'),
+  page('/monitor', 'Show the monitor: queues, jobs and workers, live', 'monitor.html'),
   page(
     '/monitor/jobs/:job_id',
-    'One job with its events, live',
+    'Show a job with its events, live',
     'monitor.html',
     z.object({ job_id: z.string() }),
   ),
-  page('/monitor/documents', 'The documents of the account', 'monitor.html'),
+  page('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
   page(
     '/monitor/documents/:id',
-    'One document: the pictures of its pages beside their text, as they are read',
+    'Show a document: the images of its pages beside their text, as they are read',
     'monitor.html',
     z.object({ id: z.string() }),
   ),
-  page('/verify-email', 'Where the link of a verification mail leads', 'account.html'),
-  page('/password-reset', 'Where the link of a reset mail leads', 'account.html'),
-  page('/accept-invite', 'Where the link of an invite leads', 'account.html'),
-  page('/payment/success', 'Where a checkout leads to that was paid', 'payment-success.html'),
-  page('/payment/cancel', 'Where a checkout leads to that was left', 'payment-cancel.html'),
+  page('/verify-email', 'Show the page that a verification email links to', 'account.html'),
+  page('/password-reset', 'Show the page that a password reset email links to', 'account.html'),
+  page('/accept-invite', 'Show the page that an invite links to', 'account.html'),
+  page('/payment/success', 'Show the page that follows a paid checkout', 'payment-success.html'),
+  page('/payment/cancel', 'Show the page that follows a cancelled checkout', 'payment-cancel.html'),
   parts('/pages/:file', '', PARTS, '*/*'),
   parts('/pages/monitor/:file', 'monitor/', MONITOR_PARTS, 'text/javascript'),
 ])

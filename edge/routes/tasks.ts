@@ -23,8 +23,8 @@ const EnqueueRequest = z.strictObject({
 
 const Enqueued = z
   .strictObject({
-    task_id: z.uuid().describe('Of several, the first'),
-    task_ids: z.array(z.uuid()).optional().describe('Where `count` is over 1'),
+    task_id: z.uuid().describe('The first one, if `count` is over 1'),
+    task_ids: z.array(z.uuid()).optional().describe('All of them, if `count` is over 1'),
     task_name: z.string(),
     queue_type: z.string(),
     queued_at: Timestamp,
@@ -52,9 +52,9 @@ const TaskList = z
     queues: z.array(
       z.strictObject({
         queue_type: z.string(),
-        depth: z.int().describe('Jobs that wait'),
+        depth: z.int().describe('Number of waiting jobs'),
         running: z.int(),
-        oldest_seconds: z.number().nullable().describe('How long the oldest of them has waited'),
+        oldest_seconds: z.number().nullable().describe('How long the oldest waiting job has waited'),
       }),
     ),
   })
@@ -64,7 +64,7 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
   route({
     method: 'get',
     path: '',
-    summary: 'The tasks that can be enqueued, and how the named queues stand',
+    summary: 'List the tasks that can be enqueued, and the state of the named queues',
     response: TaskList,
     handle: async ({ edge }) => {
       const queues = await edge.reader.text(readNamedQueues, [[...NAMED_QUEUES]])
@@ -75,9 +75,9 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
   route({
     method: 'post',
     path: '/enqueue',
-    summary: 'Add a task to a queue',
-    description: `\`args\` are the task's own. With \`count\` it is added so many times, all or none. The task is a job \
-like any other: \`/jobs/{task_id}\` watches and cancels it.`,
+    summary: 'Enqueue a task',
+    description: `\`args\` are the arguments of the task. \`count\` enqueues it that many times, all or none. A task \
+is a job like any other: watch and cancel it at \`/jobs/{task_id}\`.`,
     body: EnqueueRequest,
     response: Enqueued,
     status: 202,
@@ -108,7 +108,7 @@ like any other: \`/jobs/{task_id}\` watches and cancels it.`,
   route({
     method: 'get',
     path: '/result/:task_id',
-    summary: 'How a task stands, and its result',
+    summary: 'Get the status and result of a task',
     description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
     params: z.object({ task_id: z.string() }),
     response: TaskResult,
@@ -136,7 +136,7 @@ const LISTED = JSON.stringify(
   })),
 )
 
-/** @throws fail('task.unknown_queue'), fail('task.unknown'), each naming what there is. */
+/** @throws fail('task.unknown_queue'), fail('task.unknown'), each with the names that exist. */
 function taskOf(name: string, queue: string): TaskDefinition<unknown, unknown> {
   const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
   if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })

@@ -6,22 +6,22 @@ import { OVERLAP_MS } from './state-watchers.ts'
 
 /** The stream of all jobs that a caller sees. */
 
-// Of this many jobs a reader of all is known to have seen the latest state: a terminal one must not come twice.
+// The latest state sent is remembered for this many jobs: a terminal one must not be sent twice.
 const MOST_REMEMBERED = 10_000
-// A reader of all who is slow is kept the ids of so many jobs.
+// The most job ids that are kept for a slow reader.
 const MOST_WAITING = 10_000
-// The states of this many jobs are read at once, and sent in parts: one of these waits in memory for a reader who is slow.
+// The states of this many jobs are read at once and sent in parts; one part waits in memory for a slow reader.
 const STATES_AT_ONCE = 32
 const PART_CHARS = 32 * 1024
 
 export interface EverythingOptions {
   readonly sees: (ownerId: number | null) => boolean
-  /** When the reader was last here, in ms since the epoch; null: what has ended is no news. */
+  /** When the reader was last here, in ms since the epoch; null: jobs that have ended are not sent. */
   readonly since: number | null
   /** Ids of the live jobs that the reader sees. */
   readonly live: () => Promise<readonly string[]>
   readonly ended: (after: EndedAfter) => Promise<EndedJobs>
-  /** Lines of the present states of jobs, in the order of their ids. */
+  /** Lines of the current states of jobs, ordered by id. */
   readonly states: (ids: readonly string[]) => Promise<readonly string[]>
   /** The database's time in ms since the epoch: a reader may come back to another process. */
   readonly now: () => number
@@ -29,9 +29,9 @@ export interface EverythingOptions {
 }
 
 /**
- * Follows every job that the caller sees: its latest state whenever it changed. An id is the moment, in ms, after which
- * is what a reader that comes back with it may not have been sent. For a reader who is slow only the ids of jobs are kept,
- * and of too many none: it is then sent what it would be sent if it came back.
+ * Follows every job that the caller sees: its latest state whenever it has changed. An id is a moment, in ms: a reader
+ * that comes back with it may have missed what happened afterwards. For a slow reader only job ids are kept, and if
+ * they are too many, none: it is then sent what it would be sent if it came back.
  */
 export function followEverything(hub: Hub, options: EverythingOptions): Exclude<StreamSource, 'ended'> {
   return {
@@ -46,20 +46,20 @@ export function followEverything(hub: Hub, options: EverythingOptions): Exclude<
   }
 }
 
-/** One reader: what it was sent, and what is still to be read and sent. */
+/** One reader: what was sent to it, and what is still to be read and sent. */
 class Follower {
   readonly #stream: SseStream
   readonly #options: EverythingOptions
-  /** Of each job how far its reader knows it; the job that has been quiet for the longest first. */
+  /** The last state sent of each job; the job that has been quiet for longest comes first. */
   readonly #sent = new Map<string, number>()
   /** Jobs whose state is still to be read and sent, and since when there have been any. */
   readonly #waiting = new Set<string>()
   #waitingSince = 0
   #liveMissed = true
-  /** Where to go on among those that ended, and since when more of them may have been missed than what follows there. */
+  /** Where to continue among ended jobs, and since when others of them may have been missed. */
   #nextEnds: EndedAfter | null = null
   #endsMissed: number | null
-  /** While there is something left to be read and sent: up to when the reader was sent all. */
+  /** Whether something is left to be read and sent, and until when the reader has been sent everything. */
   #working = false
   #completeUntil: number
   #wake = (): void => {}
@@ -82,12 +82,12 @@ class Follower {
     this.#work()
   }
 
-  /** Lets go of who waits for a stream that is closed. */
+  /** Wakes a loop that waits for the stream, which has closed. */
   close(): void {
     this.#wake()
   }
 
-  /** Sends what is news, in parts, for as long as the reader takes them. Answers how many of the states are dealt with. */
+  /** Sends what is new, in parts, as long as the reader takes them. Returns how many of the states are dealt with. */
   #send(states: readonly JobEvent[]): number {
     let next = 0
     while (next < states.length && this.#stream.writable) {
@@ -165,7 +165,7 @@ class Follower {
     this.#completeUntil = Math.max(this.#completeUntil, sentUntil)
   }
 
-  /** Reads and sends states as the reader takes them: of what it was not sent, only ids are kept. */
+  /** Reads and sends states as the reader takes them; only the ids of unsent ones are kept. */
   async #deliver(ids: readonly string[]): Promise<void> {
     let left = ids
     for (;;) {
@@ -186,7 +186,7 @@ class Follower {
   }
 }
 
-/** Of two places at least one is there. */
+/** The earlier of two places, of which at least one is given. */
 function earlier(next: EndedAfter | null, since: number | null): EndedAfter {
   return next !== null && (since === null || next.ms <= since) ? next : { ms: since!, jobId: null }
 }

@@ -3,8 +3,8 @@ import { isTerminal, type JobEvent } from './job-event.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
- * Streams of jobs: the current state at once, then every change in order, exactly one terminal frame, the end.
- * A reader that can't keep up is sent the latest state when it can, and never a backlog.
+ * Job streams: the current state at once, then every change in order, exactly one terminal frame, then the end. A
+ * reader that cannot keep up is sent the latest state once it can, never a backlog.
  */
 
 const frameOf = (event: JobEvent): SseFrame => ({
@@ -13,7 +13,7 @@ const frameOf = (event: JobEvent): SseFrame => ({
   data: event.frame,
 })
 
-// The readers of one job are given the same events: they are put into frames once.
+// All readers of a job get the same events, which are turned into frames once.
 const framed = new WeakMap<readonly JobEvent[], readonly SseFrame[]>()
 
 function framesOf(events: readonly JobEvent[]): readonly SseFrame[] {
@@ -24,7 +24,7 @@ function framesOf(events: readonly JobEvent[]): readonly SseFrame[] {
   return frames
 }
 
-/** Follows one job from its present `state`, or from the event after `lastSeen` for one who comes back. */
+/** Follows one job from its present `state`, or from the event after `lastSeen` for a reader who comes back. */
 export function followJob(
   hub: Hub,
   state: JobEvent,
@@ -67,7 +67,7 @@ function finish(stream: SseStream, stop: () => void, events: readonly JobEvent[]
   stream.end(framesOf(events))
 }
 
-/** Events without the states that a later state has overtaken. */
+/** Drops states that a later state has replaced. */
 function latest(events: readonly JobEvent[]): readonly JobEvent[] {
   const newest = events.findLast(({ kind }) => kind === 'status')
   return events.filter((event) => event.kind !== 'status' || event === newest)

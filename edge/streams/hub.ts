@@ -4,18 +4,18 @@ import { JobWatchers } from './job-watchers.ts'
 import { POLL_MS, StateWatchers } from './state-watchers.ts'
 
 /**
- * Fans the ledger's events out to those who wait for them in this process. A notification says where to look; what
- * is delivered is read from the table, after each subscriber's cursor: in order, without gaps, however many
- * notifications came or were lost.
+ * Fans the ledger's events out to the subscribers in this process. A notification only says where to look; what is
+ * delivered is read from the table, after each subscriber's cursor: in order and without gaps, however many
+ * notifications arrived or were lost.
  */
 export interface Hub {
-  /** Events of a job after a cursor, in batches, beginning with those that are there already. Answers how to stop. */
+  /** Pushes events of a job after a cursor, in batches, beginning with those already stored. Returns how to stop. */
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
-  /** Each new state of any job. */
+  /** Pushes each new state of any job. Returns how to stop. */
   watchAll(push: (states: readonly JobEvent[]) => void): () => void
-  /** A payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
+  /** Handles a payload of the channel `job_events`; null after a reconnect, when anything may have been missed. */
   notified(payload: string | null): void
-  /** The job's terminal event, or null when it has not come within the time. */
+  /** The job's terminal event, or null if it does not come in time. */
   terminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
   /** Ends every wait for a terminal event, as if its time were up. */
   stopWaiting(): void
@@ -23,17 +23,17 @@ export interface Hub {
   close(): void
 }
 
-/** `onError` is told of readings that fail; what they missed is read by a later one. */
+/** `onError` gets read errors; a later read makes up for a failed one. `now` is the database's time in ms. */
 export function createHub(reader: Reader, now: () => number, onError: (error: unknown) => void): Hub {
   return new LedgerHub(reader, now, onError)
 }
 
-/** The loop that reads for all who wait, one reading at a time, until there is nothing left to read. */
+/** The loop that reads for all subscribers, one read at a time, until nothing is left to read. */
 class LedgerHub implements Hub {
   readonly #jobs: JobWatchers
   readonly #states: StateWatchers
   readonly #onError: (error: unknown) => void
-  /** Gives up each wait for a terminal event. */
+  /** Functions that give up a wait for a terminal event. */
   readonly #waiting = new Set<() => void>()
   readonly #poll: NodeJS.Timeout
   #reading = false

@@ -1,6 +1,6 @@
 import { compact } from '../http/compact.ts'
 
-/** One event of a job, as it stands in the ledger. */
+/** One event of a job, as stored in the ledger. */
 export interface JobEvent {
   readonly jobId: string
   readonly seq: number
@@ -15,7 +15,7 @@ export interface JobEvent {
 
 const TERMINAL = new Set(['done', 'failed', 'cancelled'])
 
-/** Whether it is the last event that its job has. */
+/** Whether it is the last event of its job. */
 export function isTerminal(event: JobEvent): boolean {
   return event.kind === 'status' && TERMINAL.has(event.status)
 }
@@ -23,10 +23,10 @@ export function isTerminal(event: JobEvent): boolean {
 /** Greater than the number of any state. */
 export const ENDED = Number.POSITIVE_INFINITY
 
-/** The number of a state, as far as its job goes: after a terminal one comes nothing. */
+/** The rank of a state among those of its job: nothing follows a terminal one. */
 export const rankOf = (state: JobEvent): number => (isTerminal(state) ? ENDED : state.seq)
 
-/** Splits events into those of each job; they come ordered by job, then by number. */
+/** Splits events by job; they must be ordered by job, then by number. */
 export function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent[]> {
   for (let start = 0; start < events.length; ) {
     let end = start + 1
@@ -36,10 +36,10 @@ export function* byJob(events: readonly JobEvent[]): Generator<readonly JobEvent
   }
 }
 
-/** A copy of a text: a slice keeps all of the text alive that it was cut from, and ids are remembered for long. */
+/** A copy of a text: a slice would keep the text that it was cut from alive, and ids are remembered for long. */
 const copied = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
-/** A line of `sql/jobs.ts`: job id, number, kind, status, owner, frame, with tabs between. */
+/** Parses a line of `sql/jobs.ts`: job id, number, kind, status, owner, frame, separated by tabs. */
 export function parseLine(line: string): JobEvent {
   const fields: string[] = []
   let from = 0

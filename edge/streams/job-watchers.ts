@@ -3,16 +3,16 @@ import { EVENTS_AT_ONCE, readEventsAfter } from '../../sql/jobs.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { byJob, type JobEvent, parseLine } from './job-event.ts'
 
-// A burst for thousands of readers costs 14 µs for each: requests get their turn in between.
+// A burst for thousands of readers costs 14 µs each: requests get their turn in between.
 const TURN_MS = 0.25
 
-/** One who watches a job, and the number of the last event that it was given. */
+/** A watcher of one job, and the number of the last event that it received. */
 interface JobWatcher {
   after: number
   readonly push: (events: readonly JobEvent[]) => void
 }
 
-/** Those who watch single jobs: each is given every event after its cursor. */
+/** Watchers of single jobs: each receives every event after its cursor. */
 export class JobWatchers {
   readonly #reader: Reader
   readonly #byJob = new Map<string, Set<JobWatcher>>()
@@ -32,7 +32,7 @@ export class JobWatchers {
     return this.#changed.size > 0
   }
 
-  /** Answers how to stop. */
+  /** Returns how to stop. */
   add(jobId: string, after: number, push: JobWatcher['push']): () => void {
     const watcher = { after, push }
     const watchers = this.#byJob.get(jobId) ?? new Set()
@@ -71,7 +71,7 @@ export class JobWatchers {
     }
   }
 
-  /** Of each changed job that is watched, the cursor of the watcher that is furthest back. Afterwards no job counts as changed. */
+  /** The lowest cursor among the watchers of each changed job. Afterwards no job counts as changed. */
   #takeCursors(): Map<string, number> {
     const cursors = new Map<string, number>()
     for (const id of this.#changed) {
@@ -83,7 +83,10 @@ export class JobWatchers {
   }
 }
 
-/** `from`: the cursor after which the events were read. One who has joined since, further back, waits for its own reading. */
+/**
+ * `from`: the cursor after which the events were read. A watcher that has since joined with a lower cursor waits for
+ * its own read.
+ */
 function deliver(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
   if (watcher.after < from) return
   const unseen = events[0]!.seq > watcher.after ? events : events.filter(({ seq }) => seq > watcher.after)

@@ -5,14 +5,14 @@ import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**
  * What the monitor shows, for all who watch it in this process: read when a notification says that something has
- * changed, and passed on where it has. Each part of it is whole in itself, so a slow reader is sent the latest.
+ * changed, and the changed parts are pushed. Each part is complete in itself, so a slow reader is sent only the latest.
  */
 export interface Overview {
-  /** Parts as they change, beginning with all of them. Answers how to stop. */
+  /** Pushes parts as they change, beginning with all of them. Returns how to stop. */
   watch(push: (parts: readonly Part[]) => void): () => void
   /** Every part as it was last read. */
   whole(): readonly Part[]
-  /** A job has changed, or a worker has come or gone. */
+  /** Called when a job has changed, or a worker has come or gone. */
   notified(): void
   close(): void
 }
@@ -27,19 +27,19 @@ const PARTS = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
 type PartName = (typeof PARTS)[number] | 'ended'
 type EndedRow = readonly [queue: string, bucket: number, ...rest: number[]]
 
-/** How far back the ends of jobs are counted. */
+/** How far back ended jobs are counted. */
 export const HISTORY_SECONDS = 600
 
-// As smooth as a progress bar needs it.
+// Often enough for a smooth progress bar.
 const GAP_MS = 250
-// Of the database's time for this, at most a fifth: with a million jobs in the queues it shows them less often.
+// Reads take at most a fifth of the time: with a million jobs in the queues they are less frequent.
 const REST = 4
-// What no notification tells: memory, a worker that is gone without a word, a hint that was lost.
+// For what no notification reports: memory, a worker that has vanished, a lost notification.
 const TICK_MS = 5_000
-// An end bears the time at which its transaction began, and may be read this much later.
+// An end has the time at which its transaction began, and may become visible this much later.
 const LATE_SECONDS = 2
 
-/** `keptSeconds`: how long ended jobs are kept. `onError` is told of readings that fail; a later one makes up for them. */
+/** `keptSeconds`: how long ended jobs are kept. `onError` gets read errors; a later read makes up for a failed one. */
 export function createOverview(
   db: Database,
   keptSeconds: number,
@@ -48,7 +48,7 @@ export function createOverview(
   return new SharedOverview(db, keptSeconds, onError)
 }
 
-/** Reads while somebody watches: with gaps in between, once more for all that was notified meanwhile. */
+/** Reads while somebody watches, with gaps in between, and once more if it was notified meanwhile. */
 class SharedOverview implements Overview {
   readonly #db: Database
   readonly #keptSeconds: number
@@ -59,7 +59,7 @@ class SharedOverview implements Overview {
   /** `outdated`: reading, and something has changed since it began. */
   #phase: 'idle' | 'scheduled' | 'reading' | 'outdated' = 'idle'
   #timer: NodeJS.Timeout | undefined
-  /** When the last reading that succeeded began, and when the next one may begin. */
+  /** When the last successful read began, and when the next one may begin. */
   #readAt: number | null = null
   #restUntil = 0
 
@@ -71,7 +71,7 @@ class SharedOverview implements Overview {
   }
 
   watch(push: (parts: readonly Part[]) => void): () => void {
-    // Nobody has watched for a while: what is known is of then.
+    // Nobody has watched for a while, so the snapshot is stale.
     if (this.#watchers.size === 0) this.#snapshot.expire()
     this.#watchers.add(push)
     const parts = this.whole()
@@ -132,10 +132,10 @@ class SharedOverview implements Overview {
 class Snapshot {
   readonly #items = new Map<PartName, string>()
   readonly #ended = new Map<string, EndedRow>()
-  /** The database's time of the reading; empty: before the first one, or it has expired. */
+  /** The database's time of the read; empty before the first one, or after it has expired. */
   #at = ''
 
-  /** Begins anew with the next row. What has ended stays: that row tells of the ends since. */
+  /** Starts over with the next row. Ended jobs stay, because that row has those that ended since. */
   expire(): void {
     this.#at = ''
     this.#items.clear()
@@ -150,7 +150,7 @@ class Snapshot {
     ]
   }
 
-  /** Answers the parts that have changed, and all of them for the first row. */
+  /** Returns the parts that have changed, or all of them for the first row. */
   update(row: Monitor): readonly Part[] {
     const first = this.#at === ''
     this.#at = row.at
@@ -171,7 +171,7 @@ class Snapshot {
     return changed
   }
 
-  /** Answers the rows that are new or have other counts. */
+  /** Returns the rows that are new or have other counts. */
   #updateEnded(row: Monitor): EndedRow[] {
     const changed = (JSON.parse(row.ended) as EndedRow[]).filter((item) => {
       const key = `${item[0]}\t${item[1]}`
@@ -196,7 +196,7 @@ class Snapshot {
   }
 }
 
-/** Follows the overview. Ids are milliseconds of sending; who comes back is sent the whole. */
+/** Follows the overview. Ids are the time of sending in ms; a reader who comes back is sent every part. */
 export function followOverview(overview: Overview): Exclude<StreamSource, 'ended'> {
   return {
     open: (stream: SseStream) => {

@@ -3,8 +3,8 @@ import type { EventSink, Responder } from '../http/server.ts'
 import { createPlaces, type Place, type PlaceOf } from '../pipeline/places.ts'
 
 /**
- * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames;
- * what a slow reader can't take is the source's to leave out, since the table has it.
+ * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). A source pushes frames; it may
+ * leave out what a slow reader cannot take, since the table has it.
  */
 
 export interface SseFrame {
@@ -15,7 +15,7 @@ export interface SseFrame {
 }
 
 export interface SseStream {
-  /** Sends frames in one write. False: the reader is slow; wait for `onWritable` and then send what is latest. */
+  /** Sends frames in one write. False: the reader is slow; wait for `onWritable`, then send the latest. */
   send(frames: readonly SseFrame[]): boolean
   readonly writable: boolean
   onWritable(listener: () => void): void
@@ -24,14 +24,14 @@ export interface SseStream {
   readonly closed: boolean
 }
 
-/** What a stream route answers with: a source, or nothing more to come after `Last-Event-ID` (204 stops a reconnect). */
+/** What a stream route returns: a source, or that nothing follows `Last-Event-ID` (204 stops a reconnect). */
 export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
-/** Who reads a stream. */
+/** The reader of a stream. */
 export interface Subscriber {
-  /** Null: nobody that anything could change of. */
+  /** Null: no account, of which nothing can change. */
   readonly accountId: number | null
-  /** Whether the reader would still be let in. Rejects when that can't be found out now. */
+  /** Whether the reader would still be let in. Rejects when that cannot be determined now. */
   isAuthorized(): Promise<boolean>
 }
 
@@ -45,7 +45,7 @@ export interface Streams {
     subscriber: Subscriber,
     place: Place,
   ): void
-  /** An account has changed (null: any may have): ends the streams of readers who would not be let in any more. */
+  /** An account has changed (null: any may have): ends the streams of readers who would no longer be let in. */
   recheck(accountId: number | null): void
   readonly count: number
   /** Ends every stream and asks its reader to come back at once, to another process. */
@@ -53,7 +53,7 @@ export interface Streams {
 }
 
 const HEARTBEAT_MS = 15_000
-// What a reader waits before it comes back: short, since streams end when a process restarts.
+// How long a reader waits before it comes back: short, since streams end when a process restarts.
 const RETRY = 'retry: 1000\n\n'
 
 export const SSE_HEADERS: readonly (readonly [string, string])[] = [
@@ -121,7 +121,7 @@ interface Reading {
   end(): void
 }
 
-/** Ends a stream whose reader would not be let in. While the database is down nobody is turned out: all are asked again after it. */
+/** Ends a stream whose reader is no longer authorized. While the database is down none ends: all are checked later. */
 function check(sink: EventSink, { subscriber, end }: Reading): void {
   const authorized = subscriber.isAuthorized().catch(() => true)
   void authorized.then((still) => {

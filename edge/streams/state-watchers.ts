@@ -3,21 +3,21 @@ import type { Reader } from '../../sql/reader.ts'
 import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from '../pipeline/ended.ts'
 import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
-// The first reading of a lost hint: a crash between storing and notifying loses only the notification.
+// How soon a lost notification is made up for: a crash between storing and notifying loses only the notification.
 export const POLL_MS = 5_000
-// A job's end bears the time at which its transaction began.
+// A job's end has the time at which its transaction began.
 export const OVERLAP_MS = 1_000
 const TRACKED_MS = POLL_MS + 2 * OVERLAP_MS
 const MAX_TRACKED = 200_000
 const EVERYBODY: Viewer = [null, true]
 
-/** Those who watch all jobs: they are given the latest state of each that has changed, and no state twice. */
+/** Watchers of all jobs: they receive the latest state of each changed job, and no state twice. */
 export class StateWatchers {
   readonly #reader: Reader
   readonly #now: () => number
   readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
   readonly #changed = new Set<string>()
-  // What was pushed: two notifications may find the same state, and a poll most of them.
+  // The states pushed: two notifications may find the same one, and a poll finds most of them again.
   readonly #pushed = new DedupWindow()
   // The watchers may have missed what came after `#knownUntil`, in ms.
   #missed = false
@@ -33,7 +33,7 @@ export class StateWatchers {
     return this.#pushes.size
   }
 
-  /** Whether there are states to read of jobs that are known to have changed. */
+  /** Whether there are jobs known to have changed, whose states are still to be read. */
   get hasChanges(): boolean {
     return this.#changed.size > 0
   }
@@ -43,7 +43,7 @@ export class StateWatchers {
     return this.#missed
   }
 
-  /** Answers how to stop. */
+  /** Returns how to stop. */
   add(push: (states: readonly JobEvent[]) => void): () => void {
     if (this.#pushes.size === 0) this.#knownUntil = this.#now()
     this.#pushes.add(push)
@@ -64,7 +64,7 @@ export class StateWatchers {
     await this.#readStates(ids)
   }
 
-  /** Reads the live jobs, and those that ended since, page by page; after each page `readChanged`. */
+  /** Reads the live jobs, and those that ended since, page by page; calls `readChanged` after each page. */
   async readMissed(readChanged: () => Promise<void>): Promise<void> {
     this.#missed = false
     const startedAt = this.#now()
@@ -74,7 +74,7 @@ export class StateWatchers {
       const { ids, next }: EndedJobs = await readEnded(this.#reader, EVERYBODY, from)
       const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
       if (unseen.length > 0) await this.#readStates(unseen)
-      // What has just happened does not wait until all is read that has happened since.
+      // New changes must not wait until everything that was missed is read.
       await readChanged()
       from = next
     }
@@ -88,13 +88,13 @@ export class StateWatchers {
   }
 }
 
-/** States of the last moments: longer than what is read again reaches back, and at most two times `MAX_TRACKED`. */
+/** Recent states: kept for longer than repeated reads reach back, and at most twice `MAX_TRACKED` of them. */
 class DedupWindow {
   #recent = new Map<string, number>()
   #previous = new Map<string, number>()
   #rotatedAt = performance.now()
 
-  /** Whether this state is later than the last one that was new of its job. From then on it is not new. */
+  /** Whether this state is later than the last new one of its job. From then on it is not new. */
   isNew(state: JobEvent): boolean {
     if (this.#rankOf(state.jobId) >= state.seq) return false
     if (performance.now() - this.#rotatedAt > TRACKED_MS || this.#recent.size >= MAX_TRACKED) this.#rotate()

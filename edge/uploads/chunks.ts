@@ -1,4 +1,4 @@
-/** The bytes of the file between the splitter and the one reader. */
+/** The bytes of the file between the splitter and its only reader. */
 export class FileChunks implements AsyncIterable<Uint8Array> {
   private queue: Uint8Array[] = []
   private state: 'open' | 'ended' | 'stopped' = 'open'
@@ -6,7 +6,7 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
   private wake: (() => void) | undefined = undefined
   private taken: (() => void) | undefined = undefined
 
-  /** Chunks wait for the reader, or it works on one. */
+  /** Chunks are waiting for the reader, or it is working on one. */
   get isBusy(): boolean {
     return this.queue.length > 0 || (this.state === 'open' && this.wake === undefined)
   }
@@ -16,7 +16,7 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
     return this.state === 'open'
   }
 
-  /** Called once, when the reader asks for more than there is or has stopped. */
+  /** Called once, when the reader asks for more than there is, or has stopped. */
   onTaken(listener: () => void): void {
     this.taken = listener
   }
@@ -37,7 +37,7 @@ export class FileChunks implements AsyncIterable<Uint8Array> {
     this.wakeReader()
   }
 
-  /** The reader wants no more: the rest is dropped, so that the parts behind the file are read. */
+  /** The reader wants no more: the rest is dropped, so that the parts after the file are read. */
   stop(): void {
     this.state = 'stopped'
     this.queue = []

@@ -1,7 +1,7 @@
 /** Names are lower case; values are binary strings, one character for each byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[]>>
 
-/** The names in Content-Disposition; no name when that is not of a form field. */
+/** The names in Content-Disposition; undefined when it is not that of a form field. */
 export function disposition(headers: PartHeaders): {
   name: string | undefined
   fileName: string | undefined
@@ -12,7 +12,7 @@ export function disposition(headers: PartHeaders): {
   return { name: found.get('name'), fileName: extended(found.get('filename*')) ?? found.get('filename') }
 }
 
-/** Lower case, without parameters; undefined when there is none that makes sense. */
+/** Lower case, without parameters; undefined when it is missing or malformed. */
 export function mediaTypeOf(headers: PartHeaders): string | undefined {
   const type = headers['content-type']?.[0]?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return /^[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#$&^_.+-]{1,127}$/.test(type) ? type : undefined
@@ -22,14 +22,14 @@ function utf8(binary: string): string {
   return Buffer.from(binary, 'latin1').toString()
 }
 
-/** `; name=value` and `; name="value"`; of equal names the first counts. */
+/** `; name=value` and `; name="value"`; the first of equal names counts. */
 export function parameters(text: string): Map<string, string> {
   const found = new Map<string, string>()
   for (const match of text.matchAll(
     /;\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;"\s]*))/g,
   )) {
     const name = (match[1] as string).toLowerCase()
-    // Only quotes and backslashes are escaped: old browsers send whole paths of Windows as they are.
+    // Only quotes and backslashes are escaped: old browsers send full Windows paths as they are.
     const value = match[3] ?? (match[2] as string).replace(/\\(["\\])/g, '$1')
     if (!found.has(name)) found.set(name, value)
   }
@@ -49,7 +49,7 @@ function extended(value: string | undefined): string | undefined {
   }
 }
 
-/** The base name without control characters, at most 255 characters; '' when nothing is left of it. */
+/** The base name without control characters, at most 255 characters; '' when nothing is left. */
 export function cleanFileName(given = ''): string {
   const base = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
   // By code points, so that no character is cut in two.

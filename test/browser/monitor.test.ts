@@ -104,7 +104,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const [row] = await query(`select status from job where name = 'documents.extract'`)
     assert.equal(row!.status, 'running')
     await page.getByText(`${PAGES} of ${PAGES} pages read`).waitFor()
-    const pictures = page.getByRole('img', { name: /^Page \d+ as it looks$/ })
+    const pictures = page.getByRole('img', { name: /^Image of page \d+$/ })
     await pictures.first().waitFor()
     assert.ok(
       await until('a picture', () =>
@@ -168,7 +168,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const row = jobIn(page, 'Failed', failed)
     await row.getByText('<b>It broke</b>').waitFor()
     await row.getByRole('button', { name: /^Retry/ }).click()
-    await row.getByRole('link', { name: 'Done again' }).click()
+    await row.getByRole('link', { name: 'Retried' }).click()
     await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
     await page.locator('h1 + .chip').getByText('done').waitFor()
     await page.getByText(failed).waitFor()

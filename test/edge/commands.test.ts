@@ -33,7 +33,7 @@ test('create-admin makes an account with a password of its own, shown once', asy
 test('create-admin promotes who is there, at once, and leaves the password unless told', async () => {
   const ann = await api.register('ann@example.com')
   assert.equal((await api.get('/api/v1/auth/users', { token: ann.token })).status, 403)
-  const kept = 'ann@example.com is an admin now; the password stays (--new-password sets another)'
+  const kept = 'ann@example.com is an admin now; its password is unchanged (--new-password sets a new one)'
   assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept])
   await until('the edge hears of it', () => answers('/api/v1/auth/users', ann.token, 200))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 200)
@@ -57,12 +57,12 @@ test('revoke-sessions ends all sessions, their access tokens too', async () => {
   const cyd = await api.register('cyd@example.com')
   const second = (await signIn('cyd@example.com', PASSWORD)).json.access_token
   assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
-    'Sessions of cyd@example.com that were ended: 2',
+    'Sessions of cyd@example.com revoked: 2',
   ])
   for (const token of [cyd.token, second])
     await until('it is ended', () => answers('/api/v1/auth/me', token, 401))
   assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
-    'Sessions of cyd@example.com that were ended: 0',
+    'Sessions of cyd@example.com revoked: 0',
   ])
 })
 
@@ -78,10 +78,10 @@ test('retry-failed does again what failed, once, and leaves what it can not run'
   await fail('documents', { name: 'gone.task' })
   const again = async (id: string) =>
     (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
-  assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs that are done again: 1'])
+  assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs retried: 1'])
   // The second has a live job of its actor to join: that one does both.
   assert.deepEqual([await again(one), await again(two)], [[], ['queued']])
-  assert.deepEqual(await run('retry-failed'), ['Failed jobs that are done again: 1', 'Left as they are: 1'])
+  assert.deepEqual(await run('retry-failed'), ['Failed jobs retried: 1', 'Failed jobs skipped: 1'])
 })
 
 test('a wrong call says how it is done', async () => {
@@ -93,6 +93,6 @@ test('a wrong call says how it is done', async () => {
     ['unlock', 'a@example.com', '--force'],
   ])
     await assert.rejects(run(...args), /^Error: Usage: npm run admin/, args.join(' '))
-  await assert.rejects(run('unlock', 'nobody'), /nobody is no email address/)
+  await assert.rejects(run('unlock', 'nobody'), /nobody is not an email address/)
   await assert.rejects(run('revoke-sessions', 'no@example.com'), /There is no account no@example.com/)
 })

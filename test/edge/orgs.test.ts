@@ -255,7 +255,7 @@ describe('POST /orgs/{org_id}/transfer-ownership', () => {
   test('the caller becomes admin, the target owner', async () => {
     const { id, owner, admin, member } = await org()
     const answer = await call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: member.id } })
-    assert.deepEqual([answer.status, answer.json], [200, { detail: 'The ownership is transferred' }])
+    assert.deepEqual([answer.status, answer.json], [200, { detail: 'The ownership has been transferred' }])
     assert.deepEqual(await roles(id), { [owner.id]: 'admin', [admin.id]: 'admin', [member.id]: 'owner' })
     assert.deepEqual(await last(id), {
       kind: 'organization.ownership_transferred',

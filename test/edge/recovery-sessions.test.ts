@@ -99,7 +99,7 @@ describe('what a new password does to sessions', () => {
       const answer = await change(own.token, PASSWORD, 'a new password', here)
       assert.deepEqual(
         [answer.status, answer.json],
-        [200, { detail: 'The password is changed; all other sessions are ended' }],
+        [200, { detail: 'The password has been changed; all other sessions have ended' }],
       )
       assert.equal(answer.headers['cache-control'], 'no-store')
       await assertEnded(second, here)

@@ -53,7 +53,7 @@ describe('asking for a reset', () => {
     for (const address of addresses) answers.push(seen(await request(address)))
     assert.equal(answers[0]!.status, 200)
     assert.deepEqual(JSON.parse(answers[0]!.text), {
-      detail: 'If the address has an account, a mail with a reset token is on its way',
+      detail: 'If the address has an account, an email with a reset token is on its way',
     })
     for (const answer of answers) assert.deepEqual(answer, answers[0])
     const jobs = await query(`select owner_id, queue, status from job where name = 'accounts.password-reset'`)
@@ -81,7 +81,10 @@ describe('a reset', () => {
     const { token, to } = await resetMail(email)
     assert.equal(to, email)
     const answer = await confirm(token)
-    assert.deepEqual([answer.status, answer.json], [200, { detail: 'The password is set; sign in with it' }])
+    assert.deepEqual(
+      [answer.status, answer.json],
+      [200, { detail: 'The password has been set; sign in with it' }],
+    )
     assert.equal(answer.headers['cache-control'], 'no-store')
     assert.deepEqual(answer.cookies, [])
     assert.equal((await login(email, PASSWORD)).status, 401)
@@ -186,7 +189,7 @@ describe('verifying an address', () => {
     const answer = await resend(account.token)
     assert.deepEqual(
       [answer.status, answer.json],
-      [200, { detail: 'A mail with a verification token is on its way' }],
+      [200, { detail: 'An email with a verification token is on its way' }],
     )
     const second = await verification(account)
     assert.notEqual(first, second)
@@ -194,7 +197,7 @@ describe('verifying an address', () => {
     assertBadToken(await verify(second))
     await until('the edge knows', async () => (await me(account.token)).is_verified === true)
     const again = await resend(account.token)
-    assert.deepEqual([again.status, again.json], [200, { detail: 'The address is verified already' }])
+    assert.deepEqual([again.status, again.json], [200, { detail: 'The address is already verified' }])
     assert.deepEqual(await mails(), [])
   })
 

@@ -108,8 +108,8 @@ test('the commands for operators do what they say, and a backup is restored', as
   const output = await type(operate.replace('mill.backup', file))
   assert.match(output, /Nothing to migrate/)
   assert.match(output, /ops@example.com is a new admin\nPassword: \S+/)
-  assert.match(output, /Sessions of ops@example.com that were ended: 0/)
-  assert.match(output, /Failed jobs that are done again: 0/)
+  assert.match(output, /Sessions of ops@example.com revoked: 0/)
+  assert.match(output, /Failed jobs retried: 0/)
   assert.match(output, /Wrote .*mill.backup: \d+ tables/)
   const text = restore
     .replace('mill.backup', file)

@@ -1,9 +1,9 @@
-// Calls to the service, as whoever has signed in here: the cookies say who, and are renewed when they have run out.
+// Calls to the service as the signed-in account: the session is in cookies, which are renewed when they have expired.
 
-/** The states that a job stays in. */
+/** The final states of a job. */
 export const ENDED = new Set(['done', 'failed', 'cancelled'])
 
-/** An answer that is no success; `message` says why in words. */
+/** A response that is not a success; `message` says why. */
 export class Refused extends Error {
   constructor(status, detail) {
     super(detail)
@@ -11,13 +11,13 @@ export class Refused extends Error {
   }
 }
 
-/** Calls a route; answers its JSON, or null when it has none. @throws Refused */
+/** Calls a route; returns its JSON, or null if it has none. @throws Refused */
 export async function call(method, path, { json, form, body } = {}) {
   let answer = await send(method, path, { json, form, body })
   if (answer.status === 401 && (await renew())) answer = await send(method, path, { json, form, body })
   if (answer.status === 401) signedOut()
   const data = answer.status === 204 ? null : await answer.json().catch(() => null)
-  if (!answer.ok) throw new Refused(answer.status, data?.detail ?? `The service answered ${answer.status}`)
+  if (!answer.ok) throw new Refused(answer.status, data?.detail ?? `The service responded with status ${answer.status}`)
   return data
 }
 
@@ -29,17 +29,17 @@ async function send(method, path, { json, form, body }) {
   }
   if (form !== undefined) init.body = new URLSearchParams(form)
   return fetch(path, init).catch(() => {
-    throw new Refused(0, 'The service can not be reached')
+    throw new Refused(0, 'The service cannot be reached')
   })
 }
 
-/** The account that has signed in, or null. @throws Refused when that can not be found out. */
+/** The signed-in account, or null. @throws Refused when that cannot be determined. */
 export async function whoAmI() {
   const first = await send('GET', '/api/v1/auth/me', {})
   const answer = first.status === 401 && (await renew()) ? await send('GET', '/api/v1/auth/me', {}) : first
   if (answer.ok) return answer.json()
   if (answer.status === 401) return null
-  throw new Refused(answer.status, 'The service can not answer')
+  throw new Refused(answer.status, 'The service is not available')
 }
 
 /** @throws Refused */
@@ -47,18 +47,18 @@ export async function signIn(username, password) {
   const answer = await send('POST', '/api/v1/auth/token', { form: { username, password } })
   if (answer.ok) return
   const data = await answer.json().catch(() => null)
-  throw new Refused(answer.status, data?.detail ?? `The service answered ${answer.status}`)
+  throw new Refused(answer.status, data?.detail ?? `The service responded with status ${answer.status}`)
 }
 
 export async function signOut() {
   await send('POST', '/api/v1/auth/logout', {}).catch(() => null)
 }
 
-// Where there are no locks (a page that came neither over TLS nor from this machine) two tabs may renew at once, and one
-// of them has to sign in again.
+// Without locks (on a page that came neither over TLS nor from this machine), two tabs may renew at once, and one of
+// them has to sign in again.
 const alone = (work) => navigator.locks?.request('millrace-session', work) ?? work()
 
-/** Exchanges the refresh token, one tab at a time: who waited finds that another tab has done it. */
+/** Exchanges the refresh token, one tab at a time: a tab that waited finds that another has already done it. */
 function renew() {
   return alone(async () => {
     if ((await send('GET', '/api/v1/auth/me', {})).ok) return true
@@ -68,7 +68,7 @@ function renew() {
 
 let signedOut = () => {}
 
-/** Called when nobody is signed in any more. */
+/** Called when the session has ended. */
 export function onSignedOut(listener) {
   signedOut = listener
 }
@@ -76,9 +76,9 @@ export function onSignedOut(listener) {
 const BACKOFF_MS = [500, 1000, 2000, 5000]
 
 /**
- * Follows a stream: `handlers` by the names of events are given data and id. The browser comes back by itself where a
- * connection was lost; where the stream was refused it is opened anew, after the session has been looked at. `onLink`
- * hears `live`, `lost` and, when it must not be opened at all, the status.
+ * Follows a stream: `handlers`, by event name, receive data and id. The browser reconnects by itself after a lost
+ * connection; after a refusal, the stream is reopened once the session has been checked. `onLink` receives `live`,
+ * `lost` or, when the stream must not be opened at all, the status.
  */
 export function follow(path, handlers, onLink) {
   let source = null

@@ -1,4 +1,4 @@
-// Lines that show how a number went: no axes, because the figure beside them says how much it is now.
+// Lines that show how a number changed over time: no axes, because the figure beside them is its current value.
 
 import { svg } from './dom.js'
 
@@ -6,9 +6,9 @@ const WIDTH = 120
 const HEIGHT = 28
 
 /**
- * A chart whose `draw(lines, label)` takes `{values, kind}` each, from the oldest on; null is a gap. All have one scale,
- * from zero up; what stands out far above the others is cut off, or they would not be seen. `kind` is the class: `area`,
- * `line`, `faint` or `marks` (only where the value is above zero).
+ * A chart whose `draw(lines, label)` takes lines of `{values, kind}`, oldest value first; null is a gap. All lines
+ * share one scale, from zero up; far outliers are cut off, or the rest would not be visible. `kind` is the class:
+ * `area`, `line`, `faint` or `marks` (only where the value is above zero).
  */
 export function sparkline() {
   const title = svg('title')

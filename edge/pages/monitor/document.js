@@ -1,4 +1,4 @@
-// One document: the pictures of its pages beside their text, filling in while it is read.
+// One document: the images of its pages beside their text, filled in as it is read.
 
 import { call, ENDED, follow } from './api.js'
 import { announce, h, say } from './dom.js'
@@ -29,7 +29,7 @@ export async function show(view, { id, showLink }) {
     others.watch()
     const rows = await readPages()
     card.rest(rows, status === 'failed' ? error.detail : status === 'cancelled' ? 'Reading was cancelled' : null)
-    announce(status === 'done' ? 'The document is read' : `Reading has ${status}`)
+    announce(status === 'done' ? 'The document has been read' : `Reading ${status}`)
   }
   const watch = (jobId) => {
     if (followed === jobId) return
@@ -69,7 +69,7 @@ export async function show(view, { id, showLink }) {
       if (followed !== null || JSON.stringify(rows) === JSON.stringify(shown)) return
       pages.forget()
       card.rest(take(rows), null)
-      announce('The document is read')
+      announce('The document has been read')
     },
     fail,
     showLink,
@@ -121,7 +121,7 @@ function makeCard({ title, media_type, byte_size }, read) {
   }
 }
 
-/** The pages. What is far from being seen is neither asked for nor drawn: a document may have thousands. */
+/** The pages. Those far out of view are neither fetched nor drawn: a document may have thousands. */
 function makePages(path) {
   const node = h('ol', { class: 'pages' })
   const pages = []
@@ -205,13 +205,13 @@ function makePage(path, number) {
     show(page) {
       node.classList.remove('waits')
       this.size(page.width, page.height)
-      const how = page.method === 'vision' ? `read by ${page.model ?? 'nobody: blank'}` : METHODS[page.method]
+      const how = page.method === 'vision' ? `read by ${page.model ?? 'no model: blank'}` : METHODS[page.method]
       chips.replaceChildren(h('span', { class: `chip ${page.status === 'read' ? 'good' : 'warn'}` }, how))
       const detail = page.detail === null ? [] : [h('p', { class: 'soft' }, page.detail)]
       text.replaceChildren(...detail, page.text === '' ? h('p', { class: 'soft' }, 'No text') : page.text)
-      if (!page.has_image) return picture.replaceChildren(h('span', { class: 'soft' }, 'No picture'))
+      if (!page.has_image) return picture.replaceChildren(h('span', { class: 'soft' }, 'No image'))
       const src = `${path}/pages/${number}/image`
-      picture.replaceChildren(h('img', { src, alt: `Page ${number} as it looks`, width: page.width, height: page.height }))
+      picture.replaceChildren(h('img', { src, alt: `Image of page ${number}`, width: page.width, height: page.height }))
     },
   }
 }

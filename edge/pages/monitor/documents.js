@@ -1,4 +1,4 @@
-// The documents of whoever has signed in, and a way to add one.
+// The documents of the signed-in account, and a form to add one.
 
 import { call } from './api.js'
 import { announce, h, panel, table } from './dom.js'

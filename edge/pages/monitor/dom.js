@@ -21,7 +21,7 @@ function fill(node, props, children) {
   return node
 }
 
-/** Sets a text, if it is another one: what stands still keeps its selection. */
+/** Sets a text if it has changed: an unchanged one keeps its selection. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text
 }
@@ -29,8 +29,8 @@ export function say(node, text) {
 const rows = new WeakMap()
 
 /**
- * Brings the children of a node in line with a list. Of each item there is one row `{node, update}` by its key, which
- * stays while the item does: with its focus, its selection and its pictures.
+ * Brings the children of a node in line with a list. Each item has one row `{node, update}` by its key, which stays as
+ * long as the item does: with its focus, its selection and its images.
  */
 export function keyed(parent, items, keyOf, make) {
   const known = rows.get(parent) ?? new Map()
@@ -61,7 +61,7 @@ export function panel(title, props, ...children) {
   return h('section', { class: 'panel', 'aria-labelledby': id, ...props }, heading, ...children)
 }
 
-/** A table that becomes a list of cards where it is narrow; its roles are spelt out, because there it is laid out as none. */
+/** A table that becomes a list of cards on narrow screens; its roles are explicit, because that layout removes them. */
 export function table(caption, columns) {
   const body = h('tbody', { role: 'rowgroup' })
   const head = h(
@@ -79,7 +79,7 @@ export function table(caption, columns) {
   return { node, body, row }
 }
 
-/** Tells what has happened, to those too who do not see the page. */
+/** Announces what has happened, to screen readers too. */
 export function announce(text) {
   const said = document.getElementById('said')
   said.textContent = ''

@@ -1,8 +1,8 @@
-// Numbers and times as people read them. Times are the server's: `setClock` takes the difference to ours from what it sends.
+// Numbers and times for people. Times are the server's: `setClock` computes the offset to ours from what it sends.
 
 let ahead = 0
 
-/** The server's clock says `at` now. */
+/** Called with the server's current time. */
 export function setClock(at) {
   ahead = Date.parse(at) - Date.now()
 }
@@ -22,7 +22,7 @@ export function rate(perSecond) {
   return perSecond >= 1 ? `${perSecond.toFixed(1)}/s` : `${count(Math.round(perSecond * 60))}/min`
 }
 
-/** A length of time in ms, to two figures or so. */
+/** A duration in ms, to about two figures. */
 export function span(ms) {
   if (ms < 0) return '0 s'
   if (ms < 1000) return `${ms < 10 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
@@ -31,7 +31,7 @@ export function span(ms) {
   return passed(ms)
 }
 
-/** A length of time in ms, to the second: for what counts on while it is looked at. */
+/** A duration in ms, to the second: for values that keep counting while they are shown. */
 export function passed(ms) {
   const s = Math.max(0, Math.floor(ms / 1000))
   if (s < 60) return `${s} s`
@@ -55,12 +55,12 @@ export function moment(iso) {
   return new Date(iso).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
 }
 
-/** The end of an id, which is what tells two of them apart. */
+/** The end of an id, the part in which ids differ. */
 export function brief(id) {
   return id.slice(-8)
 }
 
-// Whatever has `data-since` shows how long that is ago, every second, and needs no message from anybody for it.
+// Elements with `data-since` show how long ago that was, updated every second without a message from the server.
 setInterval(() => {
   for (const node of document.querySelectorAll('[data-since]')) {
     const text = passed(now() - Date.parse(node.dataset.since)) + (node.dataset.after ?? '')
@@ -68,7 +68,7 @@ setInterval(() => {
   }
 }, 1000)
 
-/** Lets an element show how long something is ago; with null it shows nothing. */
+/** Makes an element show how long ago something was; with null it shows a dash. */
 export function since(node, iso, after = '') {
   if (iso === null) {
     delete node.dataset.since

@@ -1,4 +1,4 @@
-// One job: what it is, how far it is, how it ended, and every event of it.
+// One job: what it is, how far along it is, how it ended, and its events.
 
 import { call, ENDED, follow } from './api.js'
 import { h, panel, say, table } from './dom.js'
@@ -77,8 +77,8 @@ function factsOf(job, id, queue, retryOf) {
     fact('Created', moment(job.created_at)),
     job.started_at && fact('Started', moment(job.started_at)),
     job.finished_at && fact('Ended', moment(job.finished_at)),
-    job.started_at && fact(job.finished_at ? 'Took' : 'Runs for', took),
-    retryOf && fact('Does again', h('a', { href: `/monitor/jobs/${retryOf}` }, h('code', {}, retryOf))),
+    job.started_at && fact(job.finished_at ? 'Took' : 'Running for', took),
+    retryOf && fact('Retry of', h('a', { href: `/monitor/jobs/${retryOf}` }, h('code', {}, retryOf))),
   ].filter(Boolean)
 }
 
@@ -99,11 +99,11 @@ function makeEvents() {
     ['No.', 'number'],
     ['Time', 'number'],
     ['Event', ''],
-    ['What', 'wide'],
+    ['Details', 'wide'],
   ])
   const empty = h('p', { class: 'soft' }, 'Nothing has happened yet.')
   let last = 0
-  /** The newest stands first. */
+  /** Newest first. */
   const add = (seq, kind, at, data) => {
     if (seq <= last) return
     last = seq

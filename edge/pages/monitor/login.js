@@ -1,7 +1,7 @@
 import { signIn } from './api.js'
 import { h } from './dom.js'
 
-/** Shows the form in place of the page; resolves once somebody has signed in with it. */
+/** Shows the sign-in form in place of the page; resolves once somebody has signed in. */
 export function logIn(view) {
   return new Promise((resolve) => {
     const problem = h('p', { class: 'bad', role: 'alert' })

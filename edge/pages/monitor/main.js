@@ -1,4 +1,4 @@
-// The shell around every page of the monitor: who is signed in, and which page the address means.
+// The shell around every page of the monitor: who is signed in, and which page the path selects.
 
 import { onSignedOut, signOut, whoAmI } from './api.js'
 import { h } from './dom.js'
@@ -37,7 +37,7 @@ at('leave').addEventListener('click', async () => {
   location.reload()
 })
 
-// What the page shows stays there to read; only a new start has a form.
+// Only a fresh start shows the sign-in form.
 onSignedOut(() => location.reload())
 
 async function start() {
@@ -61,6 +61,6 @@ async function start() {
 
 start().catch((error) => {
   view.replaceChildren(
-    h('div', { class: 'panel narrow', role: 'alert' }, h('h1', {}, 'This did not work'), h('p', {}, error.message), h('a', { class: 'button', href: path }, 'Try again')),
+    h('div', { class: 'panel narrow', role: 'alert' }, h('h1', {}, 'Something went wrong'), h('p', {}, error.message), h('a', { class: 'button', href: path }, 'Try again')),
   )
 })

@@ -1,14 +1,15 @@
-// What was begun elsewhere: by another tab, another client, a colleague.
+// Notices what was started elsewhere: in another tab, by another client, by a colleague.
 
 import { ENDED, follow } from './api.js'
 
-// Frames of all jobs don't name documents, and an admin sees those of everybody: one look a second at most.
+// Job frames do not name documents, and an admin sees everybody's jobs: look at most once a second.
 const LOOK_MS = 1000
 const MOST_KNOWN = 10_000
 
 /**
- * Notices extractions while its page follows none: at news of a job that is unknown here, `look` asks for the
- * document's; at the end of any extraction `ended` asks what its pages are, because a short one is over before the look.
+ * Notices extractions while the page follows none: on news of an unknown job, `look` asks for the document's
+ * extraction; when any extraction ends, `ended` asks for the document's pages, because a short one is over before the
+ * look.
  */
 export function noticeOthers({ look, ended, fail, showLink }) {
   const known = new Set()
@@ -20,14 +21,14 @@ export function noticeOthers({ look, ended, fail, showLink }) {
     if (known.size > MOST_KNOWN) known.clear()
     known.add(job_id)
     if (!ENDED.has(status)) return isNew && lookSoon()
-    // Only extractions answer this.
+    // Only results of extractions have this field.
     if (result?.unread !== undefined) endedSoon()
   }
   return {
     watch: () => {
       stop ??= follow('/api/v1/jobs/events', { status: take }, (state) => {
         showLink(state === 'live' ? 'live' : 'lost')
-        // What began, and what ended, while nobody listened.
+        // Something may have started or ended while nobody listened.
         if (state !== 'live') return
         lookSoon()
         endedSoon()
@@ -40,7 +41,7 @@ export function noticeOthers({ look, ended, fail, showLink }) {
   }
 }
 
-/** Does `work` soon after it is called for, at once when it has not been done for `LOOK_MS`. */
+/** Does `work` soon after it is requested: at once if it has not been done for `LOOK_MS`. */
 function paced(work) {
   let timer = null
   let doneAt = 0

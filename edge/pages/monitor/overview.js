@@ -1,4 +1,4 @@
-// The monitor itself: one stream brings all of it.
+// The monitor itself: one stream delivers all of its data.
 
 import { follow } from './api.js'
 import { sparkline } from './chart.js'
@@ -13,9 +13,9 @@ export function show(view, { showLink }) {
   document.title = 'Monitor · Millrace'
   const tiles = makeTiles()
   const queues = makeQueues()
-  const running = makeList('Running', 'Nothing runs.', runningRow)
-  const failed = makeList('Failed', 'Nothing has failed.', failedRow)
-  const waiting = makeList('Waiting', 'Nothing waits.', waitingRow)
+  const running = makeList('Running', 'No jobs are running.', runningRow)
+  const failed = makeList('Failed', 'No jobs have failed.', failedRow)
+  const waiting = makeList('Waiting', 'No jobs are waiting.', waitingRow)
   const workers = makeWorkers()
   view.replaceChildren(
     h('h1', { class: 'hidden' }, 'Monitor'),
@@ -54,7 +54,7 @@ export function show(view, { showLink }) {
       showLink(state === 'live' || state === 'lost' ? state : 'lost')
     },
   )
-  // Time goes on though nothing happens.
+  // Time passes even when nothing happens.
   setInterval(() => {
     const { perSecond, failures } = queues.draw()
     tiles.set('Ended', rate(perSecond))
@@ -68,7 +68,7 @@ function refuse(view) {
       'div',
       { class: 'panel narrow' },
       h('h1', {}, 'For admins'),
-      h('p', {}, 'The monitor shows the jobs of everybody. Your own documents are yours to see.'),
+      h('p', {}, 'The monitor shows everybody’s jobs. You can still see your own documents.'),
       h('a', { class: 'button', href: '/monitor/documents' }, 'Documents'),
     ),
   )
@@ -88,14 +88,14 @@ function makeTiles() {
     { class: 'tiles' },
     tile('Waiting', 'jobs'),
     tile('Running', 'jobs'),
-    tile('Ended', 'of the last minute'),
-    tile('Failed', 'in ten minutes'),
+    tile('Ended', 'in the last minute'),
+    tile('Failed', 'in the last ten minutes'),
     tile('Workers', 'alive'),
   )
   return { node, set: (name, text) => say(figures.get(name), text) }
 }
 
-/** A list of jobs, which says so when there are none, or more than it shows. */
+/** A list of jobs that says when it is empty, or how many more there are. */
 function makeList(title, nothing, row) {
   const list = h('ul', { class: 'jobs' })
   const empty = h('p', { class: 'soft' }, nothing)
@@ -128,7 +128,7 @@ function makeWorkers() {
     ['Up', 'number'],
     ['Queues', 'wide'],
   ])
-  const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one is.')
+  const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one starts.')
   const take = (items) => {
     keyed(body, items, ({ id }) => id, workerRow(row))
     empty.hidden = items.length > 0
@@ -145,7 +145,7 @@ function makeQueues() {
     ['Ended, ten minutes', 'chart'],
     ['From creation to end', 'chart'],
   ])
-  // Queue -> span of time -> what ended in it.
+  // Queue -> time span -> what ended in it.
   const history = new Map()
   let seconds = 5
   let known = []
@@ -167,14 +167,14 @@ function makeQueues() {
           { values: counts, kind: 'line' },
           { values: failures, kind: 'marks' },
         ],
-        `Jobs of ${queue} that ended in the last ten minutes`,
+        `Jobs in ${queue} that ended in the last ten minutes`,
       )
       took.draw(
         [
           { values: p95, kind: 'faint' },
           { values: p50, kind: 'line' },
         ],
-        `How long jobs of ${queue} took: median, and 95 of 100`,
+        `Duration of jobs in ${queue}: median and 95th percentile`,
       )
       say(speed, perSecond === 0 ? '' : rate(perSecond))
       say(latency, last === null ? '' : `${span(last.p50)} · p95 ${span(last.p95)}`)
@@ -185,7 +185,7 @@ function makeQueues() {
   const rows = new Map()
   const draw = () => {
     let [perSecond, failures] = [0, 0]
-    // The span under way is not over yet: only whole ones are compared.
+    // The current time span is not over yet: only complete ones are shown.
     const newest = Math.floor(now() / 1000 / seconds) - 1
     for (const { queue } of known) {
       const drawn = seriesOf(history.get(queue) ?? new Map(), newest, seconds)
@@ -216,7 +216,7 @@ function makeQueues() {
   }
 }
 
-/** What ended, as lines with a point for each span of time. What has grown too old is forgotten. */
+/** What ended, as lines with one point per time span. Spans that have become too old are dropped. */
 function seriesOf(spans, newest, seconds) {
   const oldest = newest - POINTS + 1
   for (const bucket of spans.keys()) if (bucket < oldest) spans.delete(bucket)

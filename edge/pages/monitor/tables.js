@@ -1,4 +1,4 @@
-// Rows of the monitor: each is made once for its job, queue or worker, and brought up to date from then on.
+// Rows of the monitor: each is created once for its job, queue or worker, and updated from then on.
 
 import { call } from './api.js'
 import { announce, h, keyed, say } from './dom.js'
@@ -6,7 +6,7 @@ import { brief, bytes, clock, count, since } from './format.js'
 
 const linkTo = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id)))
 
-/** A button that does one thing to a job, says that it is done, and can be pressed again when it was not. */
+/** A button that does one thing to a job, announces that it is done, and can be pressed again after a failure. */
 export function act(text, busy, label, work) {
   const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
   button.addEventListener('click', async () => {
@@ -26,16 +26,16 @@ export function act(text, busy, label, work) {
 export const cancelButton = (id, name) =>
   act('Cancel', 'Cancelling…', `Cancel ${name} ${brief(id)}`, async () => {
     await call('DELETE', `/api/v1/jobs/${id}`)
-    return `${name} is told to stop`
+    return `Cancelling ${name}`
   })
 
 export const retryButton = (id, name, then = () => {}) =>
   act('Retry', 'Retrying…', `Retry ${name} ${brief(id)}`, async () => {
     then(await call('POST', `/api/v1/jobs/${id}/retry`))
-    return `${name} is done again`
+    return `Retrying ${name}`
   })
 
-/** A bar that shows how far a job is, or only that it runs. */
+/** A bar that shows how far along a job is, or only that it is running. */
 export function progressBar() {
   const bar = h('progress', { 'aria-label': 'Progress' })
   const update = (progress) => {
@@ -95,7 +95,7 @@ export function failedRow(job) {
     action.replaceChildren(
       retried_by === null
         ? retryButton(job.job_id, job.name)
-        : h('a', { href: `/monitor/jobs/${retried_by}` }, 'Done again'),
+        : h('a', { href: `/monitor/jobs/${retried_by}` }, 'Retried'),
     )
   }
   return { node, update }

@@ -3,7 +3,7 @@ import type { EdgeRequest } from '../../http/server.ts'
 import { readCookie } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** The two cookies of a session: the access token for every path, the refresh token for these routes alone. */
+/** The two cookies of a session: the access token for every path, the refresh token only for these routes. */
 
 const REFRESH_PATH = '/api/v1/auth'
 

@@ -14,8 +14,9 @@ const InviteAccept = z.strictObject({ token: MailedToken }).meta({ id: 'InviteAc
 export const acceptInviteRoute = route({
   method: 'post',
   path: '/accept-invite',
-  summary: 'Become a member of the organization that an invite is of',
-  description: 'The invite must be for the address of the caller. A member stays as it is.',
+  summary: 'Accept an invite to an organization',
+  description:
+    'The invite must be for the address of the caller. A caller who is already a member keeps their role.',
   body: InviteAccept,
   response: Invite,
   errors: ['invite.token', 'invite.email', 'invite.accepted', 'invite.revoked', 'invite.expired'],
@@ -35,7 +36,7 @@ async function accept(
   const named = id === null ? null : await edge.db.maybeOne(inviteById(id))
   if (named === null || !isInviteToken(edge.secretKey, body.token, named.id, named.email))
     throw fail('invite.token')
-  // Also without authentication, where the caller has no account to become a member with.
+  // Also refused without authentication, where the caller has no account that could become a member.
   if (caller.ownerId === null || named.email !== emailOf(caller)) throw fail('invite.email')
   const accountId = caller.ownerId
   return input.transaction(async (tx) => {

@@ -19,13 +19,14 @@ import { route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import { Detail, MailedToken, Password } from './shapes.ts'
 
-/** Ways back into an account, and the proof that its address is its owner's. */
+/** Password recovery, and verification of email addresses. */
 export const recoveryRoutes = [
   route({
     method: 'post',
     path: '/password-reset/request',
-    summary: 'Mail a token that sets a new password',
-    description: 'Answers the same whether or not the address has an account.',
+    summary: 'Request a password reset',
+    description:
+      'Emails a token that sets a new password. The response is the same whether or not the address has an account.',
     auth: 'public',
     body: z.strictObject({ email: Email }).meta({ id: 'PasswordResetRequest' }),
     response: Detail,
@@ -33,13 +34,13 @@ export const recoveryRoutes = [
     limit: 'passwordReset',
     handle: (input) => {
       const { body, edge, requestId } = input
-      // The job finds out whether there is an account: what is done here is the same for every address.
+      // The job finds out whether there is an account, so that the work here is the same for every address.
       const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
       return input.transaction(async (tx) => {
         await tx.run(audit(input, 'account.password_reset_requested', {}))
         const { jobId } = await enqueue(tx, passwordReset, { email: body.email }, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
-        return { detail: 'If the address has an account, a mail with a reset token is on its way' }
+        return { detail: 'If the address has an account, an email with a reset token is on its way' }
       })
     },
   }),
@@ -47,8 +48,8 @@ export const recoveryRoutes = [
   route({
     method: 'post',
     path: '/password-reset/confirm',
-    summary: 'Set a new password with a mailed token',
-    description: 'Ends every session of the account, and lifts a lock.',
+    summary: 'Set a new password with an emailed token',
+    description: 'Ends every session of the account and lifts its lock.',
     auth: 'public',
     body: z.strictObject({ token: MailedToken, new_password: Password }).meta({ id: 'PasswordResetConfirm' }),
     response: Detail,
@@ -58,7 +59,7 @@ export const recoveryRoutes = [
     handle: async (input) => {
       const { body, edge } = input
       const digest = digestOf(body.token)
-      // Looked at before the hash is computed: a guess costs next to nothing.
+      // Checked before the hash is computed, so that a guess costs next to nothing.
       const owner = await edge.db.maybeOne(mailedToken('reset', digest))
       const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
       return input.transaction(async (tx) => {
@@ -73,7 +74,7 @@ export const recoveryRoutes = [
         await tx.run(audit(input, 'account.password_reset', { actorId: id, accountId: id }))
         await tx.run(accountChanged(id))
         tx.afterCommit(() => edge.accounts.forget(id))
-        return { detail: 'The password is set; sign in with it' }
+        return { detail: 'The password has been set; sign in with it' }
       })
     },
   }),
@@ -81,9 +82,9 @@ export const recoveryRoutes = [
   route({
     method: 'post',
     path: '/change-password',
-    summary: 'Set a new password, knowing the current one',
+    summary: 'Change the password of the caller',
     description:
-      'Ends every other session of the caller. A wrong current password counts like a failed login.',
+      'Requires the current password; a wrong one counts as a failed login. Ends every other session of the caller.',
     body: z
       .strictObject({ current_password: z.string().min(1).max(1024), new_password: Password })
       .meta({ id: 'PasswordChange' }),
@@ -107,14 +108,14 @@ export const recoveryRoutes = [
           if (end.outcome === 'wrong, now locked') await tx.run(audit(input, 'account.locked', about))
           return fail(end.outcome === 'locked' ? 'auth.locked' : 'account.password_wrong')
         }
-        // Another change may have come first: then the current password is not what it was when it was compared.
+        // Another change may have come first, so that the current password is not the one that was compared.
         if ((await tx.maybeOne(setPassword(caller.id, passwordHash, account.password_hash))) === null)
           return fail('account.password_wrong')
         await tx.run(endSessions(caller.id, caller.sessionId))
         await tx.run(audit(input, 'account.password_changed', about))
         await tx.run(accountChanged(caller.id))
         tx.afterCommit(() => edge.accounts.forget(caller.id))
-        return { detail: 'The password is changed; all other sessions are ended' }
+        return { detail: 'The password has been changed; all other sessions have ended' }
       })
     },
   }),
@@ -122,7 +123,7 @@ export const recoveryRoutes = [
   route({
     method: 'post',
     path: '/verify-email',
-    summary: 'Prove an address with a mailed token',
+    summary: 'Verify an email address with an emailed token',
     auth: 'public',
     body: z.strictObject({ token: MailedToken }).meta({ id: 'EmailVerification' }),
     response: Detail,
@@ -146,18 +147,18 @@ export const recoveryRoutes = [
   route({
     method: 'post',
     path: '/resend-verification',
-    summary: 'Mail a new verification token to the caller',
+    summary: 'Email a new verification token to the caller',
     response: Detail,
     sideEffect: true,
     limit: 'passwordReset',
     handle: ({ caller, edge, requestId, transaction }) =>
       transaction(async (tx) => {
         if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
-          return { detail: 'The address is verified already' }
+          return { detail: 'The address is already verified' }
         const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
         const { jobId } = await enqueue(tx, verification, { account_id: caller.id }, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
-        return { detail: 'A mail with a verification token is on its way' }
+        return { detail: 'An email with a verification token is on its way' }
       }),
   }),
 ]

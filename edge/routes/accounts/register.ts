@@ -28,7 +28,7 @@ export const registerRoute = route({
   method: 'post',
   path: '/register',
   summary: 'Create an account and sign in',
-  description: 'Accepts the pending invites of the address, and mails a token that verifies it.',
+  description: 'Accepts the pending invites of the address, and emails a token that verifies it.',
   auth: 'public',
   body: NewUser,
   response: User,
@@ -73,7 +73,7 @@ async function register(
   })
 }
 
-/** Makes the new account a member wherever it is invited, and notes what has happened. */
+/** Makes the new account a member of every organization that has invited it, and records what happened. */
 async function welcome(tx: Queries, from: From, id: number, email: string): Promise<void> {
   const events = [eventOf(from, 'account.registered', { actorId: id, accountId: id })]
   for (const { invite_id, ...invite } of await tx.any(acceptInvites(id, email)))
@@ -81,7 +81,7 @@ async function welcome(tx: Queries, from: From, id: number, email: string): Prom
   await tx.run(appendAudit(events))
 }
 
-/** Until there is an account, registrations wait for each other: only one of them is the first. */
+/** While there is no account, registrations wait for each other, so that only one of them is the first. */
 async function isFirstAccount(edge: Edge, tx: Queries): Promise<boolean> {
   if (edge.settings.adminEmail !== undefined || (await tx.one(anyAccount())).any) return false
   await tx.run(lockFirstAccount())

@@ -38,14 +38,14 @@ const Session = z
   })
   .meta({ id: 'Session' })
 
-/** Signing in and out, and the sessions that come of it. */
+/** Signing in and out, and the resulting sessions. */
 export const sessionRoutes = [
   route({
     method: 'post',
     path: '/token',
     summary: 'Sign in with email and password',
     description:
-      'After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether it has an account or not.',
+      'After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether or not it has an account.',
     auth: 'public',
     bodyType: 'form',
     body: Login,
@@ -54,14 +54,14 @@ export const sessionRoutes = [
     credentials: true,
     signsIn: true,
     limit: 'login',
-    repeatable: 'it begins another session, and tokens are kept nowhere',
+    repeatable: 'each call starts a session of its own, and tokens are never stored',
     handle: signIn,
   }),
 
   route({
     method: 'get',
     path: '/me',
-    summary: 'The account that calls',
+    summary: 'Get the account of the caller',
     response: User,
     handle: ({ caller }) => verbatim(caller.profile),
   }),
@@ -70,36 +70,37 @@ export const sessionRoutes = [
     method: 'post',
     path: '/refresh',
     summary: 'Exchange the refresh cookie for a new session token',
-    description: `Reads only the refresh cookie. A token that was exchanged before revokes its whole session. With an \
-Idempotency-Key, a client that lost the answer gets it again by the same request, until the new token is used.`,
+    description: `Reads only the refresh cookie. Using a token that was already exchanged revokes its whole session. \
+With an Idempotency-Key, a client that lost the response can repeat the request to get it again, until the new token \
+is used.`,
     auth: 'public',
     cookieAuth: true,
     response: Token,
     errors: ['auth.refresh', 'request.cross_site'],
     credentials: true,
-    repeatable: 'the key is part of the token that follows, so that its answer is the same',
+    repeatable: 'the new refresh token is derived from the key, so a repeat returns the same one',
     handle: refresh,
   }),
 
   route({
     method: 'post',
     path: '/logout',
-    summary: 'End the session',
+    summary: 'Sign out',
     description:
-      'Revokes the refresh token and clears both cookies. The access token stays good until it expires.',
+      'Revokes the refresh token and clears both cookies. The access token stays valid until it expires.',
     auth: 'public',
     cookieAuth: true,
     response: Detail,
     errors: ['auth.required', 'request.cross_site'],
     credentials: true,
-    repeatable: 'the session has ended already',
+    repeatable: 'the session has already ended',
     handle: signOut,
   }),
 
   route({
     method: 'get',
     path: '/sessions',
-    summary: 'The sessions of the caller that are alive, the last used first',
+    summary: 'List the active sessions of the caller, most recently used first',
     response: z.array(Session),
     handle: async ({ caller, edge }) =>
       json((await edge.reader.text(readSessions, [caller.ownerId ?? 0, caller.sessionId])) ?? '[]'),
@@ -108,7 +109,7 @@ Idempotency-Key, a client that lost the answer gets it again by the same request
   route({
     method: 'delete',
     path: '/sessions/:session_id',
-    summary: 'End one session of the caller at once, its access tokens too',
+    summary: 'End a session of the caller and its access tokens at once',
     params: z.object({ session_id: z.string() }),
     errors: ['account.session_missing'],
     handle: async (input) => {
@@ -132,13 +133,13 @@ type Public<R, B = undefined> = Input<undefined, undefined, B, Caller | null> & 
 type SignedIn = z.input<typeof Token>
 type SignedOut = z.input<typeof Detail>
 
-/** A session that has begun: what its cookies and body carry. */
+/** A new session: the contents of its cookies and body. */
 interface Begun {
   readonly sessionId: string
   readonly refreshToken: string
 }
 
-/** Begins a session of an account. */
+/** Starts a session of an account. */
 export async function beginSession(
   edge: Edge,
   tx: Queries,
@@ -159,13 +160,13 @@ async function signIn(input: Public<SignedIn, z.output<typeof Login>>): Promise<
   const { body, edge, exchange } = input
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   const email = body.username.trim().toLowerCase()
-  // The same work for every address, known or not: one look, one hash, one transaction.
+  // The same work for every address, known or not: one lookup, one hash, one transaction.
   const found = await edge.db.maybeOne(credentials(email))
   const matches = await edge.passwords.verify(found?.password_hash ?? null, body.password)
   const about = { actorId: found?.id ?? null, accountId: found?.id ?? null }
   return input.transaction(async (tx) => {
     const { outcome } = await tx.one(endLogin(digestOf(email), matches, loginMaxFailures, loginLockSeconds))
-    // The password may have been changed, or the account deactivated, since it was looked at: no session outlives that.
+    // The password may have changed, or the account been deactivated, since the lookup: no session may outlive that.
     const account = outcome === 'ok' ? await tx.maybeOne(touchLogin(found!.id, found!.password_hash)) : null
     if (account?.is_active === true) {
       const begun = await beginSession(edge, tx, found!.id, exchange)
@@ -207,7 +208,7 @@ async function refresh(input: Public<SignedIn>): Promise<Answer<SignedIn>> {
 
 async function signOut(input: Public<SignedOut>): Promise<Answer<SignedOut>> {
   const { edge, request, caller } = input
-  // Also when the access token has expired: who presents the refresh token means to end its session.
+  // Also when the access token has expired: presenting the refresh token is enough to end its session.
   const presented = refreshCookie(edge, request)
   const digest = presented === null ? null : digestOf(presented)
   const headers = clearedCookies(edge)

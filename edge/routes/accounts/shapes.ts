@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** What the routes of accounts take and answer. */
+/** Requests and responses of the account routes. */
 
-// The upper end bounds what a hash costs.
+// The maximum bounds the cost of a hash.
 export const Password = z.string().min(8).max(1024)
 
 export const ROLES = ['user', 'moderator', 'admin'] as const
@@ -28,5 +28,5 @@ export const Token = z
 
 export const Detail = z.strictObject({ detail: z.string() }).meta({ id: 'Detail' })
 
-/** A token that came by mail. */
+/** A token from an email. */
 export const MailedToken = z.string().min(1).max(200)

@@ -41,12 +41,12 @@ const AuditPage = z
   })
   .meta({ id: 'AuditPage' })
 
-/** Looking at accounts, and administrating them. */
+/** Reading and administering accounts. */
 export const userRoutes = [
   route({
     method: 'get',
     path: '/users',
-    summary: 'The accounts, newest first',
+    summary: 'List accounts, newest first',
     auth: 'moderator',
     query: z.object({
       page: count({ min: 1, max: 1_000_000, fallback: 1 }),
@@ -62,7 +62,7 @@ export const userRoutes = [
   route({
     method: 'get',
     path: '/users/:user_id',
-    summary: 'One account',
+    summary: 'Get an account',
     params: UserParams,
     response: User,
     errors: ['account.missing'],
@@ -92,7 +92,7 @@ export const userRoutes = [
   route({
     method: 'patch',
     path: '/users/:user_id/deactivate',
-    summary: 'Keep an account out; all of its sessions end at once',
+    summary: 'Deactivate an account and end all of its sessions at once',
     auth: 'admin',
     params: UserParams,
     response: User,
@@ -103,7 +103,7 @@ export const userRoutes = [
   route({
     method: 'patch',
     path: '/users/:user_id/activate',
-    summary: 'Let an account in again',
+    summary: 'Activate an account',
     auth: 'admin',
     params: UserParams,
     response: User,
@@ -134,9 +134,9 @@ export const userRoutes = [
   route({
     method: 'delete',
     path: '/users/:user_id',
-    summary: 'Delete an account for good, with its documents and memberships',
+    summary: 'Delete an account permanently, with its documents and memberships',
     description:
-      'An organization that it alone owned passes to the highest-ranked, longest-standing member, or goes when there is none.',
+      'An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
     auth: 'admin',
     params: UserParams,
     errors: ['account.missing', 'account.last_admin'],
@@ -157,7 +157,7 @@ export const userRoutes = [
   route({
     method: 'get',
     path: '/audit',
-    summary: 'What happened to accounts and organizations, newest first',
+    summary: 'List audit events of accounts and organizations, newest first',
     auth: 'admin',
     query: z.object({
       page: count({ min: 1, max: 1_000_000, fallback: 1 }),
@@ -182,7 +182,7 @@ export const userRoutes = [
   }),
 ]
 
-/** What the trail says of an account that is gone, and of the organizations that it alone owned. */
+/** Audit events of a deleted account, and of the organizations of which it was the only owner. */
 function farewell(
   from: From,
   accountId: number,
@@ -203,7 +203,7 @@ function farewell(
 type Changed = z.input<typeof User>
 type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>
 
-/** Changes an account and answers it; every edge process forgets what it knew. */
+/** Changes an account and returns it; every edge process drops what it has cached of it. */
 async function changed(
   input: OfUser,
   kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',

@@ -4,14 +4,14 @@ import { fail } from '../../../sql/errors.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { Agent, AgentChanges } from './shapes.ts'
 
-/** Who answers, and how. */
+/** The agents that answer chats. */
 export const agentRoutes = [
   route({
     method: 'get',
     path: '/agents',
-    summary: 'The agents',
-    description: `At most 1000, by slug. model_id null stands for the current model; temperature and max_tokens are those of the \
-deployment where an agent sets none.`,
+    summary: 'List agents',
+    description: `Returns at most 1000 agents, ordered by slug. A null model_id stands for the current model; an agent \
+that sets no temperature or max_tokens has those of the deployment.`,
     response: z.array(Agent),
     handle: async ({ edge }) => {
       const { temperature, maxTokens } = edge.settings.ai
@@ -22,9 +22,10 @@ deployment where an agent sets none.`,
   route({
     method: 'patch',
     path: '/agents/:slug',
-    summary: 'Change an agent',
-    description: `Only what is given changes, and holds from the next turn on, whichever process it runs on. model_id names a model of \
-the current provider, or of another one with its name before it, such as \`anthropic/claude-haiku-4-5\`; null: the current model.`,
+    summary: 'Update an agent',
+    description: `Changes only the given fields, from the next turn on in every process. model_id names a model of the \
+current provider, or of another one prefixed with its name, such as \`anthropic/claude-haiku-4-5\`; null stands for \
+the current model.`,
     auth: 'operator',
     params: z.object({ slug: z.string() }),
     body: AgentChanges,

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 
-/** Whom a caller acts for. Accounts are their own user_id; who came without a credential is whoever they say. */
+/** The user that a caller acts for. An account is its own user_id; without a credential, the caller names any. */
 export interface Who {
   readonly userId: string
-  /** The account whose a conversation must be; null: nobody's. */
+  /** The account that must own a conversation; null: it must have no owner. */
   readonly ownerId: number | null
-  /** Sees what is anybody's: an admin, or everybody where there is no authentication. */
+  /** May see everybody's: an admin, or any caller where there is no authentication. */
   readonly all: boolean
   /** A user_id was given. */
   readonly named: boolean
@@ -17,7 +17,7 @@ const DEFAULT_USER = 'api-user'
 
 export const UserId = z.string().trim().min(1).max(255)
 
-/** @throws fail('ai.not_yours') when somebody who is no admin names another. */
+/** @throws fail('ai.not_yours') when a caller who is not an admin names another user. */
 export function whoOf(caller: Caller, userId: string | undefined): Who {
   const named = userId !== undefined
   const all = caller.role === 'admin'
@@ -27,12 +27,12 @@ export function whoOf(caller: Caller, userId: string | undefined): Who {
   return { userId: userId ?? own, ownerId: caller.ownerId, all, named }
 }
 
-/** Whether a conversation is theirs. An account's is not that of whoever only calls themselves so. */
+/** Whether a conversation is theirs. One that an account owns is not for a caller who merely claims its user_id. */
 export function isTheirs(
   who: Who,
   conversation: { readonly user_id: string; readonly owner_id: number | null },
 ): boolean {
-  // An admin who names nobody is asked nothing.
+  // An admin who names no user may see every conversation.
   if (who.all) return who.userId === conversation.user_id || (!who.named && who.ownerId !== null)
   return who.userId === conversation.user_id && who.ownerId === conversation.owner_id
 }

@@ -25,24 +25,26 @@ const ERRORS = [
   'rag.busy',
 ] as const
 
-const TURNS = `Without a conversation_id a conversation begins, titled with the first 50 characters. A signed-in caller is their own \
-user_id, and only admins may name another; without a credential it is whoever is named, \`api-user\` by default. The question is \
-stored before the model is asked. With \`rag_collection\` the best chunks of that collection (\`rag_top_k\`, 5 by default) are put \
-before the model, and \`rag_sources\` of the answer lists them. Turns of one conversation come one after the other.`
+const TURNS = `Omit conversation_id to start a conversation, titled with the first 50 characters of the message. A \
+signed-in caller is their own user_id, and only admins may name another; a caller without a credential is whoever they \
+name, \`api-user\` by default. The message is stored before the model is called. With \`rag_collection\`, the best \
+chunks of that collection (\`rag_top_k\`, 5 by default) are passed to the model and listed in \`rag_sources\` of the \
+response. Turns of one conversation run one after the other.`
 
-const STREAM = `Server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for each piece; \`final\` with \
-the whole answer; \`complete\`; or \`error\` with detail. After a \`restart\` what came before it is void: the turn was begun anew. Every \
-event has an id, and with it as \`Last-Event-ID\` the stream goes on here or at \`GET /ai/chat/stream/{message_id}\`, on any process, \
-without another turn. Closing the stream does not stop the turn; \`DELETE /jobs/{job_id}\` does, and keeps what had come.`
+const STREAM = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
+each piece; \`final\` with the full answer; \`complete\`; or \`error\` with detail. On \`restart\`, discard all \
+earlier chunks: the turn has started over. Every event has an id; send it as \`Last-Event-ID\` to resume here or at \
+\`GET /ai/chat/stream/{message_id}\`, on any process, without starting another turn. Closing the stream does not stop \
+the turn; \`DELETE /jobs/{job_id}\` does, and keeps what was received so far.`
 
 const STREAM_EXAMPLE = exampleStream()
 
-/** Asking and being answered. */
+/** Asking a question and getting the answer. */
 export const chatRoutes = [
   route({
     method: 'post',
     path: '/chat',
-    summary: 'Ask, and wait for the answer',
+    summary: 'Send a message and wait for the answer',
     description: TURNS,
     body: ChatRequest,
     response: ChatResponse,
@@ -64,7 +66,7 @@ export const chatRoutes = [
   route({
     method: 'post',
     path: '/chat/stream',
-    summary: 'Ask, and read the answer as it comes',
+    summary: 'Send a message and stream the answer',
     description: `${TURNS} ${STREAM}`,
     body: ChatRequest,
     produces: 'text/event-stream',
@@ -78,7 +80,7 @@ export const chatRoutes = [
   route({
     method: 'get',
     path: '/chat/stream',
-    summary: 'The same with the question in the query, for EventSource',
+    summary: 'Send a message in the query and stream the answer, for EventSource',
     spends: true,
     description: `${TURNS} ${STREAM}`,
     query: ChatQuery,
@@ -92,7 +94,7 @@ export const chatRoutes = [
   route({
     method: 'get',
     path: '/chat/stream/:message_id',
-    summary: 'The stream of an answer, from its beginning or after `Last-Event-ID`',
+    summary: 'Stream an answer from its beginning or after `Last-Event-ID`',
     description: STREAM,
     params: StreamParams,
     query: ByUser,
@@ -114,7 +116,7 @@ interface Asking {
   readonly request: EdgeRequest
 }
 
-/** The stream of the turn that was begun; a reader who comes back with an id of ours begins none. */
+/** The stream of the turn that was started; a reader who comes back with an event id of ours starts none. */
 function following<I extends Asking>(userIdOf: (input: I) => string | undefined): Follow<I> {
   const who = (input: I): Who => whoOf(input.caller, userIdOf(input))
   return {

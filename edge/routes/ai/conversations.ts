@@ -18,12 +18,12 @@ import { ByUser, Conversation, ConversationParams, ConversationSummary } from '.
 
 const REFUSALS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
 
-/** What was said. */
+/** Stored conversations. */
 export const conversationRoutes = [
   route({
     method: 'get',
     path: '/conversations',
-    summary: 'Conversations of a user, the latest first',
+    summary: 'List the conversations of a user, latest first',
     query: z.object({
       user_id: UserId.optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
@@ -41,9 +41,9 @@ export const conversationRoutes = [
   route({
     method: 'get',
     path: '/conversations/:conversation_id',
-    summary: 'A conversation with its messages',
-    description: `The newest ${MOST_MESSAGES} messages, the oldest of them first. Of an answer that failed or was stopped there is what \
-had come; one that came to nothing is left out.`,
+    summary: 'Get a conversation with its messages',
+    description: `Returns the newest ${MOST_MESSAGES} messages, oldest first. An answer that failed or was stopped has \
+the text received until then; one without any text is left out.`,
     params: ConversationParams,
     query: ByUser,
     response: Conversation,
@@ -61,7 +61,7 @@ had come; one that came to nothing is left out.`,
   route({
     method: 'patch',
     path: '/conversations/:conversation_id',
-    summary: 'Give a conversation another title',
+    summary: 'Change the title of a conversation',
     params: ConversationParams,
     query: ByUser,
     body: z
@@ -93,14 +93,14 @@ had come; one that came to nothing is left out.`,
     method: 'delete',
     path: '/conversations/:conversation_id',
     summary: 'Delete a conversation',
-    description: 'Its turns are stopped. What they used stays in the statistics.',
+    description: 'Stops its turns. Their usage stays in the statistics.',
     params: ConversationParams,
     query: ByUser,
     errors: REFUSALS,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
       await assertTheirs(edge, caller, query.user_id, id)
       return transaction(async (tx) => {
-        // The jobs' locks come before those of the rows, as where turns end.
+        // Locks jobs before rows, in the same order as when turns end.
         const stopped = await tx.any(stopTurns(id))
         await tx.run(deleteConversation(id))
         tx.afterCommit(() => {

@@ -30,9 +30,10 @@ export const sentimentRoutes = [
   route({
     method: 'get',
     path: '/sentiment/stats',
-    summary: 'How conversations went, as far as a model has judged them',
-    description: `Judged every quarter of an hour where \`AI_SENTIMENT_ENABLED\` is set, once nobody has said anything for five minutes. \
-Scores go from -1 to 1; \`recent_negatives\` are the ten latest that are negative or frustrated. An account sees its own, an admin all.`,
+    summary: 'Get sentiment statistics of conversations',
+    description: `With \`AI_SENTIMENT_ENABLED\`, a model scores conversations every 15 minutes, once they have been \
+quiet for five. Scores range from -1 to 1; \`recent_negatives\` has the ten latest that are negative or frustrated. An \
+account sees its own, an admin all.`,
     response: Sentiment,
     handle: async ({ caller, edge }) => {
       const { sentimentEnabled } = edge.settings.ai

@@ -4,14 +4,14 @@ import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { CollectionName } from '../rag/shapes.ts'
 import { UserId } from './callers.ts'
 
-/** What the routes of conversations and agents take and answer. */
+/** Requests and responses of the conversation and agent routes. */
 
 const MOST_CHARACTERS = 100_000
 
-/** A conversation's or an answer's id. */
+/** The id of a conversation or an answer. */
 export const Id = z.string().trim().toLowerCase().refine(isUuid, 'must be a UUID').meta({ format: 'uuid' })
 
-const MessageText = z.string().max(MOST_CHARACTERS).regex(/\S/, 'must hold more than white space')
+const MessageText = z.string().max(MOST_CHARACTERS).regex(/\S/, 'must not be blank')
 export const Slug = z
   .string()
   .max(63)
@@ -34,7 +34,7 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' })
 export type ChatRequest = z.output<typeof ChatRequest>
 
-/** The same in a query, where an empty id is none. */
+/** The same in a query, where an empty conversation_id counts as absent. */
 export const ChatQuery = z.object({
   ...chatFields,
   rag_top_k: count({ min: 1, max: MOST_CHUNKS, fallback: DEFAULT_CHUNKS }),
@@ -81,7 +81,7 @@ export const Conversation = z
         role: z.enum(['user', 'assistant']),
         content: z.string(),
         timestamp: Timestamp,
-        /** `failed` and `stopped`: what had come of an answer by then. */
+        /** `failed` and `stopped`: the content is what was received until then. */
         status: z.enum(['complete', 'failed', 'stopped']),
       }),
     ),
@@ -115,7 +115,7 @@ export const AgentChanges = z
     model_id: Line.nullable().optional(),
     temperature: z.number().min(0).max(2).optional(),
     max_tokens: z.int().min(1).max(1_000_000).optional(),
-    system_prompt: z.string().max(MOST_CHARACTERS).regex(/\S/, 'must hold more than white space').optional(),
+    system_prompt: z.string().max(MOST_CHARACTERS).regex(/\S/, 'must not be blank').optional(),
     is_active: z.boolean().optional(),
   })
   .meta({ id: 'AgentChanges' })

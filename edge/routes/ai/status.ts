@@ -33,9 +33,9 @@ const State = z.object({
 export const healthRoute = route({
   method: 'get',
   path: '/health',
-  summary: 'Whether models can be asked',
-  description: `provider and model are those that answer by default. \`unhealthy\`: switched off or not configured; \`error\`: the \
-state cannot be read now. No provider is asked.`,
+  summary: 'Get the health of the AI service',
+  description: `provider and model are those that answer by default. \`unhealthy\`: disabled, not configured, or its \
+default agent is inactive; \`error\`: the state cannot be read now. Does not call the provider.`,
   response: Health,
   handle: async ({ edge }) => {
     const { ai } = edge.settings
@@ -79,7 +79,7 @@ const Version = z
 export const versionRoute = route({
   method: 'get',
   path: '/version',
-  summary: 'What the AI service can do',
+  summary: 'Get the version and features of the AI service',
   auth: 'public',
   response: Version,
   handle: () => ({

@@ -6,12 +6,12 @@ import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 import { frameText, type SseFrame, type SseStream, type StreamSource } from '../../streams/sse.ts'
 
 /**
- * The stream of a turn: `connect`, a `chunk` for each piece, `final` with the whole answer and `complete`, or `error`.
- * After a `restart` what came before it is void. An id is the answer's and the number of the job's event, so that it
- * says by itself where to go on, whatever path it comes back to.
+ * The stream of a turn: `connect`, a `chunk` for each piece, `final` with the full answer and `complete`, or `error`. A
+ * `restart` voids what came before it. An id is the answer's id plus the number of the job's event, so that it alone
+ * says where to resume, whichever path it is sent to.
  */
 
-/** Where a reader was: in which answer, and after which event. */
+/** A reader's position: in which answer, and after which event. */
 export interface Place {
   readonly messageId: string
   readonly seq: number
@@ -19,13 +19,13 @@ export interface Place {
 
 const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(\d{1,9})$/
 
-/** Reads a Last-Event-ID; null when it is none of ours. */
+/** Parses a Last-Event-ID; null if it is not one of ours. */
 export function placeOf(lastEventId: string): Place | null {
   const [, messageId, seq] = PLACE.exec(lastEventId) ?? []
   return messageId === undefined ? null : { messageId, seq: Number(seq) }
 }
 
-// Above the numbers of all events: whoever saw this has seen the end of a turn whose job is gone.
+// Greater than any event number: a reader who has seen it has seen the end of a turn whose job is gone.
 const KEPT_SEQ = 900_000_000
 const STOPPED = 'The answer was stopped'
 
@@ -33,7 +33,7 @@ const STOPPED = 'The answer was stopped'
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
   const { seq } = turn
   if (seq === null) return keptTurn(turn, after)
-  // What is yet to come was not seen here: waiting for what follows it could take for ever.
+  // An event that does not exist yet was not seen here: waiting for the one after it could take forever.
   const last = after !== null && after > seq + 1 ? null : after
   if (turn.ended === true && last !== null && last >= seq) {
     if (turn.status !== 'complete' || last > seq) return 'ended'
@@ -60,7 +60,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
   }
   if (last === null) stream.send([connectFrame(turn)])
   stop = hub.watchJob(turn.job_id, cursor, push)
-  // What a slow reader missed is in the table, all of it.
+  // Everything that a slow reader missed is in the table.
   stream.onWritable(() => {
     stop()
     stop = hub.watchJob(turn.job_id, cursor, push)
@@ -68,7 +68,7 @@ function follow(hub: Hub, turn: TurnState, last: number | null, stream: SseStrea
   return () => stop()
 }
 
-/** A turn whose job is no longer kept: its answer is. */
+/** A turn whose job is no longer kept, but whose answer is. */
 function keptTurn(turn: TurnState, after: number | null): StreamSource {
   if (after !== null && after >= KEPT_SEQ + 1) return 'ended'
   const frames = after === null ? [connectFrame(turn)] : []
@@ -135,7 +135,7 @@ function completeFrame(turn: TurnState, seq: number): SseFrame {
   return frame(turn, 'complete', seq + 1, { status: 'completed' })
 }
 
-/** A short stream for the reference, made by what makes the real ones. */
+/** A short stream for the reference, made by the code that makes the real ones. */
 export function exampleStream(): string {
   const turn: TurnState = {
     message_id: '01a20118-fbcc-738c-80ed-00058e0e401d',

@@ -21,7 +21,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { isTheirs, type Who, whoOf } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
-/** How turns begin, and how they are found again. */
+/** Starting turns, and finding them again. */
 
 export const DEFAULT_AGENT = 'assistant'
 const TITLE_CHARACTERS = 50
@@ -41,7 +41,7 @@ interface TurnInput {
   readonly requestId: string
 }
 
-/** Stores a question with the job that answers it. @throws what is wrong before a model is asked. */
+/** Stores a question with the job that answers it. @throws what is wrong before a model is called. */
 export async function beginTurn(
   input: TurnInput,
   request: ChatRequest,
@@ -63,7 +63,7 @@ export async function beginTurn(
     stream,
     ...drawingOf(request),
   }
-  // The actor's lock comes before those of the rows, as where turns end.
+  // Locks the actor before rows, in the same order as when turns end.
   const { ownerId } = caller
   const maxTries = edge.settings.workerMaxTries
   const ref = await enqueue(tx, chat, payload, { ownerId, requestId, maxTries })
@@ -78,18 +78,18 @@ export async function beginTurn(
   return ref
 }
 
-/** The collection that an answer is to draw on, for the job. */
+/** The collection for an answer to draw on, as payload of the job. */
 function drawingOf({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest) {
   return rag_collection === undefined ? {} : { rag: { collection: rag_collection, top_k: rag_top_k } }
 }
 
-/** The same for an answer that is read from its stream: the job's result is not what is answered. */
+/** The same for a streamed answer, where the response is not the job's result. */
 export async function beginStream(input: TurnInput, request: ChatRequest): Promise<JobRef<undefined>> {
   const { jobId, joined } = await beginTurn(input, request, true)
   return { jobId, joined, result: z.undefined() }
 }
 
-/** The model that answers, and the conversation as it is. @throws the refusal. */
+/** The model that answers, and the existing conversation. @throws the refusal. */
 async function admitted(
   { settings: { ai } }: Edge,
   tx: Queries,
@@ -115,7 +115,7 @@ async function admitted(
   return { model, conversation }
 }
 
-/** Whose a new conversation is: what an admin begins for an account is that account's. */
+/** The owner of a new conversation: one that an admin starts for an account belongs to that account. */
 async function ownership(tx: Queries, caller: Caller, { userId, all }: Who): Promise<Whose> {
   if (!all || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
   const account = /^[1-9]\d{0,8}$/.test(userId) ? await tx.maybeOne(accountNamed(Number(userId))) : null

@@ -5,7 +5,7 @@ import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { UserId, whoOf } from './callers.ts'
 
 const Count = z.int().min(0)
-/** US dollars; null where the price of something in it is not known to anybody. */
+/** US dollars; null where nothing in it has a known price. */
 const Cost = z.number().min(0).nullable()
 
 const Usage = z
@@ -49,10 +49,11 @@ export const usageRoutes = [
   route({
     method: 'get',
     path: '/usage/stats',
-    summary: 'What models were used for, and what it cost',
-    description: `From start_time on and before end_time; a time without a zone is UTC. Costs are exact, in US dollars, by the price of the day; null where no price is \
-known, and \`unpriced_requests\` are in no sum. Tokens are those that the provider told, or else counted here: \`estimated\`. percentage \
-is the share of the requests. An admin sees all users or the one named, an account its own usage.`,
+    summary: 'Get usage and cost statistics of models',
+    description: `Covers start_time (inclusive) to end_time (exclusive); a time without a zone is UTC. Costs are \
+exact, in US dollars, at the price of the day; null where no price is known. Sums leave out \`unpriced_requests\`. \
+Tokens are those that the provider reported, or else counted here and marked \`estimated\`. percentage is the share of \
+requests. An admin sees all users or the one named, an account its own usage.`,
     query: z.object({
       user_id: UserId.optional(),
       start_time: Moment.optional(),
@@ -64,7 +65,7 @@ is the share of the requests. An admin sees all users or the one named, an accou
     handle: async ({ query, caller, edge }) => {
       const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
       const who = whoOf(caller, query.user_id)
-      // Without a name it is about everybody, for whoever may see everybody.
+      // Without a user_id it covers everybody, for callers who may see everybody.
       const everybody = !who.named && (who.all || who.ownerId === null)
       const text = everybody
         ? await edge.reader.text(readUsage, [from, to, recent])

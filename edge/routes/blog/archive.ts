@@ -2,20 +2,20 @@ import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
 import { type PostMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
 
-/** A file on its way into an archive. */
+/** A file to add to an archive. */
 export interface ArchiveFile {
   readonly name: string
   readonly text: string
   readonly changed: Date
 }
 
-/** Posts, each as JSON text, in an archive of files of Markdown. */
+/** Packs posts, each given as JSON text, into an archive of Markdown files. */
 export const archiveOfPosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>
   archive(filesOf(posts))
 
 /**
- * A zip archive of files as they come: the next one is asked for when the one before is packed, and that goes on at the
- * pace of the reader. The only importer of `yazl`.
+ * A zip archive of a stream of files: each file is requested once the previous one is packed, at the pace of the
+ * reader. The only importer of `yazl`.
  */
 export async function* archive(files: AsyncIterable<ArchiveFile>): AsyncGenerator<Uint8Array> {
   const zip = new ZipFile()
@@ -50,11 +50,11 @@ async function* filesOf(posts: AsyncIterable<string>): AsyncGenerator<ArchiveFil
   }
 }
 
-// Of the years that an archive can name.
+// Within the years that an archive can represent.
 const [EARLIEST, LATEST] = [Date.UTC(1980, 0, 2), Date.UTC(2038, 0, 1)]
 const packable = (at: string): Date => new Date(Math.min(Math.max(Date.parse(at), EARLIEST), LATEST))
 
-/** A stream of one text, which it lets go when it is read: the archive holds on to the streams of all its files. */
+/** A stream of one text, released once it is read: the archive keeps the streams of all its files. */
 function readableOf(text: string): Readable {
   let rest: string | undefined = text
   return new Readable({

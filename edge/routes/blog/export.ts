@@ -6,13 +6,13 @@ import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { Exported, Status } from './shapes.ts'
 
-/** All posts, as they are stored: what the import takes back. */
+/** All posts as they are stored, in the form that the import reads. */
 export const exportRoute = route({
   method: 'get',
   path: '/export',
-  summary: 'All posts, as files of Markdown in a zip archive or as one JSON array',
+  summary: 'Export all posts as Markdown files in a zip archive or as one JSON array',
   description:
-    'In the order in which they were written. Imported into an empty blog, either gives the same export again.',
+    'Posts are in the order in which they were written. Importing either format into an empty blog reproduces the same export.',
   auth: 'editor',
   query: z.object({
     format: z.enum(['markdown', 'json']).default('markdown'),
@@ -33,7 +33,7 @@ export const exportRoute = route({
     }
     const posts = allPosts(edge, query.status_filter ?? null)
     const pieces = zip ? (await import('./archive.ts')).archiveOfPosts(posts) : arrayOf(posts)
-    // Before the head: what fails at once can still be answered with its status.
+    // Before the head, so that an immediate failure can still be answered with its status.
     const first = await pieces.next()
     const writer = responder.chunks(head(200, headers))
     try {

@@ -24,7 +24,7 @@ interface Upload extends Received {
   readonly id: number
 }
 
-// A file is a few dozen rows then, however small the pieces are that it comes in.
+// So a file is a few dozen rows, however small the pieces in which it arrives.
 const ROW_BYTES = 256 * 1024
 
 const FORMATS: Readonly<Record<string, UploadFormat>> = {
@@ -37,10 +37,11 @@ const FORMATS: Readonly<Record<string, UploadFormat>> = {
 export const importRoute = route({
   method: 'post',
   path: '/import',
-  summary: 'Import posts from a file of Markdown, a zip archive of such files, or a JSON array',
-  description: `Front matter may be YAML, TOML or JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, Pelican and Ghost. \
-\`on_conflict\` says what becomes of a post whose slug exists; with \`fail\` the first one leaves nothing imported. Posts that \
-can't be read are counted and named in \`errors\` (the first 1000), and the others are imported. It is one transaction.`,
+  summary: 'Import posts from a Markdown file, a zip archive of such files, or a JSON array',
+  description: `Front matter may be YAML, TOML or JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, \
+Pelican and Ghost. \`on_conflict\` says what to do with a post whose slug exists; with \`fail\` the first one aborts \
+the whole import. Posts that cannot be read are counted and listed in \`errors\` (the first 1000), and the others are \
+imported. The import is one transaction.`,
   auth: 'editor',
   query: z.object({ background: z.string().optional(), on_conflict: z.enum(ON_CONFLICT).default('skip') }),
   body: ImportForm,
@@ -69,7 +70,7 @@ can't be read are counted and named in \`errors\` (the first 1000), and the othe
   },
 })
 
-/** Streams the file into the database; nothing is left of one that can't be imported. */
+/** Streams the file into the database; a file that cannot be imported is removed. */
 async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
   let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
   const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))
@@ -98,7 +99,7 @@ async function receive(edge: Edge, request: EdgeRequest): Promise<Upload> {
   }
 }
 
-/** Stores the bytes as they come; answers a digest of them and the name. */
+/** Stores the bytes as they arrive; returns a digest of the name and the bytes. */
 async function store(
   edge: Edge,
   id: number,
@@ -114,7 +115,7 @@ async function store(
   return hash.digest()
 }
 
-/** Passes text on. @throws fail('import.encoding') at the first byte that is none. */
+/** Passes UTF-8 text through. @throws fail('import.encoding') at the first byte that is not. */
 async function* utf8Only(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const check = (chunk?: Uint8Array): void => {

@@ -36,16 +36,15 @@ const Given = z
   .meta({ id: 'BlogPostCreate' })
 const Changes = Given.extend({ title: FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
 
-const SLUG =
-  'A slug is spelled in lower-case ASCII letters, digits and hyphens, whatever script it is given in.'
+const SLUG = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
 
-/** What editors do to posts. */
+/** Editing posts. */
 export const postRoutes = [
   route({
     method: 'post',
     path: '/posts',
-    summary: 'Write a post, a draft to begin with',
-    description: `${SLUG} Without one it is derived from the title. Either way one that is taken is refused.`,
+    summary: 'Create a post as a draft',
+    description: `${SLUG} Without one, it is derived from the title. A slug that is taken is refused either way.`,
     auth: 'editor',
     body: Given,
     bodyBytes: BODY_BYTES,
@@ -78,9 +77,10 @@ export const postRoutes = [
   route({
     method: 'put',
     path: '/posts/:post',
-    summary: 'Change a post',
-    description: `Only what is given changes. null clears an excerpt, SEO text or picture, and leaves anything else as it is. \
-\`tag_slugs\` replaces all tags. ${SLUG} Another slug of a published post is another public address.`,
+    summary: 'Update a post',
+    description: `Changes only the given fields. null clears an excerpt, SEO text or hero image, and leaves any other \
+field unchanged. \`tag_slugs\` replaces all tags. ${SLUG} Changing the slug of a published post changes its public \
+URL.`,
     auth: 'editor',
     params: PostParams,
     body: Changes,
@@ -103,7 +103,7 @@ export const postRoutes = [
     method: 'post',
     path: '/posts/:post/publish',
     summary: 'Publish a post',
-    description: 'When it was published first stays, whatever becomes of it.',
+    description: 'The first publication sets `published_at`, which never changes afterwards.',
     auth: 'editor',
     params: PostParams,
     response: Post,
@@ -115,7 +115,7 @@ export const postRoutes = [
   route({
     method: 'post',
     path: '/posts/:post/archive',
-    summary: 'Take a post out of public sight; it can be published again',
+    summary: 'Archive a post, which hides it from the public until it is published again',
     auth: 'editor',
     params: PostParams,
     response: Post,
@@ -148,7 +148,7 @@ async function moved(
   return verbatim((await tx.one(post(id))).json)
 }
 
-/** A slug that was asked for, as it is stored. */
+/** A given slug in the form in which it is stored. */
 function normalized(given: string): string {
   const slug = slugify(given)
   if (slug === '') throw invalid('body', 'slug', 'must have a letter or a digit', 'invalid_format')
@@ -157,7 +157,7 @@ function normalized(given: string): string {
   return slug
 }
 
-/** The ids of tags. @throws fail('request.invalid') when there are not all of them. */
+/** The ids of tags. @throws fail('request.invalid') when one does not exist. */
 async function idsOf(tx: Queries, slugs: readonly string[]): Promise<number[]> {
   const tags = await tx.any(tagsOf(slugs))
   const unknown = slugs.filter((slug) => !tags.some((tag) => tag.slug === slug))
@@ -174,7 +174,7 @@ async function insertAs(tx: Queries, slug: string, draft: Omit<NewPost, 'slug'>)
   return made.id
 }
 
-/** Without what is absent, and without null where that leaves a text as it is. */
+/** Drops absent fields, and those where null means unchanged. */
 function defined(changes: Omit<z.output<typeof Changes>, 'tag_slugs' | 'slug'>) {
   const kept = Object.entries(changes).filter(
     ([name, value]) => value !== undefined && !(value === null && (name === 'title' || name === 'content')),

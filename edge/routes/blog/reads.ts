@@ -11,18 +11,18 @@ import {
 import { json, route, verbatim } from '../../pipeline/route.ts'
 import { found, PAGED, Post, PostList, SlugParams, Status, TagList } from './shapes.ts'
 
-// A list that is whole is bounded all the same.
+// Even a list without pages is bounded.
 const MOST_TAGS = 1000
 
 const offset = ({ page, page_size }: { page: number; page_size: number }) =>
   [(page - 1) * page_size, page_size, page] as const
 
-/** What anybody may read, and the lists of editors. */
+/** What everybody may read, and the lists for editors. */
 export const readRoutes = [
   route({
     method: 'get',
     path: '/posts',
-    summary: 'Published posts, newest first',
+    summary: 'List published posts, newest first',
     auth: 'public',
     query: z.object(PAGED),
     response: PostList,
@@ -39,7 +39,7 @@ export const readRoutes = [
   route({
     method: 'get',
     path: '/posts/:post',
-    summary: 'A published post',
+    summary: 'Get a published post',
     auth: 'public',
     params: SlugParams,
     response: Post,
@@ -50,7 +50,7 @@ export const readRoutes = [
   route({
     method: 'get',
     path: '/admin/posts',
-    summary: 'All posts, drafts and archived ones too, newest first',
+    summary: 'List all posts, including drafts and archived ones, newest first',
     query: z.object({ ...PAGED, status: Status.optional() }),
     response: PostList,
     auth: 'editor',
@@ -70,8 +70,8 @@ export const readRoutes = [
   route({
     method: 'get',
     path: '/tags',
-    summary: 'The tags by name',
-    description: `At most ${MOST_TAGS}; \`total\` counts all.`,
+    summary: 'List tags by name',
+    description: `Returns at most ${MOST_TAGS}; \`total\` counts all.`,
     auth: 'public',
     response: TagList,
     handle: async ({ edge }) => json((await edge.reader.text(readTags, [MOST_TAGS]))!),

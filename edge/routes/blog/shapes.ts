@@ -6,7 +6,7 @@ import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
 import { type Answer, verbatim } from '../../pipeline/route.ts'
 import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
-/** What the routes of the blog take and answer. */
+/** Requests and responses of the blog routes. */
 
 export const Tag = z
   .strictObject({ id: z.int(), name: z.string(), slug: z.string(), created_at: Timestamp })
@@ -44,7 +44,7 @@ export const Exported = Post.omit({ id: true, author_id: true, tags: true })
   .extend({ tag_slugs: z.array(z.string()) })
   .meta({ id: 'ExportedPost' })
 
-/** A text of at most so many characters. */
+/** A text of at most `most` characters. */
 const text = (most: number) =>
   z
     .string()
@@ -52,7 +52,7 @@ const text = (most: number) =>
     .meta({ maxLength: most })
 const named = (most: number) => text(most).trim().min(1)
 
-/** What an editor says of a post, and how long it may be. */
+/** The fields of a post that an editor sets, and their lengths. */
 export const FIELDS = {
   title: named(LIMITS.title),
   slug: named(LIMITS.slug),
@@ -65,7 +65,7 @@ export const FIELDS = {
 }
 export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag_slug) }
 
-// A million characters, each written as an escaped pair of 12 bytes, and what is around them.
+// A million characters, each written as an escaped surrogate pair of 12 bytes, plus the rest of the body.
 export const BODY_BYTES = 16 * 1024 * 1024
 
 export const PAGED = {
@@ -74,8 +74,8 @@ export const PAGED = {
   tag: z.string().max(LIMITS.tag_slug).optional(),
 }
 
-// One name for both: a path of the reference can't have two for one place.
-export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('The slug of the post') })
+// One name for both, because the reference cannot have two names for one place of a path.
+export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('Slug of the post') })
 export const PostParams = z.object({ post: RowId })
 export const TagParams = z.object({ tag_id: RowId })
 

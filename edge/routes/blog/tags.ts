@@ -7,12 +7,12 @@ import { invalid } from '../../pipeline/input.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { TAG_FIELDS, Tag, TagParams } from './shapes.ts'
 
-/** What editors do to tags. */
+/** Editing tags. */
 export const tagRoutes = [
   route({
     method: 'post',
     path: '/tags',
-    summary: 'Add a tag',
+    summary: 'Create a tag',
     auth: 'editor',
     body: z
       .strictObject({ name: TAG_FIELDS.name, slug: TAG_FIELDS.slug.nullish() })
@@ -30,7 +30,7 @@ export const tagRoutes = [
   route({
     method: 'put',
     path: '/tags/:tag_id',
-    summary: 'Change a tag; null or nothing leaves as it is',
+    summary: 'Update a tag; null or absent fields stay unchanged',
     auth: 'editor',
     params: TagParams,
     body: z
@@ -51,7 +51,7 @@ export const tagRoutes = [
   route({
     method: 'delete',
     path: '/tags/:tag_id',
-    summary: 'Delete a tag, and take it from all posts',
+    summary: 'Delete a tag and remove it from all posts',
     auth: 'editor',
     params: TagParams,
     errors: ['tag.missing'],

@@ -16,12 +16,12 @@ const SendingDomain = Domain.meta({ id: 'SendingDomain' })
 const SendingDomainWithRecords = DomainWithRecords.meta({ id: 'SendingDomainWithRecords' })
 const ERRORS = ['domain.not_configured', 'domain.refused', 'domain.failed'] as const
 
-/** The domains that the account of the email provider sends from. The provider is asked by a job. */
+/** The sending domains of the email provider's account. A job calls the provider. */
 export const domainRoutes = [
   route({
     method: 'get',
     path: '/domains',
-    summary: 'The domains of the account',
+    summary: 'List the sending domains of the account',
     query: Background,
     response: z.array(SendingDomain),
     errors: ERRORS,
@@ -34,8 +34,8 @@ export const domainRoutes = [
   route({
     method: 'post',
     path: '/domains',
-    summary: 'Add a domain; the answer has the records that its DNS must have',
-    description: 'A domain that the account has already is answered as it is.',
+    summary: 'Add a sending domain and return the records that its DNS must have',
+    description: 'A domain that the account already has is returned as it is.',
     query: Background,
     body: DomainRequest,
     response: SendingDomainWithRecords,
@@ -50,7 +50,7 @@ export const domainRoutes = [
   route({
     method: 'post',
     path: '/domains/:domain/check',
-    summary: 'Have the provider look at the DNS of a domain again',
+    summary: 'Have the provider check the DNS of a domain again',
     params: z.object({ domain: DomainName }),
     query: Background,
     response: SendingDomainWithRecords,
@@ -63,7 +63,7 @@ export const domainRoutes = [
   }),
 ]
 
-/** @throws without an account there is nobody to ask. */
+/** @throws fail('domain.not_configured'): without a key the provider cannot be called. */
 function requireKey({ settings }: Edge): void {
   if (settings.email.apiKey === null) throw fail('domain.not_configured')
 }

@@ -8,13 +8,13 @@ import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
 
-/** What is configured, and what became of what was sent. */
+/** What is configured, and what became of each send. */
 export const ledgerRoutes = [
   route({
     method: 'get',
     path: '/status',
-    summary: 'What is configured, and how many sends nobody knows the end of',
-    description: 'The providers themselves are not asked.',
+    summary: 'Get the configuration status and the number of sends with an unknown outcome',
+    description: 'Does not call the providers.',
     response: CommsStatus,
     handle: async ({ edge }) => {
       const unknown = await edge.reader.text(readUnknownCount, [])
@@ -25,8 +25,8 @@ export const ledgerRoutes = [
   route({
     method: 'get',
     path: '/sends',
-    summary: 'What was sent on behalf of the caller, newest first; admins see all',
-    description: 'Kept for 90 days.',
+    summary: 'List the sends of the caller, newest first; admins see all',
+    description: 'Sends are kept for 90 days.',
     query: z.object({
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
@@ -43,7 +43,7 @@ export const ledgerRoutes = [
   route({
     method: 'get',
     path: '/sends/:id',
-    summary: 'What became of one send',
+    summary: 'Get a send and its outcome',
     params: z.object({ id: z.string() }),
     response: Send,
     errors: ['send.missing'],

@@ -13,20 +13,20 @@ import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { Background, CallRequest, EmailRequest, SmsRequest } from './shapes.ts'
 
-const ONCE = `What the provider has taken is not sent again, also when a worker dies meanwhile. Where nobody can tell \
-whether a request was taken, the status is \`unknown\` and nothing is repeated: it is looked up later where the provider \
-has a list, and shown by \`GET /comms/sends?status=unknown\` for a person to settle.`
+const ONCE = `What the provider has accepted is never sent again, even if a worker dies meanwhile. If it is unclear \
+whether a request was accepted, the status is \`unknown\` and nothing is repeated: it is looked up later where the \
+provider has a list, and shown by \`GET /comms/sends?status=unknown\` for a person to decide.`
 
 const TELEPHONY_ERRORS = ['telephony.not_configured', 'telephony.refused', 'telephony.failed'] as const
 
-/** Sending: a row of the ledger and its job, in one transaction. */
+/** Sending: a ledger row and its job, in one transaction. */
 export const sendRoutes = [
   route({
     method: 'post',
     path: '/email/send',
     summary: 'Send an email',
-    description: `\`text\` or \`html\` is needed, at most 50 recipients. The id is the one that the Message-ID is made \
-from. ${ONCE}`,
+    description: `Requires \`text\` or \`html\`; allows at most 50 recipients. The Message-ID is made from the \
+returned id. ${ONCE}`,
     query: Background,
     body: EmailRequest,
     response: EmailResult.meta({ id: 'EmailSent' }),
@@ -49,8 +49,8 @@ from. ${ONCE}`,
     method: 'post',
     path: '/sms/send',
     summary: 'Send a text message',
-    description: `\`segments\` is the number of parts: 160 characters of the GSM alphabet fit in one, or 70 of any \
-other, and 153 or 67 in each of several. ${ONCE}`,
+    description: `\`segments\` is the number of parts: a single one holds 160 characters of the GSM alphabet or 70 of \
+any other, each of several holds 153 or 67. ${ONCE}`,
     query: Background,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
@@ -68,8 +68,8 @@ other, and 153 or 67 in each of several. ${ONCE}`,
     method: 'post',
     path: '/call',
     summary: 'Start a call',
-    description: `The provider gets the script of the call (TwiML) from \`script_url\` once somebody answers, and lets \
-it ring for \`timeout\` seconds. ${ONCE}`,
+    description: `Rings for \`timeout\` seconds. Once somebody answers, the provider fetches the script of the call \
+(TwiML) from \`script_url\`. ${ONCE}`,
     query: Background,
     body: CallRequest,
     response: CallResult.meta({ id: 'CallStarted' }),

@@ -6,7 +6,7 @@ import { Timestamp } from '../../pipeline/schemas.ts'
 // The provider's own limit: https://resend.com/docs/api-reference/emails/send-email
 const MOST_RECIPIENTS = 50
 
-/** An address to write to; its case is the recipient's business. */
+/** A recipient's address; its case is kept, since it may matter there. */
 const Address = z.string().trim().max(320).pipe(z.email())
 const addresses = z.array(Address).max(MOST_RECIPIENTS)
 
@@ -31,11 +31,11 @@ export const EmailRequest = z
     from_email: Address.optional(),
   })
   .refine(({ text, html }) => text !== undefined || html !== undefined, {
-    error: 'text or html is needed',
+    error: 'text or html is required',
     path: ['text'],
   })
   .refine(({ to, cc, bcc }) => to.length + cc.length + bcc.length <= MOST_RECIPIENTS, {
-    error: `there may be ${MOST_RECIPIENTS} recipients at most`,
+    error: `must have at most ${MOST_RECIPIENTS} recipients in total`,
     path: ['to'],
   })
   .meta({ id: 'EmailRequest' })
@@ -43,7 +43,7 @@ export const EmailRequest = z
 export const SmsRequest = z
   .strictObject({
     to: PhoneNumber,
-    body: z.string().min(1).max(1600).regex(/\S/, 'must hold more than white space'),
+    body: z.string().min(1).max(1600).regex(/\S/, 'must not be blank'),
   })
   .meta({ id: 'SmsRequest' })
 
@@ -55,7 +55,7 @@ export const CallRequest = z
   })
   .meta({ id: 'CallRequest' })
 
-/** A send as the ledger has it. */
+/** A send as it is in the ledger. */
 export const Send = z
   .strictObject({
     id: z.uuid(),
@@ -77,7 +77,7 @@ const Configured = z.strictObject({
   configured: z.boolean(),
   provider: z.string().nullable(),
   from: z.string().nullable(),
-  /** Names of the settings that are not there. */
+  /** Names of the missing settings. */
   missing: z.array(z.string()),
 })
 
@@ -91,7 +91,7 @@ export const CommsStatus = z
   })
   .meta({ id: 'CommsStatus' })
 
-/** A name in the DNS, in lower case (RFC 1035, section 2.3.1; with two labels or more). */
+/** A DNS name in lower case (RFC 1035, section 2.3.1), of two labels or more. */
 export const DomainName = z
   .string()
   .trim()

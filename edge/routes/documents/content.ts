@@ -11,14 +11,14 @@ import { contentHeaders } from './upload.ts'
 export const contentRoute = route({
   method: 'get',
   path: '/:id/content',
-  summary: 'The stored bytes',
+  summary: 'Download the stored bytes of a document',
   description:
-    'Takes `Range`, `If-None-Match` and `If-Range`. Only types that a browser shows safely are served inline.',
+    'Supports `Range`, `If-None-Match` and `If-Range`. Only types that browsers show safely are served inline.',
   params: DocumentParams,
   produces: '*/*',
   alsoAnswers: {
-    206: 'The range asked for',
-    304: 'The client has these bytes',
+    206: 'The requested range',
+    304: 'The client already has these bytes',
     416: 'The range lies outside the content',
   },
   errors: ['document.missing', 'document.bytes_missing', 'document.store_failed'],

@@ -11,14 +11,14 @@ import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { DocumentParams, found, Page, PageParams, PageWithText } from './shapes.ts'
 
-/** Reading a document's pages, and what was read. */
+/** Extracting the text of a document's pages, and reading the results. */
 export const pageRoutes = [
   route({
     method: 'post',
     path: '/:id/extract',
-    summary: 'Read the text of the pages',
+    summary: 'Extract the text of the pages of a document',
     description:
-      'Pages that were read before are skipped unless `force` is true. A request while an extraction of the document runs joins it; a forced one does so only with a forced one, and else runs after it.',
+      'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, and otherwise runs after it.',
     params: DocumentParams,
     query: z.object({ background: z.string().optional(), force: z.stringbool().default(false) }),
     response: ExtractCounts.meta({ id: 'ExtractCounts' }),
@@ -35,7 +35,7 @@ export const pageRoutes = [
   route({
     method: 'get',
     path: '/:id/extraction',
-    summary: 'The extraction under way, if there is one',
+    summary: 'Get the extraction under way, if there is one',
     params: DocumentParams,
     response: z.strictObject({ job_id: z.uuid().nullable() }),
     errors: ['document.missing'],
@@ -46,7 +46,7 @@ export const pageRoutes = [
   route({
     method: 'get',
     path: '/:id/pages',
-    summary: 'What was read of each page',
+    summary: 'List the pages of a document',
     params: DocumentParams,
     response: z.array(Page),
     errors: ['document.missing'],
@@ -57,7 +57,7 @@ export const pageRoutes = [
   route({
     method: 'get',
     path: '/:id/pages/:number',
-    summary: 'One page with its text',
+    summary: 'Get a page with its text',
     params: PageParams,
     response: PageWithText,
     errors: ['document.page_missing'],
@@ -71,10 +71,10 @@ export const pageRoutes = [
   route({
     method: 'get',
     path: '/:id/pages/:number/image',
-    summary: 'The page as a picture',
+    summary: 'Get the image of a page',
     params: PageParams,
     produces: 'image/png',
-    alsoAnswers: { 304: 'The client has this picture' },
+    alsoAnswers: { 304: 'The client already has this image' },
     errors: ['document.page_missing', 'document.image_missing', 'document.image_pending'],
     raw: async ({ params, caller, edge, request, requestId, responder, head }) => {
       const look = () => edge.db.maybeOne(pageImage(params.id, caller.ownerId, params.number))
@@ -113,7 +113,7 @@ interface Wanted {
 
 const PENDING_SECONDS = 5
 
-/** Has a page drawn that nobody has asked for before, and waits for it; all who ask meanwhile wait for the same job. */
+/** Has a page drawn that was never requested before, and waits for it; concurrent requests wait for the same job. */
 async function drawn(
   edge: Edge,
   { id, number, requestId, ownerId }: Wanted,

@@ -31,13 +31,13 @@ const Label = z.string().trim().min(1).max(64)
 
 const Tags = z.array(z.strictObject({ label: z.string(), count: z.int() })).meta({ id: 'DocumentTags' })
 
-/** What is said of a document: its record and its tags. */
+/** The record of a document, and its tags. */
 export const recordRoutes = [
   route({
     method: 'get',
     path: '/tags',
-    summary: 'The tags of all documents, superseded ones too, most used first',
-    description: 'At most 1000.',
+    summary: 'List the tags of all documents, including superseded ones, most used first',
+    description: 'Returns at most 1000.',
     response: Tags,
     handle: async ({ caller, edge }) => json((await edge.reader.text(readTags, [caller.ownerId]))!),
   }),
@@ -45,7 +45,7 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '/:id',
-    summary: 'One document',
+    summary: 'Get a document',
     params: DocumentParams,
     response: Document,
     errors: ['document.missing'],
@@ -56,9 +56,9 @@ export const recordRoutes = [
   route({
     method: 'patch',
     path: '/:id',
-    summary: 'Change what is said of a document',
-    description: `Only what is given changes; null clears a date, note, channel or supersession. A superseded document leaves the \
-default list.`,
+    summary: 'Update the metadata of a document',
+    description: `Changes only the given fields; null clears a date, note, channel or supersession. A superseded \
+document disappears from the default list.`,
     params: DocumentParams,
     body: Changes,
     response: Document,
@@ -82,7 +82,7 @@ default list.`,
     method: 'delete',
     path: '/:id',
     summary: 'Delete a document',
-    description: 'An extraction of it that runs or waits is cancelled.',
+    description: 'Cancels a running or waiting extraction of the document.',
     params: DocumentParams,
     errors: ['document.missing', 'document.protected'],
     handle: ({ params, caller, edge, transaction }) =>
@@ -101,12 +101,12 @@ default list.`,
   route({
     method: 'post',
     path: '/:id/tags',
-    summary: 'Add a tag; one that is there already stays',
+    summary: 'Add a tag to a document, unless it already has it',
     params: DocumentParams,
     body: z.strictObject({ label: Label }).meta({ id: 'DocumentTag' }),
     response: Document,
     errors: ['document.missing', 'document.tags_full'],
-    repeatable: 'a tag that is there stays',
+    repeatable: 'adding an existing tag changes nothing',
     handle: async ({ params, body, caller, edge }) => {
       const row = await edge.db.maybeOne(addTag(params.id, caller.ownerId, body.label))
       if (row === null) throw fail('document.missing')
@@ -117,7 +117,7 @@ default list.`,
   route({
     method: 'delete',
     path: '/:id/tags/:label',
-    summary: 'Remove a tag',
+    summary: 'Remove a tag from a document',
     params: DocumentParams.extend({ label: Label }),
     response: Document,
     errors: ['document.missing', 'document.tag_missing'],
@@ -130,12 +130,12 @@ default list.`,
   }),
 ]
 
-/** The document as it is now; 404 when it has gone meanwhile. */
+/** The document as it is now; 404 if it has been deleted meanwhile. */
 async function now(edge: Edge, id: number, owner: number | null): Promise<Answer<z.input<typeof Document>>> {
   return found(await edge.reader.text(readDocument, [id, owner]))
 }
 
-/** Without the keys that were not given: an absent one leaves, null clears. */
+/** Drops keys that were not given: an absent key leaves its field unchanged, null clears it. */
 function changesOf<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never
 }

@@ -3,7 +3,7 @@ import { fail } from '../../../sql/errors.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
-/** What the routes of documents take and answer. */
+/** Requests and responses of the document routes. */
 
 export const Document = z
   .strictObject({
@@ -46,11 +46,11 @@ export const Page = z
   .meta({ id: 'DocumentPage' })
 export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'DocumentPageWithText' })
 
-/** What an owner says of a document. */
+/** The metadata that an owner sets. */
 export const METADATA = {
   title: z.string().trim().min(1).max(300),
   kind: z.string().trim().min(1).max(32),
-  // The calendar of PostgreSQL has no year 0.
+  // PostgreSQL's calendar has no year 0.
   document_date: z.iso.date().refine((date) => date >= '0001', 'must be in the year 1 or later'),
   channel: z.string().trim().max(100),
   note: z.string().max(10_000),

@@ -16,7 +16,7 @@ import { METADATA } from './shapes.ts'
 
 const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
 
-/** Streams a file into the store, then makes it a document; nothing is left of one that can't become one. */
+/** Streams a file into the store, then makes it a document; if that fails, nothing is left of it. */
 export async function upload({
   caller,
   edge,
@@ -39,7 +39,7 @@ export async function upload({
     }
     const stored: UploadedBlob = blob
     if (stored.byteSize === 0) throw fail('document.empty')
-    // An empty field of a form is one that was not filled in.
+    // An empty form field counts as not filled in.
     const given = parsePart(
       Fields,
       'body',
@@ -67,7 +67,7 @@ export async function upload({
   }
 }
 
-/** Removes bytes that did not become anybody's. What fails here is no failure of the upload: a later collection does it. */
+/** Removes bytes that no document uses. A failure here does not fail the upload: a later collection removes them. */
 async function discard(edge: Edge, blob: UploadedBlob): Promise<void> {
   try {
     await edge.blobs.discard(blob.at)
@@ -76,7 +76,7 @@ async function discard(edge: Edge, blob: UploadedBlob): Promise<void> {
   }
 }
 
-/** The blob of the same bytes from an earlier upload, if the store has lost them. */
+/** The blob of an earlier upload of the same bytes, if the store has lost it. */
 async function lostTwin(edge: Edge, { sha256, byteSize }: UploadedBlob): Promise<number | null> {
   const twin = await edge.db.maybeOne(sealedBlob(sha256))
   return twin === null || (await edge.blobs.exists(twin, byteSize)) ? null : twin.blob_id
@@ -89,7 +89,7 @@ async function becomeDocument(
   document: NewDocument,
 ): Promise<Answer<unknown>> {
   await tx.run(lockDigest(blob.sha256))
-  // The same bytes come again, and the store has lost the first ones: these take their place.
+  // The store has lost the bytes of an earlier upload; these take their place.
   if (lost !== null) await tx.run(unsealBlob(lost))
   await seal(tx, blob)
   const { id, created } = await tx.one(insertDocument(document))
@@ -98,14 +98,14 @@ async function becomeDocument(
   return verbatim(text, { status: created ? 201 : 200, headers: [['location', `/api/v1/documents/${id}`]] })
 }
 
-/** Makes sure that the bytes are stored: these, or the same ones of an earlier upload. */
+/** Ensures that the bytes are stored: these, or the same ones of an earlier upload. */
 async function seal(tx: Queries, { at, sha256, byteSize }: UploadedBlob): Promise<void> {
   if ((await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) !== null) return
-  // Neither: it took so long that its bytes were collected.
+  // Neither: the upload took so long that its bytes were collected.
   if ((await tx.maybeOne(sealedBlob(sha256))) === null) throw fail('document.store_failed')
 }
 
-// What a browser shows without running anything in it. Everything else is offered for saving.
+// Types that a browser shows without running anything in them. Everything else is offered as a download.
 const INLINE = new Set([
   'application/pdf',
   'image/png',
@@ -116,11 +116,11 @@ const INLINE = new Set([
   'text/plain',
 ])
 
-/** How stored bytes are announced: never sniffed, and inline only where that is safe. */
+/** Headers for stored bytes: never sniffed, and inline only where that is safe. */
 export function contentHeaders(content: { media_type: string; title: string }): Header[] {
   const disposition = INLINE.has(content.media_type) ? 'inline' : 'attachment'
   const ascii = content.title.replace(/[^\x20-\x7e]|["\\%]/g, '_')
-  // RFC 6266, section 4.3, and RFC 8187 for what is not ASCII.
+  // RFC 6266, section 4.3, and RFC 8187 for non-ASCII characters.
   const extended = encodeURIComponent(content.title.toWellFormed()).replace(
     /['()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,

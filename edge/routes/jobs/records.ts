@@ -9,12 +9,12 @@ import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
 
-/** Looking at jobs, ending them and doing them again. */
+/** Reading jobs, cancelling and retrying them. */
 export const recordRoutes = [
   route({
     method: 'get',
     path: '',
-    summary: 'The jobs that the caller may see: running first, then waiting, then ended, newest first',
+    summary: 'List the jobs that the caller may see: running first, then waiting, then ended, newest first',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
@@ -35,7 +35,7 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '/:job_id',
-    summary: 'One job',
+    summary: 'Get a job',
     params: JobParams,
     response: Job,
     errors: ['job.missing'],
@@ -53,7 +53,7 @@ export const recordRoutes = [
     path: '/:job_id',
     summary: 'Cancel a job',
     description:
-      'For its owner and for admins. A waiting job ends at once; a running one is told to stop, and killed if it does not. An ended job stays as it is.',
+      'Only for the owner of the job and for admins. A waiting job ends at once; a running one is told to stop, and killed if it does not. A job that has ended does not change.',
     params: JobParams,
     response: Job,
     status: 202,
@@ -74,9 +74,9 @@ export const recordRoutes = [
   route({
     method: 'post',
     path: '/:job_id/retry',
-    summary: 'Do a failed job again',
+    summary: 'Retry a failed job',
     description:
-      'For its owner and for admins. Another job takes its work, with `retry_of` naming the failed one, which stays as it ended. Asked for again, the answer is the same job.',
+      'Only for the owner of the job and for admins. Returns a new job, whose `retry_of` names the failed one, or the job under way that it joins; the failed job does not change. Retrying it again returns the same new job.',
     params: JobParams,
     response: Job,
     status: 202,
@@ -100,8 +100,8 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '/:job_id/history',
-    summary: 'The events of one job with their times, oldest first',
-    description: `The last ${MOST_EVENTS}. Its number is the id that the event has in the stream of the job.`,
+    summary: 'List the events of a job with their times, oldest first',
+    description: `Returns the last ${MOST_EVENTS}. \`seq\` is the id of the event in the stream of the job.`,
     params: JobParams,
     response: z.array(JobEvent),
     errors: ['job.missing'],

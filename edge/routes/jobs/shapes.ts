@@ -3,7 +3,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** What the routes of jobs take and answer. */
+/** Requests and responses of the job routes. */
 
 export const STATUSES = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
 
@@ -29,17 +29,17 @@ export const JobEvent = z
   .strictObject({ seq: z.int(), kind: z.string(), at: Timestamp, data: z.unknown() })
   .meta({ id: 'JobEvent' })
 
-// The most that one list shows, as elsewhere.
+// The maximum length of a list, as elsewhere.
 export const MOST_EVENTS = 1000
 
-// An id that is no UUID is no job's: the same answer as for an unknown one.
+// An id that is not a UUID gets the same response as an unknown one.
 export const JobParams = z.object({ job_id: z.string() })
 
 export function isAdmin(caller: Caller): boolean {
   return caller.role === 'admin'
 }
 
-/** What the reads of one job are given: it is found if the caller may see it, and as long as it is kept. */
+/** Parameters for reading one job: it is found if the caller may see it, as long as it is kept. */
 export function visible({ settings }: Edge, caller: Caller, jobId: string) {
   return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
 }

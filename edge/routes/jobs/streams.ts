@@ -10,9 +10,9 @@ import { followOverview } from '../../streams/overview.ts'
 import { frameText } from '../../streams/sse.ts'
 import { isAdmin, JobParams, visible } from './shapes.ts'
 
-const STREAM_DESCRIPTION = `Server-sent events named \`status\`, each with an id: data is a frame with job_id, status and label, \
-progress while there is one, and on the terminal frame result or error. \`Last-Event-ID\` goes on where a stream broke off. \
-A comment every 15 s keeps the connection.`
+const STREAM_DESCRIPTION = `Sends server-sent events named \`status\`, each with an id. data is a frame with job_id, \
+status and label, progress if there is any, and on the terminal frame result or error. Send \`Last-Event-ID\` to \
+resume a stream. A comment every 15 s keeps the connection alive.`
 
 const frame = (event: string, id: number, data: object): string =>
   frameText({ event, id: String(id), data: JSON.stringify(data) })
@@ -41,7 +41,7 @@ export const streamRoutes = [
   route({
     method: 'get',
     path: '/events',
-    summary: 'One stream with the frames of all jobs that the caller may see',
+    summary: 'Stream the frames of all jobs that the caller may see',
     description: STREAM_DESCRIPTION,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
@@ -50,7 +50,7 @@ export const streamRoutes = [
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
       return followEverything(edge.hub, {
         sees: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
-        // What ended before is not shown any more.
+        // Jobs that ended earlier are no longer shown.
         since:
           since === undefined
             ? null
@@ -67,11 +67,12 @@ export const streamRoutes = [
   route({
     method: 'get',
     path: '/overview/events',
-    summary: 'The stream behind the monitor: queues, workers, and the jobs that run, wait and have failed',
-    description: `Server-sent events, each with an id. Data is \`{at, items}\`, where the latest event of a name holds all that \
-there is of it: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \`running\`, \`waiting\` and \
-\`failed\` (at most 50 jobs each). Of \`ended\` an event holds the spans of time that have changed: \`[queue, bucket, ended, \
-failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 1970, and p50 and p95 are milliseconds from a job's creation to its end.`,
+    summary: 'Stream the data of the monitor: queues, workers, and running, waiting and failed jobs',
+    description: `Sends server-sent events, each with an id. data is \`{at, items}\`; the latest event of a name \
+replaces the earlier ones: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \
+\`running\`, \`waiting\` and \`failed\` (at most 50 jobs each). An \`ended\` event only has the time spans that have \
+changed: \`[queue, bucket, ended, failed, p50, p95]\`, where bucket counts spans of \`bucket_seconds\` since 1970, and \
+p50 and p95 are milliseconds from a job's creation to its end.`,
     auth: 'admin',
     produces: 'text/event-stream',
     example: OVERVIEW_EXAMPLE,
@@ -81,7 +82,7 @@ failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 197
   route({
     method: 'get',
     path: '/:job_id/events',
-    summary: 'The stream of one job',
+    summary: 'Stream the events of a job',
     description: STREAM_DESCRIPTION,
     params: JobParams,
     produces: 'text/event-stream',
@@ -97,7 +98,7 @@ failed, p50, p95]\`, where a bucket counts spans of \`bucket_seconds\` since 197
         ? Number(request.header('last-event-id'))
         : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
-      // A frame that is yet to come was not seen here: waiting for the one after it could take for ever.
+      // A frame that does not exist yet was not seen here: waiting for the one after it could take forever.
       return followJob(edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
     },
   }),

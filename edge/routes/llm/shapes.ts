@@ -4,7 +4,7 @@ import { MODALITIES } from '../../../tasks/llm/modalities.ts'
 import { sync } from '../../../tasks/llm/sync.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** US dollars per million tokens; null where nobody knows. */
+/** US dollars per million tokens; null if unknown. */
 const Dollars = z.number().min(0).nullable()
 
 export const CatalogStatus = z
@@ -12,7 +12,7 @@ export const CatalogStatus = z
     vendor_count: z.int(),
     model_count: z.int(),
     deployment_count: z.int(),
-    /** With the prices of former days. */
+    /** Includes past prices. */
     price_count: z.int(),
     top_vendors: z.array(z.strictObject({ name: z.string(), model_count: z.int() })),
     source: z.enum(['built-in', 'sync']),
@@ -48,9 +48,9 @@ export const Model = z
 const Rates = {
   input_price: Dollars,
   output_price: Dollars,
-  /** Null: as other input. */
+  /** Null: the same as other input. */
   cache_read_price: Dollars,
-  /** Null: as other output. */
+  /** Null: the same as other output. */
   reasoning_price: Dollars,
 }
 
@@ -62,7 +62,7 @@ export const Prices = z
       cache_write_price: Dollars,
       input_audio_price: Dollars,
       output_audio_price: Dollars,
-      /** Of requests with more than so many tokens of input. */
+      /** Prices of requests with more than `over` tokens of input. */
       tiers: z.array(z.strictObject({ over: z.int(), ...Rates })),
     }),
   )

@@ -14,11 +14,11 @@ import type { Invite } from './shapes.ts'
 
 const RANK: Readonly<Record<OrgRole, number>> = { member: 0, admin: 1, owner: 2 }
 
-/** What every route on one organization can answer. */
+/** Errors that every route on one organization can return. */
 export const REFUSALS = ['org.missing', 'org.not_member'] as const satisfies readonly ErrorCode[]
 export const RANKED = [...REFUSALS, 'org.forbidden'] as const satisfies readonly ErrorCode[]
 
-/** A route's input, of a path below one organization. */
+/** The input of a route below one organization. */
 export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown, B = unknown> = Input<
   P,
   Q,
@@ -27,9 +27,8 @@ export type OfOrg<P extends { org_id: number } = { org_id: number }, Q = unknown
 >
 
 /**
- * Changes an organization in one transaction that locks it first: all changes of one organization come one after the
- * other, and the caller's role, which `work` is given, is the one that it has by then. Without authentication everybody
- * is an owner.
+ * Changes an organization in one transaction that locks it first, so that all changes of one organization run one after
+ * the other, and `work` gets the role that the caller has by then. Without authentication everybody is an owner.
  */
 export function change<R>(
   input: OfOrg & Writes<R>,
@@ -54,7 +53,7 @@ export async function enter(
   return role
 }
 
-/** What a read of one organization found, which answers a role or `none` to those whose role is too low. */
+/** Checks what a read of one organization returned: the caller's role, or `none`, if it is too low. */
 export function seen(text: string | null): string {
   if (text === null) throw fail('org.missing')
   if (text === 'none') throw fail('org.not_member')
@@ -65,19 +64,19 @@ export function seen(text: string | null): string {
 const forbidden = (least: OrgRole) =>
   fail('org.forbidden', { roles: least === 'admin' ? 'admin or owner' : least })
 
-/** @throws org.role for what is none. */
+/** @throws org.role if there is no such role. */
 export function roleOf(given: string): OrgRole {
   const role = ORG_ROLES.find((one) => one === given)
   if (role === undefined) throw fail('org.role')
   return role
 }
 
-/** Refuses to give, or to take from somebody, a role above the own one. */
+/** Refuses to grant, or to take from somebody, a role above one's own. */
 export function requireRank(own: OrgRole, ...roles: readonly OrgRole[]): void {
   if (roles.some((role) => RANK[role] > RANK[own])) throw fail('org.rank')
 }
 
-/** What the trail says of an invite that was accepted; of a member, who stays as it was, no more than that. */
+/** Audit events of an accepted invite; for an existing member, who stays unchanged, only the acceptance. */
 export function acceptance(
   from: From,
   invite: { readonly id: number; readonly organization_id: number; readonly role: OrgRole },
@@ -95,12 +94,12 @@ export function acceptance(
 type Tokenless = Omit<z.input<typeof Invite>, 'token'>
 type Whole = z.input<typeof Invite>
 
-/** An invite that PostgreSQL built, with its token, which is stored nowhere. */
+/** Adds its token, which is never stored, to an invite that PostgreSQL built. */
 export function withToken(edge: Edge, text: string): string {
   return JSON.stringify(tokenAdded(edge, JSON.parse(text) as Tokenless))
 }
 
-/** The same of a list. */
+/** The same for a list. */
 export function withTokens(edge: Edge, text: string): Whole[] {
   return (JSON.parse(text) as Tokenless[]).map((invite) => tokenAdded(edge, invite))
 }

@@ -36,14 +36,15 @@ const NewInvite = z
   .strictObject({ email: Email, role: GivenRole.default('member') })
   .meta({ id: 'InviteCreate' })
 
-/** Who is asked to join an organization. */
+/** Invites to an organization. */
 export const inviteRoutes = [
   route({
     method: 'post',
     path: '/:org_id/invites',
-    summary: 'Invite an address, by mail',
-    description: `An address that has an account is a member at once, and the invite is accepted. Otherwise registering \
-with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may invite; admins may always.`,
+    summary: 'Invite an address by email',
+    description: `An address that has an account becomes a member at once, and its invite is accepted. Otherwise \
+registering with the address accepts it. \`RATE_LIMIT_INVITE\` limits how often an account may invite, except for \
+admins.`,
     params: OrgParams,
     body: NewInvite,
     response: Invite,
@@ -59,7 +60,7 @@ with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may
   route({
     method: 'get',
     path: '/:org_id/invites',
-    summary: 'The pending invites, oldest first',
+    summary: 'List pending invites, oldest first',
     description: PAGED,
     params: OrgParams,
     query: Page,
@@ -95,7 +96,7 @@ with the address accepts it. \`RATE_LIMIT_INVITE\` says how often an account may
 
 type Inviting = OfOrg<{ org_id: number }, unknown, z.output<typeof NewInvite>>
 
-/** Invites an address, or makes its account a member at once; and has the mail sent that says so. */
+/** Invites an address, or makes its account a member at once; either way, enqueues an email that says so. */
 async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z.input<typeof Invite>>> {
   const { params, body, caller, edge, requestId } = input
   const { org_id: organizationId } = params
@@ -128,7 +129,7 @@ async function inviteAddress(tx: Transaction, input: Inviting): Promise<Answer<z
   return json(created.json)
 }
 
-/** The account of an address that may be invited, null when it has none. @throws member.exists, invite.pending */
+/** The account of an address to invite, null if it has none. @throws member.exists, invite.pending */
 async function inviteeIn(tx: Queries, organizationId: number, email: string): Promise<{ id: number } | null> {
   const invitee = await tx.maybeOne(inviteeOf(organizationId, email))
   if (invitee?.is_member === true) throw fail('member.exists')

@@ -30,12 +30,12 @@ import {
   UserId,
 } from './shapes.ts'
 
-/** Who belongs to an organization. Nobody grants a role above the own one, or changes somebody ranked above. */
+/** Members of an organization. Nobody may grant a role above their own, or change somebody ranked above them. */
 export const memberRoutes = [
   route({
     method: 'get',
     path: '/:org_id/members',
-    summary: 'The members, as they joined',
+    summary: 'List members in the order in which they joined',
     description: PAGED,
     params: OrgParams,
     query: Page,
@@ -48,7 +48,7 @@ export const memberRoutes = [
   route({
     method: 'get',
     path: '/:org_id/members/details',
-    summary: 'The members with their addresses and names, as they joined',
+    summary: 'List members with their addresses and names, in the order in which they joined',
     description: PAGED,
     params: OrgParams,
     query: Page,
@@ -63,7 +63,7 @@ export const memberRoutes = [
   route({
     method: 'post',
     path: '/:org_id/members',
-    summary: 'Add a user',
+    summary: 'Add a member',
     params: OrgParams,
     query: z.object({ user_id: RowId, role: GivenRole.default('member') }),
     response: Member,
@@ -84,8 +84,8 @@ export const memberRoutes = [
   route({
     method: 'post',
     path: '/:org_id/members/bulk',
-    summary: 'Add up to 1000 users; those who are members already are skipped',
-    description: 'Answers only the new ones. When an id is no user, nobody is added.',
+    summary: 'Add up to 1000 members; existing members are skipped',
+    description: 'Returns only the new members. If an id is unknown, nobody is added.',
     params: OrgParams,
     body: z
       .strictObject({ user_ids: z.array(UserId).max(1000), role: GivenRole.default('member') })
@@ -152,7 +152,7 @@ export const memberRoutes = [
   route({
     method: 'delete',
     path: '/:org_id/members/:user_id',
-    summary: 'Remove a member who is no owner',
+    summary: 'Remove a member who is not an owner',
     params: MemberParams,
     errors: ['org.owner_stays', 'member.missing', ...RANKED],
     handle: (input) =>

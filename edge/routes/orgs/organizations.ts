@@ -20,12 +20,12 @@ import { Organization, OrgParams, PAGED, Page, sliceOf, UserId, UserMembership }
 const Name = z.string().trim().min(1).max(200)
 const Description = z.string().trim().max(2000)
 
-/** Organizations themselves. */
+/** The organizations themselves. */
 export const organizationRoutes = [
   route({
     method: 'post',
     path: '',
-    summary: 'Create an organization, whose owner is the caller',
+    summary: 'Create an organization, with the caller as its owner',
     body: z
       .strictObject({
         name: Name,
@@ -53,7 +53,7 @@ export const organizationRoutes = [
   route({
     method: 'get',
     path: '',
-    summary: 'The organizations that the caller belongs to, newest first',
+    summary: 'List the organizations that the caller belongs to, newest first',
     description: PAGED,
     query: Page,
     response: z.array(Organization),
@@ -69,7 +69,7 @@ export const organizationRoutes = [
   route({
     method: 'get',
     path: '/all',
-    summary: 'Every organization, newest first',
+    summary: 'List all organizations, newest first',
     description: PAGED,
     auth: 'admin',
     query: Page,
@@ -80,7 +80,7 @@ export const organizationRoutes = [
   route({
     method: 'get',
     path: '/memberships',
-    summary: 'Who belongs to which organization, by user',
+    summary: 'List the memberships of all organizations, by user',
     description: PAGED,
     auth: 'admin',
     query: Page,
@@ -91,7 +91,7 @@ export const organizationRoutes = [
   route({
     method: 'get',
     path: '/:org_id',
-    summary: 'One organization of the caller',
+    summary: 'Get an organization of the caller',
     params: OrgParams,
     response: Organization,
     errors: REFUSALS,
@@ -102,7 +102,7 @@ export const organizationRoutes = [
   route({
     method: 'patch',
     path: '/:org_id',
-    summary: 'Change name or description; an empty description is cleared',
+    summary: 'Update the name or description of an organization; an empty description clears it',
     params: OrgParams,
     query: z.object({ name: Name.optional(), description: Description.optional() }),
     response: Organization,
@@ -122,7 +122,7 @@ export const organizationRoutes = [
   route({
     method: 'delete',
     path: '/:org_id',
-    summary: 'Delete an organization for good, with its memberships and invites',
+    summary: 'Delete an organization permanently, with its memberships and invites',
     params: OrgParams,
     errors: RANKED,
     handle: (input) =>
@@ -137,7 +137,7 @@ export const organizationRoutes = [
   route({
     method: 'post',
     path: '/:org_id/transfer-ownership',
-    summary: 'Make another member owner; the caller becomes admin',
+    summary: 'Transfer the ownership to another member; the caller becomes an admin',
     params: OrgParams,
     body: z.strictObject({ user_id: UserId }).meta({ id: 'OwnershipTransfer' }),
     response: Detail,
@@ -150,12 +150,12 @@ export const organizationRoutes = [
         if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
         if ((await tx.maybeOne(memberOf(organizationId, body.user_id))) === null)
           throw fail('org.transfer_target')
-        // The new one first: at no point is there none.
+        // The new owner first, so that there is always one.
         await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
         if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
         const about = { accountId: body.user_id, organizationId }
         await tx.run(audit(input, 'organization.ownership_transferred', about))
-        return { detail: 'The ownership is transferred' }
+        return { detail: 'The ownership has been transferred' }
       }),
   }),
 ]

@@ -2,18 +2,18 @@ import { z } from 'zod'
 import { ORG_ROLES } from '../../../sql/orgs.ts'
 import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
-/** What the routes of organizations take and answer. */
+/** Requests and responses of the organization routes. */
 
 export const OrgParams = z.object({ org_id: RowId })
 export const MemberParams = z.object({ org_id: RowId, user_id: RowId })
 export const InviteParams = z.object({ org_id: RowId, invite_id: RowId })
 
-/** Of a list that is whole up to 1000 items. */
+/** The page of a list that is complete up to 1000 items. */
 export const Page = z.object({
   page: count({ min: 1, max: 1_000_000, fallback: 1 }),
   page_size: count({ min: 1, max: 1000, fallback: 1000 }),
 })
-export const PAGED = 'At most 1000; the query `page` asks for those after them.'
+export const PAGED = 'Returns at most 1000; use the query `page` for more.'
 
 /** Limit and offset of a page. */
 export function sliceOf({ page, page_size }: z.output<typeof Page>): [limit: number, offset: number] {
@@ -23,7 +23,7 @@ export function sliceOf({ page, page_size }: z.output<typeof Page>): [limit: num
 /** The id of an account, in a body. */
 export const UserId = z.int().min(1).max(2_147_483_647)
 
-/** A role as it was given: an unknown one is refused by `roleOf`, with a status of its own. */
+/** A role as given; `roleOf` refuses an unknown one, with a status of its own. */
 export const GivenRole = z
   .string()
   .max(100)

@@ -22,14 +22,14 @@ const Checkout = z
   })
   .meta({ id: 'Checkout' })
 
-/** Buying: what there is, and the provider's page to pay on. */
+/** Buying: the catalog, and the provider's checkout page. */
 export const checkoutRoutes = [
   route({
     method: 'post',
     path: '/checkout',
-    summary: 'Open a page of the payment provider on which the caller pays',
-    description: `Afterwards the provider leads to \`success_url\` or \`cancel_url\`, else to those of the settings, else to pages of \
-ours. \`{CHECKOUT_SESSION_ID}\` in them is replaced by the provider.`,
+    summary: 'Create a checkout session, a page of the payment provider on which the caller pays',
+    description: `Afterwards the provider redirects to \`success_url\` or \`cancel_url\`, else to those of the \
+settings, else to pages of ours. It replaces \`{CHECKOUT_SESSION_ID}\` in them.`,
     body: Checkout,
     response: CheckoutSession,
     errors: PROVIDER_ERRORS,
@@ -53,8 +53,8 @@ ours. \`{CHECKOUT_SESSION_ID}\` in them is replaced by the provider.`,
   route({
     method: 'get',
     path: '/catalog',
-    summary: 'What can be bought: the active prices of the payment provider',
-    description: 'At most 1000.',
+    summary: 'List what can be bought: the active prices of the payment provider',
+    description: 'Returns at most 1000.',
     response: Catalog,
     errors: PROVIDER_ERRORS,
     alwaysWaits: true,
@@ -65,7 +65,7 @@ ours. \`{CHECKOUT_SESSION_ID}\` in them is replaced by the provider.`,
   }),
 ]
 
-/** Where the provider leads to: what the request says, else the settings, else a page of ours. */
+/** Where the provider redirects to: the URL of the request, else of the settings, else a page of ours. */
 export function redirect(
   { payments, publicBaseUrl }: Pick<Settings, 'payments' | 'publicBaseUrl'>,
   which: 'success' | 'cancel',
@@ -73,6 +73,6 @@ export function redirect(
 ): string {
   const page = which === 'success' ? '/payment/success?session_id={CHECKOUT_SESSION_ID}' : '/payment/cancel'
   const url = given ?? (which === 'success' ? payments.successUrl : payments.cancelUrl) ?? page
-  // As text: an URL object would escape the braces of the placeholder.
+  // As text: a URL object would escape the braces of the placeholder.
   return url.startsWith('/') ? `${publicBaseUrl}${url}` : url
 }

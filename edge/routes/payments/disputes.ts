@@ -3,15 +3,15 @@ import { readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { DISPUTE_STATUSES, Dispute, DisputeList, found, RowParams } from './shapes.ts'
 
-// What still waits for somebody.
+// The statuses in which somebody still has to act.
 const OPEN = ['warning_issued', 'needs_response', 'under_review']
 
 export const disputeRoutes = [
   route({
     method: 'get',
     path: '/disputes',
-    summary: 'The disputes of the caller’s payments, newest first',
-    description: `\`open\` stands for ${OPEN.join(', ')}. At most 1000; \`total\` counts all.`,
+    summary: 'List the disputes of the caller’s payments, newest first',
+    description: `\`open\` stands for ${OPEN.join(', ')}. Returns at most 1000; \`total\` counts all.`,
     query: z.object({ status: z.enum(['open', ...DISPUTE_STATUSES]).optional() }),
     response: DisputeList,
     handle: async ({ query, caller, edge }) => {
@@ -25,7 +25,7 @@ export const disputeRoutes = [
   route({
     method: 'get',
     path: '/disputes/:id',
-    summary: 'One dispute, or early warning of fraud',
+    summary: 'Get a dispute or early fraud warning',
     params: RowParams,
     response: Dispute,
     errors: ['dispute.missing'],

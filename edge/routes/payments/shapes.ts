@@ -5,7 +5,7 @@ import type { Settings } from '../../../tasks/settings.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
-/** What the routes of payments take and answer, beside what their jobs do. */
+/** Requests and responses of the payment routes that are not those of their jobs. */
 
 export const TransactionList = z
   .strictObject({ transactions: z.array(Transaction), total: z.int(), page: z.int(), page_size: z.int() })
@@ -102,7 +102,7 @@ export function requireProvider({ payments }: Settings): void {
   if (payments.secretKey === undefined) throw fail('payment.not_configured')
 }
 
-/** The answers that every job of the provider can end with. */
+/** The errors with which every job that calls the provider can end. */
 export const PROVIDER_ERRORS = [
   'payment.not_configured',
   'payment.rejected',

@@ -1,17 +1,17 @@
 import { fail } from '../../../sql/errors.ts'
 
-// How old a signed event may be: an event that somebody has overheard can't be sent again after that.
+// How old a signed event may be: an intercepted event cannot be replayed after that.
 const TOLERANCE_SECONDS = 300
 
 let loaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
-// The provider sends one for each of its secrets, of which it has two while one is rolled.
+// The provider sends one for each of its secrets, and has two while one is rolled.
 const MOST_SIGNATURES = 10
 
 /**
- * The event in a body, if the provider has signed these very bytes not long ago
- * (https://docs.stripe.com/webhooks/signature). While a secret is rolled the provider signs with the old one and the new
- * one, and only one of them may be known here: one signature of one secret suffices. The SDK is loaded by the first event.
+ * The event in a body, if the provider has recently signed these very bytes
+ * (https://docs.stripe.com/webhooks/signature). While a secret is rolled, the provider signs with both the old and the
+ * new one, and only one of them may be known here: one signature of one secret suffices. The first event loads the SDK.
  *
  * @param now ms since 1970.
  * @throws fail('payment.payload')

@@ -18,8 +18,8 @@ export const subscriptionRoutes = [
   route({
     method: 'get',
     path: '/subscriptions',
-    summary: 'The subscriptions of the caller, newest first',
-    description: 'At most 1000; `total` counts all.',
+    summary: 'List the subscriptions of the caller, newest first',
+    description: 'Returns at most 1000; `total` counts all.',
     query: z.object({ status: z.enum(SUBSCRIPTION_STATUSES).optional() }),
     response: SubscriptionList,
     handle: async ({ query, caller, edge }) => {
@@ -31,8 +31,8 @@ export const subscriptionRoutes = [
   route({
     method: 'post',
     path: '/subscriptions/:id/cancel',
-    summary: 'End a subscription with the period that is paid for',
-    description: 'Until then it stays as it is. Doing it again changes nothing.',
+    summary: 'Cancel a subscription at the end of the paid period',
+    description: 'The subscription stays as it is until then. Cancelling it again has no effect.',
     params: RowParams,
     response: Cancellation,
     errors: ['subscription.missing', 'subscription.canceled', ...PROVIDER_ERRORS],

@@ -8,9 +8,9 @@ export const summaryRoutes = [
   route({
     method: 'get',
     path: '/status',
-    summary: 'Whether payments work here, and what the caller’s come to',
-    description: `Revenue is what has come in less what was given back, in the currency that most payments are in; \`per_currency\` \
-has all. Amounts are in the smallest unit of their currency.`,
+    summary: 'Get the payment status and the totals of the caller’s payments',
+    description: `Revenue is payments less refunds, in the currency of most payments; \`per_currency\` lists all. \
+Amounts are in the smallest unit of their currency.`,
     response: Summary,
     handle: async ({ caller, edge }) => {
       const key = edge.settings.payments.secretKey
@@ -22,14 +22,14 @@ has all. Amounts are in the smallest unit of their currency.`,
   route({
     method: 'get',
     path: '/revenue-timeseries',
-    summary: 'The revenue of each of the last days',
-    description: `Days are those of UTC, today is the last one, and days without revenue are there too. A refund counts on the day of \
+    summary: 'Get the revenue of each of the last days',
+    description: `Days are in UTC and end with today; days without revenue are included. A refund counts on the day of \
 its payment.`,
     query: z.object({
       days: count({ min: 1, max: 366, fallback: 30 }),
       currency: z
         .string()
-        .regex(/^[A-Za-z]{3}$/, 'must be a currency code of three letters')
+        .regex(/^[A-Za-z]{3}$/, 'must be a three-letter currency code')
         .transform((code) => code.toLowerCase())
         .optional(),
     }),

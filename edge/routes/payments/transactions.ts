@@ -9,13 +9,13 @@ import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { found, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
-// What the provider can express; no payment is larger.
+// The provider's maximum; no payment is larger.
 const MOST_AMOUNT = 999_999_999_999
 
 const Refund = z
   .strictObject({
     amount: z.int().min(1).max(MOST_AMOUNT).optional(),
-    // The provider keeps at most so much of a note.
+    // The provider keeps at most this much of a note.
     reason: z.string().trim().min(1).max(500).optional(),
   })
   .meta({ id: 'RefundRequest' })
@@ -25,7 +25,7 @@ export const transactionRoutes = [
   route({
     method: 'get',
     path: '/transactions',
-    summary: 'The transactions of the caller, newest first',
+    summary: 'List the transactions of the caller, newest first',
     query: z.object({
       page: count({ min: 1, max: 1_000_000, fallback: 1 }),
       page_size: count({ min: 1, max: 200, fallback: 20 }),
@@ -42,7 +42,7 @@ export const transactionRoutes = [
   route({
     method: 'get',
     path: '/transactions/:id',
-    summary: 'One transaction',
+    summary: 'Get a transaction',
     params: RowParams,
     response: Transaction,
     errors: ['transaction.missing'],
@@ -55,9 +55,9 @@ export const transactionRoutes = [
   route({
     method: 'post',
     path: '/refund/:id',
-    summary: 'Give a payment back, or a part of it',
-    description: `Without an amount, all that is left of it. The reason is \`requested_by_customer\`, \`duplicate\`, \`fraudulent\`, \
-or a note. Answers the refund, a transaction of its own.`,
+    summary: 'Refund a payment or a part of it',
+    description: `Without an amount, refunds all that is left. The reason is \`requested_by_customer\`, \`duplicate\`, \
+\`fraudulent\`, or a note. Returns the refund, which is a transaction of its own.`,
     params: RowParams,
     body: Refund.default({}),
     response: Transaction,

@@ -8,26 +8,26 @@ import { jsonBytes } from '../../pipeline/input.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { verifiedEvent } from './signature.ts'
 
-// So long an event waits for its job: what the provider or its user reads next is there already.
+// How long a request waits for its job, so that what the provider or its user reads next is already there.
 const WAIT_MS = 2000
 
 const Received = z.strictObject({ received: z.literal('true') }).meta({ id: 'Received' })
 const EventBody = z.looseObject({ id: z.string(), type: z.string() }).meta({ id: 'ProviderEvent' })
 
-/** Where the provider tells what has happened. Whatever is wrong with a request is told in one way only. */
+/** Receives the provider's events. Whatever is wrong with a request, the error is the same. */
 export const webhook = route({
   method: 'post',
   path: '/webhook',
   auth: 'public',
-  summary: 'An event of the payment provider',
-  description: `Signed by the provider: header \`Stripe-Signature\`, at most 300 s old. An event is stored once, however often it \
-comes, and applied by the time of the answer, or soon after. Types: ${[...EVENT_TYPES].join(', ')}; any other is acknowledged \
-and forgotten.`,
+  summary: 'Receive an event of the payment provider',
+  description: `Requires the provider's signature in the header \`Stripe-Signature\`, at most 300 s old. An event is \
+stored once, however often it arrives, and applied before the response or soon after. Types: \
+${[...EVENT_TYPES].join(', ')}; any other is acknowledged and ignored.`,
   body: EventBody,
   bodyType: 'bytes',
   response: Received,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
-  repeatable: 'an event is known by its id',
+  repeatable: 'an event is recognised by its id',
   raw: async ({ edge, request, requestId, responder }) => {
     const event = readEvent(await signedEvent(edge, request))
     if (event === null) throw fail('payment.payload')
@@ -50,7 +50,7 @@ async function signedEvent(edge: Edge, request: EdgeRequest): Promise<unknown> {
   return verifiedEvent(body, request.header('stripe-signature'), secrets, edge.pulse.now())
 }
 
-/** Waits for the job, not for long. One that has failed is a fault of ours: the provider sends its event again. */
+/** Waits briefly for the job. If it has failed, the error makes the provider send the event again. */
 async function waitUntilApplied(
   edge: Edge,
   jobId: string,

@@ -15,8 +15,8 @@ export const collectionRoutes = [
   route({
     method: 'get',
     path: '/collections',
-    summary: 'The names of the collections',
-    description: 'At most 1000.',
+    summary: 'List the names of the collections',
+    description: 'Returns at most 1000.',
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
     handle: async ({ edge }) => found(await edge.reader.text(readCollections, [])),
   }),
@@ -24,8 +24,8 @@ export const collectionRoutes = [
   route({
     method: 'get',
     path: '/collections/:name',
-    summary: 'One collection',
-    description: '`metadata` is what the last run was asked for.',
+    summary: 'Get a collection',
+    description: '`metadata` is what the last run was requested with.',
     params: CollectionParams,
     response: Collection,
     errors: ['rag.missing'],
@@ -35,8 +35,8 @@ export const collectionRoutes = [
   route({
     method: 'get',
     path: '/collections/:name/files',
-    summary: 'The files of a collection',
-    description: 'At most 1000 are listed; the totals count all.',
+    summary: 'List the files of a collection',
+    description: 'Lists at most 1000; the totals count all.',
     params: CollectionParams,
     response: Files,
     errors: ['rag.missing'],
@@ -48,7 +48,7 @@ export const collectionRoutes = [
     path: '/collections/:name',
     summary: 'Delete a collection',
     description:
-      'It is gone at once; a job then removes its rows. A run that is making it new ends without effect.',
+      'The collection is gone at once; a job then removes its rows. A run that is indexing it ends without effect.',
     auth: 'operator',
     params: CollectionParams,
     response: Deleted,

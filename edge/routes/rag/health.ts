@@ -15,10 +15,11 @@ interface Counts {
 export const healthRoute = route({
   method: 'get',
   path: '/health',
-  summary: 'Whether retrieval works, and how it is configured',
-  description: `\`active_embeddings\` is what searches by meaning at present: \`lexical\` (words alone) also where the model of the \
-settings cannot be had, which makes the status \`degraded\`, with the reason in \`validation_errors\`. It answers at once with what is known of \
-the model, which is asked again meanwhile when that is older than 10 s.`,
+  summary: 'Get the health and configuration of retrieval',
+  description: `\`active_embeddings\` is what searches use at present. If the model of the settings is unavailable, it \
+is \`lexical\` (words only), the status is \`degraded\`, and \`validation_errors\` has the reason. The response is \
+immediate, with the last known state of the model; if that is older than 10 s, the model is checked again in the \
+background.`,
   response: Health,
   handle: async ({ edge, caller, requestId }) => {
     const { embeddings, model } = edge.settings.rag
@@ -37,7 +38,7 @@ the model, which is asked again meanwhile when that is older than 10 s.`,
   },
 })
 
-/** Why there are no embeddings, though the settings want some; null when all is well. */
+/** Why there are no embeddings although the settings want some; null when all is well. */
 function problemOf(edge: Edge, asking: Asking): string | null {
   const { embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null

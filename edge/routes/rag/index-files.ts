@@ -8,11 +8,12 @@ export const indexRoute = route({
   method: 'post',
   path: '/index',
   summary: 'Index the files below a path into a collection',
-  description: `\`path\` is relative to \`RAG_ROOT\`, or absolute and inside it. The collection then says what is there: new and changed \
-files are read, unchanged ones stay, and those that are gone leave; files that it has from elsewhere stay too. Nobody sees \
-anything of a run until all of it is swapped in. Without \`extensions\`, text, Markdown, code, HTML and PDF are read. \
-\`exclude_patterns\` are written as in .gitignore; whatever they say, dependencies, secrets and names that begin with a dot are \
-left out. \`documents_added\` are those read in this run; what could not be read is in \`skipped\` with its reason (the first 100).`,
+  description: `\`path\` is relative to \`RAG_ROOT\`, or absolute and inside it. New and changed files are read, \
+unchanged ones stay, and those that no longer exist are removed; files from other paths stay too. Nothing of a run is \
+visible until all of it is swapped in. Without \`extensions\`, text, Markdown, code, HTML and PDF are read. \
+\`exclude_patterns\` use the syntax of .gitignore; dependencies, secrets and names that begin with a dot are always \
+excluded. \`documents_added\` counts the files read in this run; \`skipped\` lists those that could not be read, with \
+the reason (the first 100).`,
   auth: 'operator',
   query: z.object({ background: z.string().optional() }),
   body: IndexRequest,

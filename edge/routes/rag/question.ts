@@ -3,15 +3,15 @@ import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
-/** Who asks, for the job that it takes. */
+/** The caller, for the job that is needed. */
 export interface Asking {
   readonly ownerId: number | null
   readonly requestId: string
 }
 
 /**
- * Has a job embed a question, or, without one, only load the model; null when that has not ended in time. A search then goes
- * on by words alone.
+ * Has a job embed a question or, without one, only load the model; null when the job fails or does not end in time. A
+ * search then uses words only.
  */
 export async function embeddedBy(
   edge: Edge,
@@ -35,11 +35,11 @@ export async function embeddedBy(
   return EmbedResult.parse((JSON.parse(end.frame) as { result: unknown }).result)
 }
 
-// Embedding takes milliseconds; a queue that is full or unserved must not hold a search up for longer.
+// Embedding takes milliseconds; a full or unserved queue must not delay a search for longer.
 const QUESTION_MS = 5000
 
 /**
- * The chunks of a collection that answer a question best: by its words, and by its meaning where the collection has vectors.
+ * The chunks of a collection that best answer a question: by words, and by meaning where the collection has vectors.
  * @throws fail('rag.missing'), fail('rag.busy').
  */
 export async function ask(
@@ -51,7 +51,7 @@ export async function ask(
   return edge.retrieval.search({ ...question, vector })
 }
 
-/** A question as the vectors of a collection have it; null where it has none, or the model can't be had. */
+/** The question as a vector of a collection's model; null if it has no vectors, or the model is unavailable. */
 async function vectorOf(
   edge: Edge,
   collection: string,

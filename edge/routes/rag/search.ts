@@ -5,15 +5,15 @@ import { SearchRequest, SearchResult } from './shapes.ts'
 export const searchRoute = route({
   method: 'post',
   path: '/search',
-  summary: 'Find the chunks of a collection that answer a query best',
-  description: `By words (BM25 with stemming and feedback) and, where the collection has vectors, by meaning; the two lists are joined by \
-reciprocal rank fusion. Of a query with a phrase between quotation marks only chunks that hold it are answered, if there are any. \
-\`filter_metadata\` compares before anything is ranked: source, file_name, extension, format, chunk_index, start_line, end_line, page, \
-heading. A result's \`metadata.signals\` says what has found it.`,
+  summary: 'Search a collection for the chunks that best answer a query',
+  description: `Searches by words (BM25 with stemming and feedback) and, if the collection has vectors, by meaning; \
+reciprocal rank fusion merges the two lists. For a query with a phrase in quotation marks, only chunks that contain it \
+are returned, if there are any. \`filter_metadata\` filters before ranking, by source, file_name, extension, format, \
+chunk_index, start_line, end_line, page, heading. \`metadata.signals\` of a result says what found it.`,
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
-  repeatable: 'it changes nothing',
+  repeatable: 'a search changes nothing',
   handle: async ({ body, edge, caller, requestId }) => {
     const question = {
       collection: body.collection_name,

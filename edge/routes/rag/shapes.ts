@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { IndexResult as Indexed } from '../../../tasks/rag/index-files.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
-/** A name that stands in paths: one line without a slash. */
+/** A name that is used in paths: one line without slashes. */
 export const CollectionName = z
   .string()
   .trim()
@@ -31,7 +31,7 @@ const MetadataValue = z.union([z.string().max(4096), z.number(), z.boolean(), z.
 
 export const SearchRequest = z
   .strictObject({
-    query: z.string().min(1).max(4000).regex(/\S/, 'must hold more than white space'),
+    query: z.string().min(1).max(4000).regex(/\S/, 'must not be blank'),
     collection_name: CollectionName,
     top_k: z.int().min(1).max(50).default(5),
     filter_metadata: z.record(z.string().max(100), MetadataValue).nullish(),

@@ -16,12 +16,12 @@ import { Model, Providers, Summary, Voice } from './shapes.ts'
 
 const params = z.object({ provider_id: z.string() })
 
-/** Who makes speech and understands it. */
+/** Providers of speech synthesis and recognition. */
 export const voiceCatalogRoutes = [
   route({
     method: 'get',
     path: '/catalog/tts/providers',
-    summary: 'Who makes speech',
+    summary: 'List speech synthesis providers',
     response: Providers,
     handle: ({ edge }) => TTS_PROVIDERS.map(withState(edge.settings)),
   }),
@@ -29,7 +29,7 @@ export const voiceCatalogRoutes = [
   route({
     method: 'get',
     path: '/catalog/tts/:provider_id/models',
-    summary: 'Models that make speech, of a provider',
+    summary: 'List the speech synthesis models of a provider',
     params,
     response: z.array(Model),
     errors: ['voice.provider_missing'],
@@ -39,7 +39,7 @@ export const voiceCatalogRoutes = [
   route({
     method: 'get',
     path: '/catalog/tts/:provider_id/voices',
-    summary: 'Voices of a provider',
+    summary: 'List the voices of a provider',
     params,
     response: z.array(Voice),
     errors: ['voice.provider_missing'],
@@ -49,7 +49,7 @@ export const voiceCatalogRoutes = [
   route({
     method: 'get',
     path: '/catalog/stt/providers',
-    summary: 'Who understands speech',
+    summary: 'List speech recognition providers',
     response: Providers,
     handle: ({ edge }) => STT_PROVIDERS.map(withState(edge.settings)),
   }),
@@ -57,7 +57,7 @@ export const voiceCatalogRoutes = [
   route({
     method: 'get',
     path: '/catalog/stt/:provider_id/models',
-    summary: 'Models that understand speech, of a provider',
+    summary: 'List the speech recognition models of a provider',
     params,
     response: z.array(Model),
     errors: ['voice.provider_missing'],
@@ -67,7 +67,7 @@ export const voiceCatalogRoutes = [
   route({
     method: 'get',
     path: '/catalog/summary',
-    summary: 'All of it, with the settings',
+    summary: 'Get the full catalog and the voice settings',
     response: Summary,
     handle: async ({ edge }) => ({
       tts: {

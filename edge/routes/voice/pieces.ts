@@ -6,7 +6,7 @@ import { jobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 
-/** The pieces of a preview, from the table: those that are there, and those that a job stores. */
+/** The pieces of a preview, from the table: those already there, and those that a job is storing. */
 
 export interface Place {
   readonly digest: Buffer
@@ -29,11 +29,11 @@ export async function* stored(
   }
 }
 
-/** What is heard of a job. */
+/** News of a job. */
 export interface News {
-  /** Resolves when there was an event since it was asked last. @throws fail('request.incomplete') when the client left. */
+  /** Resolves when there was an event since the last call. @throws fail('request.incomplete') when the client left. */
   changed(): Promise<void>
-  /** Whose pieces there are; null before the first. */
+  /** The generation of the stored pieces; null before the first. */
   readonly generation: string | null
   readonly end: JobEvent | null
   stop(): void
@@ -72,15 +72,15 @@ export function watch(hub: Hub, jobId: string, signal: AbortSignal): News {
 }
 
 /**
- * The pieces of a preview while its job stores them. An attempt that is begun anew makes other bytes: what was sent of
- * the one before can't be gone on with.
+ * The pieces of a preview while its job stores them. A new attempt makes different bytes, so a response that has sent
+ * some of the previous one cannot continue.
  */
 export async function* speaking(edge: Edge, place: Place, news: News): AsyncGenerator<Uint8Array> {
   const { digest } = place
   let at = 0
   for (;;) {
     await news.changed()
-    // What ended had stored all of its pieces by then.
+    // A job that has ended has stored all of its pieces.
     const { end, generation } = news
     if (at > 0 && generation !== place.generation) throw interrupted()
     if (end !== null) break
@@ -100,7 +100,7 @@ export async function* speaking(edge: Edge, place: Place, news: News): AsyncGene
   yield* stored(edge, place, at, whole.byte_size - at)
 }
 
-const interrupted = () => fail('ai.interrupted', { reason: 'it was begun anew' })
+const interrupted = () => fail('ai.interrupted', { reason: 'it was started over' })
 
 export async function* after<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
   if (first.done !== true) yield first.value

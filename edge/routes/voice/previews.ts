@@ -22,22 +22,22 @@ const common = {
   ],
 } as const
 
-const HOW = `The model is the one of the settings where it speaks with the voice, or else the voice's first; the speed is \
-the settings'. What was spoken once is kept, and answered without asking the provider. What was not goes out as it comes \
-from there; all who ask for it meanwhile are given the same bytes.`
+const HOW = `The model defaults to that of the settings if it speaks with the voice, or else to the voice's first; the \
+speed to that of the settings. A preview is stored and returned again without calling the provider. A new one is \
+streamed as the provider sends it; concurrent requests for it get the same bytes.`
 
-/** Hearing a voice. */
+/** Previews of voices. */
 export const previewRoutes = [
   route({
     ...common,
     method: 'post',
     path: '/preview',
-    summary: 'Hear a voice',
+    summary: 'Generate a preview of a voice',
     description: HOW,
     query: z.object({ background: z.string().optional() }),
     body: PreviewRequest,
-    alsoAnswers: { 202: 'The job that speaks, when that was wanted or takes long: `{job_id}`' },
-    repeatable: 'what was spoken once is kept, and given again',
+    alsoAnswers: { 202: 'The job that generates it, if requested or if it takes long: `{job_id}`' },
+    repeatable: 'a preview is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
       const { voice_id, ...how } = body
@@ -50,16 +50,16 @@ export const previewRoutes = [
     ...common,
     method: 'get',
     path: '/preview/:voice_id',
-    summary: 'Hear a voice, in a browser',
+    summary: 'Generate a preview of a voice for a browser',
     spends: true,
-    description: `${HOW} Takes \`If-None-Match\`, \`Range\` and \`If-Range\`; a part of what is still spoken is answered at its end. HEAD has nothing spoken.`,
+    description: `${HOW} Supports \`If-None-Match\`, \`Range\` and \`If-Range\`; a part of a new preview is sent once all of it is there. HEAD generates nothing.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
     alsoAnswers: {
-      202: 'The job that speaks, when that takes long: `{job_id}`',
-      206: 'The range asked for',
-      304: 'The client has these bytes',
-      416: 'The range lies outside of them',
+      202: 'The job that generates it, if it takes long: `{job_id}`',
+      206: 'The requested range',
+      304: 'The client already has these bytes',
+      416: 'The range lies outside the content',
     },
     raw: async ({ params, query, ...asked }) => {
       const { want, digest, kept } = await lookUp(asked, params.voice_id, query)
@@ -79,7 +79,7 @@ interface How {
   readonly model?: string | undefined
 }
 
-/** What is to be spoken, and what of it is kept. @throws as {@link speechOf} does. */
+/** What to speak, and its stored preview, if any. @throws as {@link speechOf} does. */
 async function lookUp(
   { edge, request, requestId, responder, head }: Omit<Want, 'speech'>,
   voiceId: string,

@@ -9,12 +9,12 @@ import { changedSettings, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/se
 import { route } from '../../pipeline/route.ts'
 import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'
 
-/** How speech is made and understood, for all. */
+/** The voice settings, which are the same for everybody. */
 export const voiceSettingsRoutes = [
   route({
     method: 'get',
     path: '/settings',
-    summary: 'How speech is made and understood',
+    summary: 'Get the voice settings',
     response: VoiceSettings,
     handle: ({ edge }) => settingsNow(edge.db),
   }),
@@ -22,14 +22,14 @@ export const voiceSettingsRoutes = [
   route({
     method: 'post',
     path: '/settings',
-    summary: 'Change that; what is not given stays',
-    description: `Ids are those of the catalog. With another provider alone, its first model and voice are set. They hold \
-for all: under rbac only admins may change them, unless the area is open.`,
+    summary: 'Update the voice settings; absent fields stay unchanged',
+    description: `Ids are those of the catalog. Changing only a provider also sets its first model and voice. The \
+settings are the same for everybody: under rbac only admins may change them, unless the area is open.`,
     auth: 'operator',
     body: VoiceSettingsChange,
     response: VoiceSettings,
     errors: ['voice.unknown'],
-    repeatable: 'the same values are set again',
+    repeatable: 'a repeat sets the same values',
     handle: ({ body, caller, transaction }) =>
       transaction(async (tx) => {
         await tx.run(lockVoiceSettings())

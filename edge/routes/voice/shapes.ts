@@ -20,7 +20,7 @@ export const Model = z
     name: z.string(),
     provider_id: z.string(),
     quality: z.enum(['standard', 'high']),
-    /** When its provider switches it off, where that is announced. */
+    /** When its provider switches it off, if announced. */
     retires_on: z.iso.date().nullable(),
   })
   .meta({ id: 'VoiceModel' })
@@ -53,7 +53,7 @@ export const VoiceSettings = z
     tts_speed: Speed,
     stt_provider: Id,
     stt_model: Id,
-    /** Null: as it is heard. */
+    /** Null: detected. */
     stt_language: Language.nullable(),
   })
   .meta({ id: 'VoiceSettings' })
@@ -74,7 +74,7 @@ export const PreviewRequest = z
   .strictObject({ voice_id: Id, text: Text.optional(), speed: Speed.optional(), model: Id.optional() })
   .meta({ id: 'PreviewRequest' })
 
-/** A number in a query string. */
+/** The same in a query string, where the speed is text. */
 export const PreviewQuery = z.object({
   text: Text.optional(),
   speed: z

@@ -13,11 +13,11 @@ import { Answer } from '../../pipeline/route.ts'
 import { after, speaking, stored, watch } from './pieces.ts'
 
 /**
- * Answers with speech: from what is kept, or as a job stores it piece by piece. The pieces are read from the table; the
+ * Responds with speech that is stored, or that a job is storing piece by piece. The pieces are read from the table; the
  * job's events only say when to look.
  */
 
-/** One who wants something spoken. */
+/** A request for speech. */
 export interface Want {
   readonly edge: Edge
   readonly request: EdgeRequest
@@ -27,7 +27,7 @@ export interface Want {
   readonly speech: Speech
 }
 
-/** @throws fail('ai.missing_key') unless the provider can be asked. */
+/** @throws fail('ai.missing_key') unless the provider can be called. */
 export function requireKey({ edge, speech: { provider } }: Want): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
@@ -46,7 +46,7 @@ const headersOf = (etag: string): Header[] => [
   ['x-content-type-options', 'nosniff'],
 ]
 
-/** Sends what is kept; `conditional`: as the request's headers for ranges and tags say. */
+/** Sends a stored preview; `conditional`: as the request's headers for ranges and entity tags say. */
 export async function answerStored(
   { edge, request, responder, head }: Want,
   digest: Buffer,
@@ -80,7 +80,7 @@ export async function answerStored(
   return undefined
 }
 
-/** Has it spoken, or joins the job that speaks it, and sends what comes. */
+/** Starts the job that speaks, or joins it, and sends the pieces as they arrive. */
 export async function answerLive(
   want: Want,
   digest: Buffer,
@@ -96,10 +96,10 @@ export async function answerLive(
   try {
     const place = { digest, generation: '' }
     const live = speaking(edge, place, news)
-    // Ends without an event when the time is up, the client has left, or this process is to stop.
+    // Resolves without an event when the time is up, the client has left, or this process is stopping.
     const patience = edge.hub.terminal(jobId, edge.settings.requestWaitSeconds * 1000, gone.signal)
     const first = live.next()
-    // It is waited for only if it comes in time.
+    // It is awaited only if it arrives in time.
     first.catch(() => {})
     const inTime = await Promise.race([
       first.then(() => true),
@@ -118,7 +118,7 @@ export async function answerLive(
   }
 }
 
-/** Has it spoken to its end, and sends the part that was asked for: some players begin with two bytes of it. */
+/** Waits until all of it is spoken, and sends the requested part: some players first request two bytes. */
 export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unknown> | undefined> {
   requireKey(want)
   const { edge, responder } = want
@@ -133,13 +133,13 @@ export async function answerPart(want: Want, digest: Buffer): Promise<Answer<unk
   return answerStored(want, digest, kept, true)
 }
 
-/** Whether a request is for less than all, from the beginning on. */
+/** Whether a request is for a part, and not for everything from the first byte on. */
 export function wantsPart({ request }: Want): boolean {
   return /^bytes=(?!0*-$)/.test(request.header('range').trim())
 }
 
 async function begin({ edge, requestId, speech }: Want, digest: Buffer): Promise<string> {
-  // It is nobody's: whoever wants the same shares it.
+  // The job has no owner: all who want the same preview share it.
   const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(wantPreview(digest, speech))
