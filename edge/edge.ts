@@ -207,7 +207,7 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
     step('end the reader', () => edge.reader.close()),
     step('leave the store of bytes', () => edge.blobs.close()),
     step('leave the database', () => edge.db.close()),
-    step('stop asking for it', () => edge.pulse.close()),
+    step('stop the pulse', () => edge.pulse.close()),
   ]
 }
 

@@ -7,7 +7,7 @@ import { settingsOrExit } from '../tasks/process.ts'
 import { createChildPool } from './children/pool.ts'
 import { createProviders } from './providers/index.ts'
 
-// `npm run reconcile`: does now, and beside any worker, what the schedule does by itself. What it takes in, workers apply.
+// `npm run reconcile`: does at once, beside any worker, what the schedule does anyway. Workers apply what it ingests.
 const settings = settingsOrExit()
 if (settings.databaseUrl === undefined) {
   process.stderr.write('DATABASE_URL: required\n')
@@ -22,7 +22,7 @@ const db = createDatabase({
 })
 const log = await createLog(settings.logLevel, 'reconcile')
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
-  // It is no job, and nobody can take it over.
+  // This is not a job, and no worker can take it over.
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
   db,
   settings,
@@ -35,7 +35,7 @@ const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
 }
 try {
   const { missed, left, settled } = await reconcile.run(context as TaskContext, {})
-  process.stdout.write(`Events taken in: ${missed}; taken up again: ${left}; refunds looked up: ${settled}\n`)
+  process.stdout.write(`Events ingested: ${missed}; ingested again: ${left}; refunds looked up: ${settled}\n`)
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
   process.exitCode = 1

@@ -17,8 +17,8 @@ export async function runWorker(): Promise<void> {
   })
   const stop = stopOnSignals(log, STOP_MS, () => worker.stop())
   onParentGone(() => stop('the parent process is gone'))
-  log.info({ lease: worker.lease.id }, 'The worker fetches jobs')
+  log.info({ lease: worker.lease.id }, 'The worker is fetching jobs')
   process.send?.({ ready: true, lease: worker.lease.id })
-  // A process that is killed writes nothing.
+  // Now, because a killed process writes no cache at exit.
   flushCompileCache()
 }

@@ -20,11 +20,11 @@ import { createAlone } from './processes/alone.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
 import { createPools } from './threads/pools.ts'
 
-/** One worker process's parts, running. */
+/** The running parts of one worker process. */
 export interface Worker {
   readonly lease: Lease
   readonly executor: Executor
-  /** Orderly and bounded: fetch no more, let jobs end or release them, give the lease back. */
+  /** Stops in order and in bounded time: fetches no more, lets jobs end or releases them, deletes the lease. */
   stop(): Promise<void>
 }
 
@@ -36,13 +36,13 @@ export interface WorkerOptions {
   readonly log: Log
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
-  /** What the first retry of a job waits, in ms. Default 1000. */
+  /** Delay before a job's first retry, in ms. Default 1000. */
   readonly retryMs?: number
-  /** How often is looked for jobs that nothing would start, in ms. Default 20,000. */
+  /** How often to look for jobs that nothing would start, in ms. Default 20,000. */
   readonly repairMs?: number
 }
 
-// Within the 10 s that a platform gives a process to stop: 4 s to end by themselves, 2 s to follow the signal, and what that takes.
+// A platform gives a process 10 s to stop: 4 s for jobs to end by themselves, 2 s to obey the signal, and the overhead.
 const DRAIN_MS = 4000
 const END_MS = 8000
 
@@ -54,7 +54,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
   const runners: QueueRunner[] = []
   const connections = new Connections()
-  // Nothing is claimed, and so nothing asks for the lease, before it is there.
+  // Nothing asks for the lease before it exists, because nothing is claimed until then.
   const parts = createParts(options, tasks, connections, () => lease.id)
   const pulse = await untilReached(log, () => feelPulse(options, connections, parts))
   const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
@@ -73,7 +73,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
 
 type Parts = ReturnType<typeof createParts>
 
-/** What runs jobs, and tells the database and those who listen. */
+/** Creates what runs jobs and reports on them to the database and its listeners. */
 function createParts(
   { settings, databaseUrl, log, taskModules = [], retryMs }: WorkerOptions,
   tasks: readonly AnyTask[],
@@ -147,7 +147,7 @@ function leaseOptions(
       const { ids } = executor
       executor.supersedeAll()
       db.run(spareJobs(ids)).catch((error) =>
-        log.warn({ err: error }, 'Jobs of a late worker count as interrupted'),
+        log.warn({ err: error }, "The interruptions of a late worker's jobs could not be taken back"),
       )
     },
     onRecovered: (ids) => {
@@ -169,7 +169,7 @@ function openQueue(
     pooled: settings.databasePooled,
     directUrl,
     applicationName: `${settings.projectName}-queue`,
-    // Each runner fetches by one at a time, and cron is rare.
+    // Each runner fetches over one connection at a time, and cron is rare.
     size: queues.length + 2,
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
   })
@@ -192,7 +192,7 @@ function startRunner(
     ledger,
     executor,
     cron: cronOf(queue, db, settings),
-    // What it locks is freed when this process dies, from its first fetch on.
+    // Stores the pool's id with the lease at once, so that its locks are freed if this process dies.
     onPool: () => lease.renew(),
     unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
   })
@@ -209,26 +209,26 @@ interface Stoppable extends Parts {
 const stopWorker = (worker: Stoppable): Promise<void> =>
   shutDown([
     step('stop repairs', () => worker.repair.stop()),
-    step('let jobs end', () => drain(worker.runners, worker.executor), END_MS),
-    step('store what they said', () => worker.ledger.idle()),
-    step('tell of it', () => worker.publisher.close()),
+    step('drain the jobs', () => drain(worker.runners, worker.executor), END_MS),
+    step('flush the ledger', () => worker.ledger.idle()),
+    step('flush the notifications', () => worker.publisher.close()),
     step('give the lease back', () => worker.lease.close()),
-    step('end processes of jobs', () => worker.alone.close()),
-    step('end threads', () => worker.pools.close()),
-    step('end children', () => worker.children.close()),
-    step('leave the queue', () => worker.queuePool.end()),
-    step('leave the database', () => worker.db.close()),
-    step('stop asking for it', () => worker.pulse.close()),
+    step('end the processes of suspects', () => worker.alone.close()),
+    step('end the threads', () => worker.pools.close()),
+    step('end the child processes', () => worker.children.close()),
+    step('disconnect from the queue', () => worker.queuePool.end()),
+    step('disconnect from the database', () => worker.db.close()),
+    step('stop the pulse', () => worker.pulse.close()),
   ])
 
-/** Fetches no more; what runs has some time to end, and is released then. */
+/** Stops fetching; running jobs have some time to end, and are released after that. */
 async function drain(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
   const release = setTimeout(() => executor.releaseAll(), DRAIN_MS)
   await Promise.all(runners.map((runner) => runner.stop()))
   clearTimeout(release)
 }
 
-/** Cron only adds a job: the work itself is a job like any other, seen and retried like any other. */
+/** Cron only adds a job: the work itself is visible and retried like any other job. */
 function cronOf(queue: string, db: Database, settings: Settings) {
   return new Map(
     schedule

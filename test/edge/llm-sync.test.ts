@@ -41,7 +41,7 @@ describe('before a list has been read', () => {
     const before = await catalog()
     const cases: readonly [string, () => void, string, boolean][] = [
       ['no JSON', () => serve('<html>'), 'refused: it is no JSON', true],
-      ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'refused: it is no UTF-8', true],
+      ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'refused: it is not UTF-8', true],
       [
         'cut in the middle',
         () => serve(JSON.stringify(plausibleList()).slice(0, 1000)),

@@ -90,7 +90,7 @@ test('a start that fails says why, and ends', async () => {
   assert.equal(await ended, 1)
   assert.match(
     output.join('\n'),
-    /is not empty and holds no PostgreSQL database; it is left as it is.*The start failed/s,
+    /is not empty and holds no PostgreSQL database; it is left as it is.*Startup failed/s,
   )
 })
 

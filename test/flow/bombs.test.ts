@@ -68,7 +68,7 @@ test('a file that is nested too deeply is refused', async () => {
 })
 
 for (const [name, detail] of [
-  ['a million pages', /says that it has 1000000 pages/],
+  ['a million pages', /claims to have 1000000 pages/],
   ['two thousand million pages, without a trailer', /damaged/],
   ['10,000 pages of one strip', /overlap/],
 ] as const) {

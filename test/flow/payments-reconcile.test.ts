@@ -159,7 +159,7 @@ test('npm run reconcile does the same, beside any worker', async () => {
   const out: string[] = []
   child.stdout.setEncoding('utf8').on('data', (text: string) => out.push(text))
   const [code] = await once(child, 'close')
-  assert.deepEqual([code, out.join('')], [0, 'Events taken in: 1; taken up again: 0; refunds looked up: 0\n'])
+  assert.deepEqual([code, out.join('')], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
   await waitUntilApplied(given.id)
   const [who] = await people(1)
   await link(who!, 'byhand2')

@@ -86,7 +86,7 @@ test('after two deaths a job runs alone; what kills that is given up, its neighb
   assert.deepEqual(row, {
     status: 'failed',
     error_code: 'job.crashed',
-    error_detail: 'The job was given up: the process that ran it, and nothing else, died 3 times',
+    error_detail: 'The job was given up: the process that ran only this job died 3 times',
     attempt: 5,
   })
   assert.equal(worker.process.exitCode, null)

@@ -191,7 +191,7 @@ test('a TIFF with Deflate compression: strips with differences, tiles, and what 
 
   const lzw = coded({ ...grey, 259: [5], 322: [464], 323: [112] }, tiles)
   const [unknown] = await readAll(lzw, 'image/tiff', 'none')
-  assert.equal(unknown!.detail, 'TIFF images of tiles in this compression cannot be decoded')
+  assert.equal(unknown!.detail, 'Tiled TIFF images with this compression cannot be decoded')
 
   const bomb = coded({ ...grey, 259: [8], 278: [60] }, [deflateSync(Buffer.alloc(10_000_000))])
   assert.equal((await readAll(bomb, 'image/tiff', 'none'))[0]!.detail, 'The image is damaged')

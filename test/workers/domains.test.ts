@@ -97,7 +97,7 @@ describe('the domains of an account', () => {
 
 describe('what the provider may say instead', () => {
   const cases: readonly [string, Mode, string, boolean, RegExp][] = [
-    ['a key that may only send', SEND_ONLY, 'domain.refused', false, /may send only/],
+    ['a key that may only send', SEND_ONLY, 'domain.refused', false, /may only send/],
     ['a bad key', { status: 401, body: { name: 'missing_api_key' } }, 'domain.refused', false, /the key$/],
     [
       'a refusal',

@@ -322,11 +322,7 @@ describe('the executor', () => {
     const row = await help.row(one.id)
     assert.deepEqual(
       [row.status, row.error_code, row.error_detail],
-      [
-        'failed',
-        'job.crashed',
-        'The job was given up: the process that ran it, and nothing else, died 3 times',
-      ],
+      ['failed', 'job.crashed', 'The job was given up: the process that ran only this job died 3 times'],
     )
   })
 })

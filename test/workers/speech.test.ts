@@ -95,7 +95,7 @@ describe('what goes wrong', () => {
     ['too many', status(429, { 'retry-after': '7' }), 'ai.failed', 'it takes no more requests for now'],
     ['its own fault', status(500), 'ai.failed', 'HTTP status 500'],
     ['its own fault', status(503), 'ai.failed', 'HTTP status 503'],
-    ['no sound', status(200), 'ai.failed', 'its answer is no sound'],
+    ['no sound', status(200), 'ai.failed', 'its answer is not audio'],
     ['nothing', (r) => r.writeHead(200, head).end(), 'ai.failed', 'it sent nothing'],
     ['no answer', (r) => r.destroy(), 'ai.failed', 'the connection failed (UND_ERR_SOCKET)'],
     [
@@ -126,7 +126,7 @@ describe('what goes wrong', () => {
   test('Mistral: no sound in it', async () => {
     for (const body of ['{}', 'null', '{"audio_data": 5}']) {
       server.answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body)
-      await assertFails(heard(jane), 'ai.failed', 'its answer is no sound')
+      await assertFails(heard(jane), 'ai.failed', 'its answer is not audio')
     }
     server.answer = (response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"audio_data": ""}')

@@ -190,7 +190,7 @@ describe('a queue runner that ends by itself', { concurrency: false }, () => {
     await until('they run', async () => (await help.status(slow.at(-1)!)) === 'running')
     const ids = [...slow, ...(await add('other.echo', numbers(300)))]
     await allEnded(ids)
-    await until('the runner is started again', () => warnings.some((line) => line.includes('started again')))
+    await until('the runner is started again', () => warnings.some((line) => line.includes('restarted')))
     await query('drop trigger fail_completion on graphile_worker._private_jobs')
     const more = await add('other.echo', numbers(50))
     await allEnded(more)

@@ -7,23 +7,23 @@ import type { Pools } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Runs claimed jobs: each on a thread, or alone, until it is stored how it ended. */
+/** Runs claimed jobs, each on a thread or alone, until their outcome is stored. */
 export interface Executor {
-  /** Runs a job that was claimed; resolves when its end is stored. Rejects never. */
+  /** Runs a claimed job; resolves when its outcome is stored. Never rejects. */
   run(job: Claimed): Promise<void>
   /**
-   * Compares what the database holds to be running here with what is, and passes cancellations on. `whole`: that is all it
-   * holds, and not only what of `ids` it does.
+   * Compares the jobs that the database lists as running here with those that are, and aborts cancelled ones. `whole`:
+   * the list is complete, and not limited to `ids`.
    */
   reconcile(running: Heartbeat['running'], whole?: boolean): void
-  /** What runs here, as far as is known. */
+  /** The jobs that are known to run here. */
   readonly ids: readonly string[]
-  /** The lease is gone: everything here belongs to others now. */
+  /** The lease is lost: all jobs here belong to other workers now. */
   supersedeAll(): void
   supersede(id: string, attempt: number): void
   /** An attempt has reported something: it has not stalled. */
   touch(event: { id: string; attempt: number }): void
-  /** Cuts short what runs, and releases it for other workers. */
+  /** Aborts all running jobs and releases them for other workers. */
   releaseAll(): void
   readonly running: number
 }
@@ -33,20 +33,20 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 const RETRY_BASE_MS = 1000
 const RETRY_MOST_MS = 300_000
 
-// How exactly limits are kept. One timer looks at all that runs: thousands of jobs a second need none of their own.
+// The precision of limits: one timer checks all running jobs, so that thousands a second need no timers of their own.
 const SWEEP_MS = 100
 
 interface Running {
   readonly job: Claimed
-  /** When it has to have ended, and when to have reported something, by `performance.now()`. */
+  /** By when it must have ended, and by when it must have reported something, in terms of `performance.now()`. */
   endsBy: number
   reportsBy: number
   readonly silenceMs: number
-  /** Which limit it has passed. */
+  /** Which limit it has exceeded. */
   overdue: string | null
 }
 
-/** Something that the database holds to be running here. */
+/** A job that the database lists as running here, but that is not known here. */
 interface Unknown {
   readonly attempt: number
   /** How many claims had been answered when it was first seen. */
@@ -56,11 +56,11 @@ interface Unknown {
 export interface ExecutorOptions {
   readonly ledger: Ledger
   readonly pools: Pick<Pools, 'run' | 'abort'>
-  /** For suspects, which run with nothing beside them. */
+  /** For suspects, which share their process with no other job. */
   readonly alone: Pick<Alone, 'run' | 'abort'>
   readonly log: Log
   readonly taskNamed: TaskFinder
-  /** What the first retry waits, in ms; each one waits twice as long as the one before. */
+  /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
 }
 
@@ -72,7 +72,7 @@ class JobExecutor implements Executor {
   readonly #options: ExecutorOptions
   readonly #retryMs: number
   readonly #running = new Map<string, Running>()
-  // What the database holds to be running here and is not known.
+  // Jobs that the database lists as running here, but that are not known here.
   #unknown = new Map<string, Unknown>()
   #sweeper: NodeJS.Timeout | undefined
 
@@ -93,7 +93,7 @@ class JobExecutor implements Executor {
     const { queue, pool, timeoutSeconds, stallSeconds } = this.#options.taskNamed(job.name)
     const now = performance.now()
     const silenceMs = (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000
-    // It was taken over and has come back here: its old attempt has nothing more to say.
+    // The job was taken over and has come back here: its old attempt is void.
     const old = this.#running.get(job.id)
     if (old !== undefined) this.#abort(old, 'superseded')
     const endsBy = now + (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000
@@ -111,7 +111,7 @@ class JobExecutor implements Executor {
       if (found !== undefined && cancel) this.#abort(found, 'cancelled')
       if (found !== undefined) continue
       const seen = this.#unknown.get(id)
-      // Claimed, but the answer never came: it is given back once that is certain.
+      // Claimed, but the answer never arrived: the job is released once that is certain.
       if (seen?.attempt === attempt && (!isUnderWay || answered > seen.answered))
         void this.#options.ledger.finish({ id, attempt, outcome: 'release' })
       else still.set(id, seen?.attempt === attempt ? seen : { attempt, answered })
@@ -146,7 +146,7 @@ class JobExecutor implements Executor {
     this.#runnerOf(job).abort(job.id, job.attempt, reason)
   }
 
-  /** Cuts short what has passed one of its limits. */
+  /** Aborts jobs that have exceeded one of their limits. */
   #sweep(): void {
     const now = performance.now()
     for (const one of this.#running.values()) {
@@ -162,7 +162,7 @@ class JobExecutor implements Executor {
     }
   }
 
-  /** Stores how an attempt ended; then nothing of it is left here. */
+  /** Stores the outcome of an attempt, then forgets the attempt. */
   async #end(mine: Running, outcome: Outcome): Promise<void> {
     const { ledger, log } = this.#options
     const { job } = mine
@@ -180,10 +180,10 @@ class JobExecutor implements Executor {
 const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }
 const GIVEN_UP = {
   code: 'job.crashed',
-  detail: `The job was given up: the process that ran it, and nothing else, died ${MOST_CRASHES} times`,
+  detail: `The job was given up: the process that ran only this job died ${MOST_CRASHES} times`,
 }
 
-/** What the ledger is told of an outcome; null when the attempt is not ours to end. */
+/** The ledger entry for an outcome; null when the attempt is not ours to end. */
 function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: number): FinishEntry | null {
   const { id, attempt } = job
   const limited = job.mailbox_limit === null ? null : job.mailbox
@@ -193,7 +193,7 @@ function finishEntry({ job, overdue }: Running, outcome: Outcome, retryMs: numbe
     case 'failed':
       return failed(job, outcome, retryMs)
     case 'crashed':
-      // Whichever it was, the others have done nothing wrong: it is no failure of theirs.
+      // Any one of them may be the cause, and the others have done nothing wrong: it counts as no job's failure.
       if (outcome.among === 'others') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
       if (outcome.among === 'nobody')
         return { id, attempt, outcome: 'crashed', ...GIVEN_UP, delay_ms: retryMs }
@@ -217,11 +217,11 @@ function failed(
 ): FinishEntry {
   const { id, attempt, tries } = job
   const { code, detail, retryable, retryAfter = 0 } = failure
-  // An outage is not the job's failure: a long job outlives any number of them.
+  // An outage is not the job's failure: a long job may see any number of them.
   if (code === 'database.down') return { id, attempt, outcome: 'release', delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
-  // A provider that asked for a pause is given it, but doesn't hold a job for ever.
+  // A pause that a provider asked for is granted, but it doesn't hold a job forever.
   const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, RETRY_MOST_MS)))
   return { id, attempt, outcome: 'retry', delay_ms }
 }

@@ -13,10 +13,10 @@ import { workerChanged } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 import { createCostThrottle } from './throttle.ts'
 
-/** This process's claim to be alive, on the database's clock. A worker that sees another's run out takes its jobs over. */
+/** This process's claim to be alive, by the database's clock. When it expires, another worker takes over the jobs. */
 export interface Lease {
   readonly id: string
-  /** Renews at once: what it names has changed. */
+  /** Renews at once, because what it lists has changed. */
   renew(): void
   close(): Promise<void>
 }
@@ -30,21 +30,22 @@ export interface LeaseOptions {
   readonly threads: () => number
   /** Resident memory of this process and its children. */
   readonly memoryBytes: () => number
-  /** What runs here. */
+  /** The jobs that run here. */
   readonly running: () => readonly string[]
-  /** What the database holds to be running here; all of it, or only what of `running` it does. */
+  /** Receives the jobs that the database lists as running here: all of them, or only those among `running`. */
   readonly onHeartbeat: (heartbeat: Heartbeat, full: boolean) => void
   readonly onLost: () => void
   readonly onRecovered: (jobIds: readonly string[]) => void
-  /** How long it is good for without being renewed. */
+  /** How long the lease is valid without renewal. */
   readonly ttlMs: number
 }
 
-// Of a lease's time: it is renewed four times within it, and others' are looked at eight times. With 2 s, a job whose
-// worker was killed runs again within 3 s.
+// Within its lifetime a lease is renewed four times, and other workers' leases are checked eight times. With a lifetime
+// of 2 s, a job whose worker was killed runs again within 3 s.
 const RENEWALS = 4
 const LOOKS = 8
-/** Puts a lease into the table, and looks after it until it is closed. */
+
+/** Inserts a lease and maintains it until it is closed. */
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
   const lease = new HeldLease(options)
   await lease.start()
@@ -55,12 +56,12 @@ class HeldLease implements Lease {
   readonly #options: LeaseOptions
   readonly #renewMs: number
   readonly #upkeep: Upkeep
-  // Both are quick as long as no snapshot is held open.
+  // Both statements are fast as long as no transaction holds an old snapshot.
   readonly #heartbeatThrottle = createCostThrottle(0.01)
   readonly #recoveryThrottle = createCostThrottle(0.01)
   #id: string = randomUUID()
   #renewedAt = performance.now()
-  // A process that has just been cut off itself is no judge of others: they may have been, too.
+  // A process that was itself cut off a moment ago must not judge others: they may have been cut off, too.
   #judgeFrom = 0
   #replacing: Promise<void> | null = null
 
@@ -86,11 +87,11 @@ class HeldLease implements Lease {
 
   async close(): Promise<void> {
     const { db, log } = this.#options
-    // A renewal that comes after the end would take the lease for lost, and leave another behind.
+    // A renewal after the deletion would consider the lease lost, and leave another one behind.
     await this.#upkeep.stop()
     await db
       .run(deleteLease(this.#id))
-      .catch((error) => log.warn({ err: error }, 'The lease could not be given back'))
+      .catch((error) => log.warn({ err: error }, 'The lease could not be deleted'))
     await this.#notify()
   }
 
@@ -101,7 +102,7 @@ class HeldLease implements Lease {
     await this.#notify()
   }
 
-  // For those who watch; those who miss it read the table a little later.
+  // For listeners; those that miss it read the table a little later.
   async #notify(): Promise<void> {
     const { db, log } = this.#options
     await db.run(workerChanged()).catch((error) => log.warn({ err: error }, 'A notification was not sent'))
@@ -118,7 +119,7 @@ class HeldLease implements Lease {
       this.#judgeFrom = performance.now() + ttlMs
     this.#renewedAt = performance.now()
     if (row !== null) return onHeartbeat(row, isFull)
-    // Two renewals at once find one lease lost.
+    // Two concurrent renewals may find the same lease lost; it is replaced once.
     if (renewed !== this.#id) return
     this.#replacing ??= this.#replace().finally(() => {
       this.#replacing = null
@@ -126,7 +127,7 @@ class HeldLease implements Lease {
     return this.#replacing
   }
 
-  // Only a lease that is in the table may claim: a job under any other would be taken over at once.
+  // Jobs may be claimed only under a lease that is in the table: under any other they would be taken over at once.
   async #replace(): Promise<void> {
     const { log, onLost } = this.#options
     log.warn({ lease: this.#id }, 'The lease was lost: the jobs of this worker have been taken over')
@@ -154,7 +155,7 @@ class HeldLease implements Lease {
   }
 }
 
-/** Does what a lease needs, at intervals and when asked to. A database that is late is waited for. */
+/** Runs the upkeep of a lease, at intervals and on demand. It waits for a database that is late. */
 class Upkeep {
   readonly #log: Log
   readonly #timers: NodeJS.Timeout[] = []
@@ -165,7 +166,7 @@ class Upkeep {
     this.#log = log
   }
 
-  /** Does the work at this interval, never twice at a time. */
+  /** Runs the work at this interval, never twice at the same time. */
   every(ms: number, work: () => Promise<void>): void {
     let isBusy = false
     const onTimer = (): void => {
@@ -178,7 +179,7 @@ class Upkeep {
     this.#timers.push(setInterval(onTimer, ms))
   }
 
-  /** Does the work at once. */
+  /** Runs the work at once. */
   trigger(work: () => Promise<void>): void {
     if (!this.#isStopped) void this.#run(work)
   }
@@ -190,10 +191,10 @@ class Upkeep {
     return Promise.all(this.#underway)
   }
 
-  /** Does what the end of the lease has to wait for. */
+  /** Runs work that `stop` has to wait for. */
   #run(work: () => Promise<void>): Promise<void> {
     const done = work()
-      .catch((error) => this.#log.warn({ err: error }, 'The lease could not be looked after'))
+      .catch((error) => this.#log.warn({ err: error }, 'The lease could not be maintained'))
       .finally(() => this.#underway.delete(done))
     this.#underway.add(done)
     return done

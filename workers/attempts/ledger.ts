@@ -14,19 +14,19 @@ import { MOST_TOLD, type Publisher } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 
 /**
- * What this process tells the database about its jobs, in batches: while one statement is under way the next one
- * fills up, so the busier the process, the more jobs share a commit. Per job the order of calls is kept. An outage
- * delays, and never drops, what was said.
+ * Writes what this process does with its jobs to the database, in batches: while one statement is under way, the next
+ * one fills up, so the busier the process, the more jobs share a commit. The order of calls is kept per job. An outage
+ * delays writes, but never drops them.
  */
 export interface Ledger {
-  /** Claims for this worker what a delivery is about, at most so many jobs, in order. */
+  /** Claims the jobs of a delivery for this worker, in order, at most `places` of them. */
   claim(delivery: Delivery, places: number): Promise<readonly Claimed[]>
-  /** How many statements that claim have been answered, and whether one is under way. */
+  /** How many claim statements have been answered, and whether one is under way. */
   readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
   /** Puts a delivery back for other workers. */
   sendAgain(delivery: Delivery): Promise<void>
   progress(entry: ProgressEntry): void
-  /** Resolves once the end is stored (true) or refused because the attempt is not the running one (false). */
+  /** Resolves once the outcome is stored (true) or refused because the attempt is not the running one (false). */
   finish(entry: FinishEntry): Promise<boolean>
   /** Resolves when nothing is left to store. */
   idle(): Promise<void>
@@ -43,14 +43,14 @@ export interface LedgerOptions {
 
 // Enough to amortize a commit; more would only hold row locks longer.
 const MAX_ENTRIES = 500
-// Readers are told every 25 ms: between two of those, one statement is enough for what a busy job says.
+// Readers are notified every 25 ms: one statement per interval is enough for the progress of a busy job.
 const GATHER_MS = 15
-// While a statement ends some jobs, so many more are worth another one beside it.
+// While one statement ends jobs, this many more are worth another, concurrent one.
 const WORTHWHILE = 256
 const MOST_AT_ONCE = 2
-// A delivery for which there is no room here is offered to others so soon, and then by the queue's order.
+// After this time a delivery that finds no slot here is offered to other workers, in the queue's order.
 const AGAIN_MS = 20
-// What a task emits, such as the pieces of an answer, is waited for: only what comes at the same moment is kept for it.
+// Clients wait for what a task emits, such as pieces of an answer: only what comes at the same moment shares a batch.
 const GATHER_EVENTS_MS = 2
 
 interface Waiting<T, R> {
@@ -73,7 +73,7 @@ class BatchedLedger implements Ledger {
   #claiming: Promise<void> | null = null
   #writing: Promise<void> | null = null
   #gatheredAt = 0
-  // Among the progress that comes together is an event of a task's own.
+  // Whether the gathered progress includes an event that a task emitted.
   #hasEvents = false
   #flush = (): void => {}
   #batchReady = (): void => {}
@@ -136,11 +136,11 @@ class BatchedLedger implements Ledger {
       if (this.#progress.length > 0) await this.#gather()
       this.#gatheredAt = performance.now()
       this.#hasEvents = false
-      // All progress said before these ends is stored before them.
+      // All progress reported before these outcomes is stored before them.
       const ends = this.#finishes.splice(0, MAX_ENTRIES)
       while (this.#progress.length > 0)
         await progressBatch(this.#options, this.#progress.splice(0, MAX_ENTRIES))
-      // What is done, as most is, goes by itself: that is faster.
+      // Jobs that are done, which most are, have a statement of their own: that is faster.
       const done = ends.filter(isDone)
       if (done.length > 0) this.#endDone(done)
       await this.#ended()
@@ -150,7 +150,7 @@ class BatchedLedger implements Ledger {
     this.#writing = null
   }
 
-  /** Lets progress come together; the first of a burst goes at once, and no end waits for it. */
+  /** Waits for more progress to share a statement; the first of a burst goes at once, and no outcome waits for it. */
   async #gather(): Promise<void> {
     for (;;) {
       const gatherMs = this.#hasEvents ? GATHER_EVENTS_MS : GATHER_MS
@@ -173,7 +173,7 @@ class BatchedLedger implements Ledger {
     this.#ending.add(one)
   }
 
-  /** Waits for the statements that end jobs; where another batch has come together, only until one more may begin. */
+  /** Waits for the statements that end jobs; when another batch is ready, only until one more may begin. */
   async #ended(): Promise<void> {
     while (this.#ending.size > (this.#finishes.length < WORTHWHILE ? 0 : MOST_AT_ONCE - 1)) {
       const more = new Promise<void>((resolve) => {
@@ -205,7 +205,7 @@ async function claimBatch(
   }
 }
 
-/** Two deliveries of one mailbox are as good as one of all that both are about. */
+/** Merges deliveries of the same mailbox into one that covers them all. */
 function eachMailbox(wanted: readonly Wanted[]): readonly Wanted[] {
   const found = new Map<string, Wanted>()
   for (const { delivery, places } of wanted) {
@@ -227,7 +227,7 @@ async function progressBatch(options: LedgerOptions, batch: readonly ProgressEnt
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
   for (const { id, attempt, kind } of batch) {
-    // A task's own events are what streams wait for; of its progress a moment ago is soon enough.
+    // Streams wait for a task's own events; its progress may arrive a moment later.
     if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     else options.onSuperseded(id, attempt)
   }
@@ -251,7 +251,7 @@ async function finishBatch(
   }
 }
 
-/** Stores a batch; when one of its entries can't be stored at all, that one alone pays for it. */
+/** Stores a batch; an entry that can't be stored at all fails alone. */
 async function isolated<T extends { id: string }>(
   log: Log,
   batch: readonly T[],
@@ -273,14 +273,14 @@ async function isolated<T extends { id: string }>(
   }
 }
 
-/** Repeats through outages and deadlocks, for as long as they last; other errors are the statement's own. */
+/** Repeats through outages and deadlocks, for as long as they last; throws any other error. */
 async function untilStored<T>(log: Log, store: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await store()
     } catch (error) {
       if (!(error instanceof Failure && error.retryable)) throw error
-      if (failures === 0) log.warn({ err: error }, 'The job ledger waits for the database')
+      if (failures === 0) log.warn({ err: error }, 'The job ledger is waiting for the database')
       await delay(Math.min(50 * 2 ** failures, 1000))
     }
   }

@@ -1,10 +1,10 @@
 /**
- * Work that is cheap as a rule, and may become expensive: it is done as often as wanted while it is cheap, and else as often as
- * its share of the time allows.
+ * Limits work that is usually cheap but may become expensive: it runs as often as wanted while it is cheap, and
+ * otherwise as often as its share of the time allows.
  */
 export interface CostThrottle {
   readonly ready: boolean
-  /** Does it, and notes how long it took. */
+  /** Runs the work and records how long it took. */
   run<T>(work: () => Promise<T>): Promise<T>
 }
 

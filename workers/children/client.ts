@@ -10,7 +10,7 @@ import {
 } from './ports.ts'
 import type { Work } from './work.ts'
 
-/** The pool of the main thread, as a task thread uses it: requests go by a port, in order; each has one answer. */
+/** The main thread's pool, as a task thread uses it: over a port, in order; each `lease` and `ask` has one answer. */
 
 type Request =
   | {
@@ -41,7 +41,7 @@ interface Held {
   readonly killed: AbortController
 }
 
-/** Serves the pool to a thread. What the thread holds when it ends is killed: nobody knows what it was at. */
+/** Serves the pool to a thread. Children that it holds when it ends are killed: nobody knows what they are doing. */
 export function serveChildren(pool: Children, port: MessagePort): void {
   const all = new Map<number, Held>()
   const reply = (lease: number, isDue: boolean, rest: object): void =>
@@ -107,7 +107,7 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** Uses the pool at the other end; `connect` hands that end to the main thread, once somebody needs a child. */
+/** Uses the pool over a port; `connect` passes its other end to the main thread, once somebody needs a child. */
 export function useChildren(connect: (port: MessagePort) => void): Children {
   return new ChildrenClient(connect)
 }
@@ -148,12 +148,12 @@ class ChildrenClient implements Children {
     })
   }
 
-  /** Sends what has no answer. */
+  /** Sends a request that has no answer. */
   post(request: Request): void {
     this.#port!.postMessage(request)
   }
 
-  /** What waits for a lease's answer, which it has now; a thread that waits for nothing is not kept alive. */
+  /** Removes and returns what waits for a lease's answer; a thread that waits for nothing is not kept alive. */
   settle(lease: number): Waiting | undefined {
     const found = this.#waiting.get(lease)
     this.#waiting.delete(lease)
@@ -169,15 +169,15 @@ class ChildrenClient implements Children {
   }
 }
 
-/** A child, or the wait for one; an abort ends either. */
+/** A child, or the wait for one; an abort ends both. */
 class RemoteLease implements ChildLease {
   readonly #client: ChildrenClient
   readonly #id: number
   readonly #signal: AbortSignal | undefined
   readonly #onAbort = (): void => this.kill()
-  // Why it can be asked nothing more.
+  // Why it accepts no more requests.
   #ended: unknown = null
-  // As the last answer said.
+  // As reported by the last answer.
   #isDue = false
 
   constructor(client: ChildrenClient, id: number, signal: AbortSignal | undefined) {

@@ -7,7 +7,7 @@ import type { Work } from './work.ts'
 
 /** The children of a worker process. */
 export interface ChildPool extends Children {
-  /** Processes that there are at present. */
+  /** How many processes exist at present. */
   readonly size: number
   /** Their resident memory, in bytes. */
   readonly rssBytes: number
@@ -17,14 +17,14 @@ export interface ChildPool extends Children {
 
 export interface ChildPoolOptions {
   readonly log: Log
-  /** Children at work at once; default one for each core. */
+  /** How many children work at once; default one per core. */
   readonly places?: number
   /** A module that calls `serveWork`, as an absolute path; default is the one with all work. */
   readonly entry?: string
   readonly limits?: ChildLimits
-  /** After so long without work a child ends, in ms. */
+  /** How long a child lives without work, in ms. */
   readonly idleMs?: number
-  /** How often limits are looked at, in ms. */
+  /** How often limits are checked, in ms. */
   readonly checkMs?: number
 }
 
@@ -33,7 +33,7 @@ const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 // WebAssembly's memory never shrinks, and libraries keep fonts and images: a child as large as this is replaced.
 const LARGE_BYTES = 400 * 2 ** 20
 const RESET: Limits = { cpuMs: 1000, wallMs: 5000 }
-// Of all children together: beyond it whatever may take its time waits for what is under way.
+// Of all children together: above it, work that is not urgent waits for what is under way.
 const MOST_BYTES = totalmem() / 2
 
 const CLOSED = 'The pool of child processes is closed'
@@ -41,29 +41,29 @@ const CLOSED = 'The pool of child processes is closed'
 /** Whose work it is, and whether somebody waits for the answer. */
 type Demand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
 
-/** Somebody who waits for a child. */
+/** A caller that waits for a child. */
 interface Waiting extends Demand {
   grant(child: Child): void
   refuse(error: unknown): void
 }
 
 /**
- * Makes a pool; children start when they are needed. Those who wait are served in turn, the urgent ones first, then those whose
- * owner has the fewest at work. There is one place more than said, and each of both kinds may have all but one: a long document
- * never holds up somebody who waits for an answer, and those never the documents. And there is one more for the documents of an
- * owner who has none at work: those of another never hold up the first.
+ * Creates a pool; children start when they are needed. Waiting callers are served in turn, the urgent ones first, then
+ * those whose owner has the fewest children at work. There is one more place than `places`, and both kinds may have all
+ * but one: one owner's documents never hold up somebody who waits for an answer, and these never hold up documents. And
+ * there is one more for the documents of an owner who has none at work, so that those of another never hold it up.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   return new FairChildPool(options)
 }
 
-/** Decides who gets a child, and when. */
+/** Decides which caller gets a child, and when. */
 class FairChildPool implements ChildPool {
   readonly #log: Log
   readonly #places: number
   readonly #checkMs: number
   readonly #processes: ChildProcesses
-  // With those that are being given back.
+  // Including those that are being given back.
   readonly #busy = new Map<Child, Demand>()
   #waiting: Waiting[] = []
   #checking: NodeJS.Timeout | undefined
@@ -109,7 +109,7 @@ class FairChildPool implements ChildPool {
     return this.#waiting.length > 0 || isLarge(child)
   }
 
-  /** Makes room for the next one: the child waits for work when it is clean, and ends when it is not. */
+  /** Makes room for the next caller: a child that can be cleaned waits for more work, any other ends. */
   async takeBack(child: Child): Promise<void> {
     this.#returning++
     if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
@@ -123,7 +123,7 @@ class FairChildPool implements ChildPool {
   }
 
   logLoss({ pid }: Child, kind: string, error: unknown): void {
-    if (!this.#isClosed) this.#log.warn({ err: error, kind, pid }, 'A child process was lost over its work')
+    if (!this.#isClosed) this.#log.warn({ err: error, kind, pid }, 'A child process was lost while working')
   }
 
   async close(): Promise<void> {
@@ -163,7 +163,7 @@ class FairChildPool implements ChildPool {
     while (!this.#isClosed) {
       const next = this.#next()
       if (next === undefined) return
-      // One that is being given back is there sooner than a new one.
+      // A child that is being given back is ready sooner than a new one.
       if (!next.urgent && this.#processes.idle === 0 && this.#returning > 0) return
       this.#waiting = this.#waiting.filter((one) => one !== next)
       try {
@@ -177,7 +177,7 @@ class FairChildPool implements ChildPool {
     }
   }
 
-  /** Of those that could have a child now the one whose turn it is: an urgent one first; of equals who waits longest. */
+  /** Whose turn it is, of those that could have a child now: urgent ones first; among equals, the longest wait. */
   #next(): Waiting | undefined {
     return (
       this.#waiting.find((one) => one.urgent && this.#isFree(one)) ??
@@ -211,13 +211,13 @@ class FairChildPool implements ChildPool {
 
   #reset(child: Child): Promise<unknown> {
     return child.ask('reset', null, RESET).catch((error) => {
-      if (!this.#isClosed) this.#log.warn({ err: error }, 'A child process could not be used again')
+      if (!this.#isClosed) this.#log.warn({ err: error }, 'A child process could not be reused')
       child.kill()
     })
   }
 }
 
-/** The processes that there are; one that has been idle for long enough ends. */
+/** All processes of the pool; one that has been idle for long enough ends. */
 class ChildProcesses {
   readonly #entry: string
   readonly #limits: ChildLimits
@@ -243,7 +243,7 @@ class ChildProcesses {
     return [...this.#all].reduce((sum, child) => sum + (child.usage()?.rssBytes ?? 0), 0)
   }
 
-  /** The child that has become idle last, or a new one. */
+  /** The child that became idle last, or a new one. */
   acquire(): Child {
     const last = [...this.#idle.keys()].at(-1)
     if (last !== undefined) {
@@ -279,7 +279,7 @@ class ChildProcesses {
   }
 }
 
-/** A child in the hands of one caller. */
+/** A child that one caller has leased. */
 class PooledLease implements ChildLease {
   readonly #pool: FairChildPool
   readonly #child: Child

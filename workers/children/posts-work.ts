@@ -5,12 +5,12 @@ import { type Item, itemsOf, type ReadItem, readItem } from '../../tasks/blog/it
 import { cpuMs, report } from './serve.ts'
 import type { Work } from './work.ts'
 
-// So many posts are answered together: few enough to be sent soon, and to hold in memory.
+// Limits of the posts that are answered together: few enough to be sent soon, and to be held in memory.
 const MOST_MS = 500
 const MOST_CHARACTERS = 2_000_000
-// What a post may have besides its text, tags and all.
+// What a post may have besides its text, including tags.
 const MATTER_CHARACTERS = 10_000
-// Only to be told by: a path in an archive may be 64 KiB long.
+// The name is only shown; a path in an archive may be 64 KiB long.
 const NAME_CHARACTERS = 300
 
 let items: readonly Item[] = []

@@ -6,49 +6,49 @@ import { type Usage, usageOf } from './usage.ts'
 /** One child process, as the pool sees it. */
 export interface Child {
   readonly pid: number
-  /** See `ChildLease.ask`; of any kind. */
+  /** See `ChildLease.ask`; for any kind of request. */
   ask(kind: string, request: unknown, limits: Limits): Promise<unknown>
-  /** Kills it when what it does has passed a limit. */
+  /** Kills the child if its request has exceeded a limit. */
   check(now: number): void
   kill(why?: LossReason): void
-  /** Whether it is at something. */
+  /** Whether a request is under way. */
   readonly isBusy: boolean
   readonly isAlive: boolean
-  /** Null where the platform doesn't tell. */
+  /** Null where the platform doesn't report it. */
   usage(): Usage | null
 }
 
-/** What a child answers: what came of a request, or where it is with it. */
+/** What a child sends: the result of a request, or its progress in it. */
 export type Message =
-  /** Said once: it has started, and what it computes from now on is work. */
+  /** Sent once: it has started, and what it computes from now on is work. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'answer'; readonly answer: unknown }
-  /** What a client may be told. */
+  /** A failure that a client may see. */
   | { readonly kind: 'refused'; readonly code: string; readonly detail: string }
   /** Anything else that was thrown. */
   | { readonly kind: 'failed'; readonly error: string }
   | { readonly kind: 'at'; readonly at: number }
 
-/** Limits of a whole child, for good. */
+/** Limits of a child for its whole life. */
 export interface ChildLimits {
   /** V8's old space, in MiB. */
   readonly heapMb: number
-  /** Resident memory in bytes, looked at ten times a second. */
+  /** Resident memory in bytes, checked ten times a second. */
   readonly rssBytes: number
 }
 
-// Memory that can be written to, in KiB (RLIMIT_DATA counts no reserved address space, of which WebAssembly takes 8 GiB for
-// each memory): what is allocated in one go fails in the child, before anybody looks.
+// Writable memory, in KiB (RLIMIT_DATA counts no reserved address space, of which WebAssembly takes 8 GiB for each
+// memory): a single large allocation fails in the child, before the next check.
 const DATA_KB = 2 * 2 ** 20
-// Sets what only a process can set of itself: no core dumps, that limit, and to be the first that the kernel kills when memory
-// runs out. Where `sh` can't, limits are those that are watched.
+// Sets what a process can only set for itself: no core dumps, that limit, and being the first that the kernel kills
+// when memory runs out. Where `sh` can't, only the limits that are checked apply.
 const LIMITED = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
-// What is kept of what it complains about, for the log: V8 gives the reason first, and then its stack.
+// How much of its stderr is kept for the log: V8 writes the reason first, and then its stack.
 const STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY =
   /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|result\.ptr|ERR_WORKER_OUT_OF_MEMORY/
 
-// Nothing of the service's own settings: no key, no address of the database.
+// None of the service's own settings: no key, no address of the database.
 const env = (): NodeJS.ProcessEnv => {
   const kept = ['PATH', 'LANG', 'TMPDIR', 'NODE_ENV', 'NODE_COMPILE_CACHE'] as const
   const own = Object.fromEntries(
@@ -57,7 +57,7 @@ const env = (): NodeJS.ProcessEnv => {
   return { ...own, MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 }
 
-/** Starts a child over a module that calls `serveWork` (50 ms, and what the module loads). */
+/** Starts a child with a module that calls `serveWork` (50 ms, plus what the module loads). */
 export function startChild(entry: string, limits: ChildLimits): Child {
   const command = [
     process.execPath,
@@ -77,7 +77,7 @@ export function startChild(entry: string, limits: ChildLimits): Child {
 
 interface Asked {
   readonly limits: Limits
-  /** What it had used before; null while it starts. */
+  /** What the child had used before; null while it starts. */
   from: Usage | null
   endsBy: number
   at: number | null
@@ -86,7 +86,7 @@ interface Asked {
 }
 
 const WALL_TIMES = 20
-// Of a child, on a machine that is busy beyond measure.
+// For the start of a child on an extremely busy machine.
 const START_MS = 30_000
 
 class RunningChild implements Child {
@@ -103,7 +103,7 @@ class RunningChild implements Child {
     this.#limits = limits
     child.on('message', (message) => this.#onMessage(message as Message))
     child.on('error', () => this.#end())
-    // By then all that it has complained about is here, too.
+    // On `close`, all of its stderr has arrived, too.
     child.on('close', () => this.#end())
     child.stderr?.on('data', (data) => {
       if (this.#stderr.length < STDERR_CHARACTERS)
@@ -134,7 +134,7 @@ class RunningChild implements Child {
     return new Promise((resolve, reject) => {
       if (this.#lost !== null) return reject(this.#lossOf(this.#lost, null))
       if (this.#asked !== null) return reject(new Error('A child process was asked before its last answer'))
-      // Not what an earlier request has made it complain about.
+      // Drops what it wrote about an earlier request.
       if (this.#hasStarted) this.#stderr = ''
       this.#asked = { limits, from: null, endsBy: performance.now() + START_MS, at: null, resolve, reject }
       this.#child.channel?.ref()
@@ -147,7 +147,7 @@ class RunningChild implements Child {
     const { limits } = this.#asked
     this.#asked.from = this.usage()
     this.#asked.endsBy = performance.now() + (limits.wallMs ?? WALL_TIMES * limits.cpuMs)
-    // A child that is gone says so by its exit.
+    // Errors are ignored: a child that is gone emits `close`.
     this.#child.send({ kind, request }, () => {})
   }
 
@@ -191,7 +191,7 @@ class RunningChild implements Child {
     asked?.reject(this.#lossOf(this.#lost, asked.at))
   }
 
-  /** One that never came up was not lost over its work: there are no processes left, or this installation is broken. */
+  /** A child that never started was not lost over its work: no process was available, or the installation is broken. */
   #lossOf(why: LossReason, at: number | null): Error {
     const complaint = this.#stderr.trim()
     if (this.#hasStarted) return new ChildLost(why, at, complaint)

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { Failure } from '../../sql/errors.ts'
 import type { Message } from './process.ts'
 
-/** The inside of a child: what it can be asked, by kind. */
+/** The handlers inside a child, by kind of request. */
 export type Handlers = Readonly<Record<string, (request: never) => unknown>>
 
 /** CPU time of this process, in ms. */
@@ -11,22 +11,22 @@ export function cpuMs(): number {
   return (user + system) / 1000
 }
 
-/** Tells where the work is, in case it is the last that is heard of this child. */
+/** Reports which page or item is being worked on, in case the child is lost over it. */
 export function report(at: number): void {
   send({ kind: 'at', at })
 }
 
-// What computes does not hear that its parent was killed.
+// A main thread that is computing does not notice that its parent was killed.
 const WATCH_PARENT = `
   const { workerData: parent } = require('node:worker_threads')
   setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 500)`
 
 /**
- * Answers what the parent asks, one thing after the other, until the parent is gone. `reset` must leave no trace of what came
- * before it.
+ * Answers the parent's requests, one after the other, until the parent is gone. `reset` must leave no trace of earlier
+ * work.
  */
 export function serveWork(handlers: Handlers & { reset(): unknown }): void {
-  // A terminal sends them to everybody in it; the parent decides.
+  // A terminal sends them to all its processes; the parent decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', () => process.exit())
   new Worker(WATCH_PARENT, {
@@ -46,7 +46,7 @@ async function answer(handler: (request: never) => unknown, request: never): Pro
   try {
     return { kind: 'answer', answer: await handler(request) }
   } catch (error) {
-    // WebAssembly is in no state to go on after that; another child may do without it.
+    // WebAssembly can't be used any more after that; another child may do without it.
     if (error instanceof Error && error.name === 'RuntimeError') process.abort()
     if (error instanceof Failure) return { kind: 'refused', code: error.code, detail: error.detail }
     return {
@@ -57,6 +57,6 @@ async function answer(handler: (request: never) => unknown, request: never): Pro
 }
 
 function send(message: Message): void {
-  // What the parent doesn't hear any more, nobody misses.
+  // Errors are ignored: a parent that is gone needs no message.
   process.send!(message, undefined, undefined, () => {})
 }

@@ -10,19 +10,19 @@ export type Sight = 'none' | 'local' | 'model'
 /** How a document is to be opened in a child. */
 export interface OpenOptions {
   readonly sight: Sight
-  /** Does without PDFium, which a page of the document has crashed. */
+  /** Does without PDFium, which has crashed over a page of the document. */
   readonly careful?: boolean
-  /** A document that says it has more is not opened. */
+  /** A document that claims to have more is not opened. */
   readonly maxPages?: number
 }
 
 /** A page as a child has read it. */
 export interface ReadPage extends PageResult {
-  /** A model is to be asked for the words of the image. */
+  /** The caller has to ask a model for the words in the image. */
   readonly forModel?: boolean
 }
 
-/** What children can be asked, by kind. Everything here can be cloned. */
+/** The requests that children answer, by kind. Everything here can be cloned. */
 export interface Work {
   /** A piece of the file that the next request is about. */
   readonly bytes: { readonly request: Uint8Array; readonly answer: null }
@@ -36,7 +36,7 @@ export interface Work {
     }
     readonly answer: { readonly pageCount: number }
   }
-  /** One page is read whatever it takes; of several as many of the first as are read at once, within 20 ms or so. */
+  /** A single page is always read; of several, as many of the first as can be read at once, within about 20 ms. */
   readonly 'document.read': { readonly request: readonly number[]; readonly answer: readonly ReadPage[] }
   readonly 'document.draw': {
     readonly request: number
@@ -47,12 +47,12 @@ export interface Work {
     readonly request: {
       readonly fileName: string
       readonly format: UploadFormat
-      /** What all of its posts together may take of CPU time, in ms. */
+      /** CPU time that all of its posts together may take, in ms. */
       readonly cpuMs: number
     }
     readonly answer: readonly string[]
   }
-  /** Posts from a number on, as many as are read in half a second or so. */
+  /** Posts from a number on, as many as are read in about half a second. */
   readonly 'posts.read': {
     readonly request: { readonly from: number; readonly to: number }
     readonly answer: readonly ReadItem[]
@@ -64,14 +64,14 @@ export interface Work {
   }
   /** Pieces from a number on, as many as are sent together. */
   readonly 'chunks.read': { readonly request: number; readonly answer: readonly NewChunk[] }
-  /** Forgets all that came before. */
+  /** Forgets all earlier work. */
   readonly reset: { readonly request: null; readonly answer: null }
 }
 
-// A message is made in one go, by the parent as well: a large one would hold it up.
+// A message is serialized in one go, in the parent as well: a large one would block it.
 const PIECE_BYTES = 2 ** 20
 
-// A buffer's own `slice` makes a view.
+// The `slice` of a Buffer returns a view.
 const copyOf = (bytes: Uint8Array, at: number): Uint8Array =>
   Uint8Array.prototype.slice.call(bytes, at, at + PIECE_BYTES)
 
@@ -81,7 +81,7 @@ interface Asks {
 
 const BYTES = { cpuMs: 5000, wallMs: 60_000 }
 
-/** Hands a file to a child, for the next request. In copies of its pieces: a view would take the whole along. */
+/** Sends a file to a child, for the next request, in copies of its pieces: a view would take the whole file along. */
 export async function sendBytes(child: Asks, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', copyOf(bytes, at), BYTES)
 }

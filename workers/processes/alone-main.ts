@@ -1,4 +1,4 @@
-/** A process for jobs that run with nothing beside them, one at a time, see `alone.ts`. */
+/** A process for suspects, which run alone, one at a time; see `alone.ts`. */
 import { writeFileSync } from 'node:fs'
 import { keepCode } from '../../tasks/code-cache.ts'
 import type { Pools } from '../threads/pools.ts'
@@ -6,12 +6,12 @@ import type { AloneAnswer, AloneMessage } from './alone.ts'
 
 keepCode()
 try {
-  // When memory runs out, this is what the kernel ends first.
+  // When memory runs out, the kernel kills this process first.
   if (process.platform === 'linux') writeFileSync('/proc/self/oom_score_adj', '1000')
 } catch {
-  // A container that does not let it is to say itself what goes first.
+  // A container that forbids this has to decide itself what is killed first.
 }
-// It has nobody to tell any more.
+// Its worker is gone, and nobody is left to receive an outcome.
 process.on('disconnect', () => process.exit())
 const made = Promise.withResolvers<Pools>()
 process.on('message', async (message: AloneMessage) => {
@@ -20,7 +20,7 @@ process.on('message', async (message: AloneMessage) => {
   if (message.kind === 'abort') return pools.abort(message.id, message.attempt, message.reason)
   answer({ kind: 'begun' })
   const outcome = await pools.run(message.queue, message.pool, message.job)
-  // A thread that has died in here had nothing beside it, either.
+  // A thread that died in this process had no other job in it, either.
   answer({
     kind: 'ended',
     outcome: outcome.kind === 'crashed' ? { kind: 'crashed', among: 'nobody' } : outcome,
@@ -47,6 +47,6 @@ async function open({ settings, databaseUrl, taskModules }: Given): Promise<Pool
 }
 
 function answer(what: AloneAnswer): void {
-  // A worker that is gone hears nothing more, and this process ends with it.
+  // Errors are ignored: when the worker is gone, this process ends with it.
   process.send?.(what, undefined, undefined, () => {})
 }

@@ -7,15 +7,15 @@ import type { PoolJob, PoolsOptions } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'
 
 /**
- * Runs suspects: jobs under which processes have died before. Each has a process to itself, so that its death is known to be
- * its own and costs nobody else anything.
+ * Runs suspects: jobs under which processes have died before. Each has a process to itself, so that a death is
+ * certainly its own and costs no other job anything.
  */
 export interface Alone {
   /** Runs a job; always resolves. */
   run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
   /** Tells the process to stop the job, as `Pools` tells a thread. */
   abort(id: string, attempt: number, reason: AbortReason): void
-  /** Ends the processes that there are. */
+  /** Kills all its processes. */
   close(): void
 }
 
@@ -27,7 +27,7 @@ export interface AloneOptions {
   readonly onEvent: PoolsOptions['onEvent']
 }
 
-/** What a process is told. */
+/** A message to a process. */
 export type AloneMessage =
   | {
       readonly kind: 'settings'
@@ -36,7 +36,7 @@ export type AloneMessage =
   | { readonly kind: 'run'; readonly queue: string; readonly pool: PoolName; readonly job: PoolJob }
   | { readonly kind: 'abort'; readonly id: string; readonly attempt: number; readonly reason: AbortReason }
 
-/** What it answers of a job: that it has come to it, what that says, and at last how it ended. */
+/** What a process answers about a job: that it has begun, its events, and finally its outcome. */
 export type AloneAnswer =
   | { readonly kind: 'begun' }
   | { readonly kind: 'event'; readonly event: Parameters<PoolsOptions['onEvent']>[0] }
@@ -53,14 +53,14 @@ interface Running {
 const ENTRY = new URL('./alone-main.ts', import.meta.url)
 // A process takes 100 MB and more.
 const AT_ONCE = 4
-// To start one takes a second of CPU time: those that outlive their job have others.
+// Starting a process takes a second of CPU time: one that outlives its job takes others.
 const IDLE_MS = 10_000
-// Longer than its threads have to follow the signal: a process that does not answer is killed.
+// Longer than its threads have to obey the signal: a process that does not answer by then is killed.
 const KILL_MS = 10_000
 const RESTART_MS = 1000
 const NOT_BEGUN: Outcome = { kind: 'aborted', reason: 'stopping' }
 
-/** Makes the runner of suspects; its processes start when they are needed. */
+/** Creates the runner of suspects; its processes start when they are needed. */
 export function createAlone(options: AloneOptions): Alone {
   return new AloneRunner(options)
 }
@@ -103,13 +103,13 @@ class AloneRunner implements Alone {
     mine.process = child
     const outcome = await this.#ask(child, mine)
     this.#giveBack(child)
-    // Whatever its death looks like, the abort is why it ended.
+    // However an aborted job died, the abort is why it ended.
     return outcome.kind === 'crashed' && mine.aborted !== null
       ? { kind: 'aborted', reason: mine.aborted }
       : outcome
   }
 
-  /** Has a process do the job; how it ended, be it with the process. */
+  /** Runs the job in a process; resolves with its outcome, even if the process dies. */
   #ask(child: ChildProcess, { job, queue, pool }: Running): Promise<Outcome> {
     const { log, onEvent } = this.#options
     return new Promise((resolve) => {
@@ -122,20 +122,20 @@ class AloneRunner implements Alone {
           this.#logBegun(job, child)
         }
       }
-      // By then all that it has said is here, too.
+      // On `close`, all its messages have arrived, too.
       const onClose = (code: number | null, signal: string | null): void => {
-        log.warn({ jobId: job.id, code, signal }, 'The process of a job that ran alone has ended')
+        log.warn({ jobId: job.id, code, signal }, 'The process of a suspect job has ended')
         if (begun) end({ kind: 'crashed', among: 'nobody' })
         else notBegun()
       }
-      // No doing of the job's: it goes back, and nobody tries that at full speed.
+      // Not the job's fault: it is released, after a pause so that this is not retried at full speed.
       const notBegun = (): void => void setTimeout(end, RESTART_MS, NOT_BEGUN)
       const end = (outcome: Outcome): void => {
         child.off('message', onMessage).off('close', onClose)
         resolve(outcome)
       }
       child.on('message', onMessage).on('close', onClose)
-      // One that could not even be made tells of its end to nobody.
+      // A process that could not even be spawned does not report its end.
       if (child.pid === undefined) notBegun()
       else send(child, { kind: 'run', queue, pool, job })
     })
@@ -143,7 +143,7 @@ class AloneRunner implements Alone {
 
   #logBegun({ id: jobId, attempt }: PoolJob, { pid: alonePid }: ChildProcess): void {
     const { log } = this.#options
-    log.warn({ jobId, attempt, alonePid }, 'A job under which processes have died runs alone')
+    log.warn({ jobId, attempt, alonePid }, 'A suspect job, under which processes have died, runs alone')
   }
 
   #acquire(): ChildProcess {
@@ -174,20 +174,20 @@ class AloneRunner implements Alone {
     return child
   }
 
-  /** Ends an idle one; it is forgotten before it dies, so that no job is given to it meanwhile. */
+  /** Kills an idle process; it is forgotten before it dies, so that it is given no job meanwhile. */
   #retire(child: ChildProcess): void {
     this.#forget(child)
     child.kill('SIGKILL')
   }
 
-  /** It is no longer idle, or no longer there. */
+  /** Removes a process that is no longer idle, or no longer exists. */
   #forget(child: ChildProcess): void {
     clearTimeout(this.#idle.get(child))
     this.#idle.delete(child)
   }
 }
 
-// One that is gone says so by its end.
+// Errors are ignored: a process that is gone emits `close`.
 function send(child: ChildProcess, message: AloneMessage): void {
   child.send(message, () => {})
 }

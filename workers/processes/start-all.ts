@@ -7,10 +7,10 @@ import { ALL_IN_ONE, secretKeyOf, settingsOrExit, stopOnSignals, WORKER_MALLOC }
 import type { Settings } from '../../tasks/settings.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
-// The children have 9 s, and the database goes last.
+// A child has 8 s of it, and the database goes last.
 const STOP_MS = 10_000
 const CHILD_STOP_MS = 8_000
-// A child that keeps dying before it is ready would otherwise be started for ever.
+// A child that keeps dying before it is ready would otherwise be restarted forever.
 const READY_MS = 45_000
 
 /** The whole service on one machine: database, migrations, then edges and workers as children that are kept running. */
@@ -34,7 +34,7 @@ export async function startAll(): Promise<void> {
     announce(settings, port)
   } catch (error) {
     if (stopping) return
-    log.fatal({ err: error }, 'The start failed')
+    log.fatal({ err: error }, 'Startup failed')
     await supervisor.stop()
     await database?.stop()
     process.exit(1)
@@ -57,7 +57,7 @@ async function startChildren(
     DATABASE_URL_UNPOOLED: settings.databaseUrlUnpooled ?? databaseUrl,
     SECRET_KEY: secretKeyOf(settings),
     [ALL_IN_ONE]: '1',
-    // A session's cookies and a long token pass uWebSockets.js's default of 4096 bytes.
+    // A session's cookies and a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
   }

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { SUPERVISED } from '../../tasks/process.ts'
 
-/** One child process: a script that tells when it is ready, stops on SIGTERM, and calls `onParentGone`. */
+/** One child process: a script that reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
   /** Unique among the supervisor's children; names it in the log. */
   readonly name: string
@@ -18,12 +18,12 @@ export interface Supervisor {
   start(spec: ChildSpec): void
   /**
    * Resolves with the message `{ ready: true, … }` that the child sends (`process.send`); after a restart, with the
-   * next one's. Waits on through restarts.
+   * next one's. Keeps waiting through restarts.
    *
    * @throws when the supervisor stops first.
    */
   ready(name: string): Promise<unknown>
-  /** Stops the children, the last started first, each asked by SIGTERM and given its time. Safe to call twice. */
+  /** Stops the children, the last started first: SIGTERM, then `stopTimeoutMs` for each. Safe to call twice. */
   stop(): Promise<void>
   /** SIGKILL, at once. The child is started again like any that dies unasked, unless the supervisor is stopping. */
   kill(name: string): void
@@ -138,15 +138,15 @@ function launch(child: Child, log: SupervisorOptions['log'], onEnd: OnEnd): void
   log('info', { child: name, pid: started.pid }, 'Child process started')
 }
 
-/** Our own flags with which a child finds its modules, without those that only one process can have. */
+/** Our own flags, which a child needs to find its modules, without those that only one process can have. */
 export function childFlags(own: readonly string[]): string[] {
-  const quiet = '--disable-warning=ExperimentalWarning' // Node strips types, and says on every start that it does.
+  const quiet = '--disable-warning=ExperimentalWarning' // Node warns on every start that it strips types.
   return [quiet, ...own.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
 }
 
 function awaitReadiness(): Pick<Child, 'readiness' | 'isReady'> {
   const readiness = Promise.withResolvers<unknown>()
-  readiness.promise.catch(() => {}) // Whoever waits is told; that nobody waits is no failure.
+  readiness.promise.catch(() => {}) // A rejection that nobody waits for is no failure.
   return { readiness, isReady: false }
 }
 

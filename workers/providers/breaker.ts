@@ -2,20 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Failure } from '../../sql/errors.ts'
 
 /**
- * Keeps requests from a provider that does not answer, or that asked for a pause: each would take its whole time limit
- * to fail. One per provider and thread.
+ * Holds back requests to a provider that does not answer, or that asked for a pause: each would take its whole time
+ * limit to fail. One per provider and thread.
  */
 export interface Breaker {
   /**
    * Waits until a request may be made.
-   * @throws the refusal, which says when to come back, if that is not soon; the signal's reason.
+   * @throws the refusal, which says when to retry, if that is not soon; the signal's reason.
    */
   enter(signal: AbortSignal): Promise<void>
-  /** The provider has answered, whatever it said. */
+  /** The provider has answered, whatever the answer. */
   succeeded(): void
-  /** It did not, or said that it had failed. */
+  /** It did not answer, or reported a failure of its own. */
   failed(): void
-  /** It asked for no requests for so long. */
+  /** It asked to be sent no requests for this time. */
   pause(seconds: number): void
 }
 
@@ -38,10 +38,10 @@ const DEFAULTS: BreakerOptions = {
   now: () => Date.now(),
 }
 
-// Of a pause that a provider asks for: what is longer than this is a mistake.
+// A pause that a provider asks for is a mistake if it is longer than this.
 const LONGEST_PAUSE_SECONDS = 300
 
-/** Makes a closed one; `refuse` makes the failure, which is given the seconds to wait. */
+/** Creates a closed breaker; `refuse` makes its failure from the seconds to wait. */
 export function createBreaker(
   refuse: (seconds: number) => Failure,
   options: Partial<BreakerOptions> = {},
@@ -59,7 +59,7 @@ export function createBreaker(
         if (at > until) throw refuse(Math.ceil((at - now()) / 1000))
         await delay(at - now(), undefined, { signal }).catch(() => signal.throwIfAborted())
       }
-      // One goes ahead and finds out; the others wait for what comes of it, or for its time to be over.
+      // One request goes ahead as a probe; the others wait for its result, or until its time is up.
       if (failed >= failures) closedAt = now() + openMs
     },
     succeeded: () => {

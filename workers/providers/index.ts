@@ -12,8 +12,8 @@ import { createPayments } from './payments/payments.ts'
 import { createSpeaker } from './voice/speech.ts'
 
 /**
- * The real outside, as the settings want it, for the work of an owner (0: nobody). What comes from it is taken apart in `children`;
- * what asks them loads with the first file.
+ * The real providers, as configured, for the work of an owner (0: nobody). What comes from outside is parsed in
+ * `children`; the modules that use those are loaded with the first file.
  */
 export function createProviders(
   settings: Settings,

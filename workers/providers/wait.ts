@@ -1,16 +1,16 @@
-/** What came of waiting for an answer. */
+/** The result of waiting for an answer. */
 export type Waited<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'error'; readonly error: unknown }
   | { readonly kind: 'late' }
   | { readonly kind: 'aborted' }
 
-// What a request that is under way has left when it is to stop: below the 2 s after which its thread is killed.
+// The time that a request under way has left after an abort: below the 2 s after which its thread is killed.
 const GRACE_MS = 1000
 
 /**
- * Waits for an answer for so long, and a moment only once the signal is aborted, or not even that while `isOut` says
- * that nothing has gone out: who does not wait for the rest never knows what became of it. Never rejects.
+ * Waits at most `limitMs` for an answer. After an abort it waits only a moment longer, to learn what became of the
+ * request, or not at all while `isOut` says that nothing was sent. Never rejects.
  */
 export async function waitFor<T>(
   answer: Promise<T>,
@@ -40,11 +40,11 @@ export async function waitFor<T>(
   }
 }
 
-// Errors of Node that are there before a byte of a request has gone out: names, routes, connections, certificates.
+// Errors of Node that occur before a byte of a request is sent: names, routes, connections, certificates.
 const BEFORE_SENDING =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_\w+)$/
 
-/** The code of a network error, and whether it proves that the request never went out. */
+/** The code of a network error; `sent` is false if it proves that the request was never sent. */
 export function networkError(error: unknown): { code: string; sent: boolean } {
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code } = e as { code?: unknown }

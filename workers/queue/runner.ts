@@ -15,7 +15,7 @@ import { createSlots, type Slots } from './slots.ts'
 export interface QueueRunner {
   readonly queue: string
   readonly poolId: string | null
-  /** Fetches no more; resolves when the deliveries in hand are dealt with. */
+  /** Stops fetching; resolves when the deliveries in hand and their jobs are done. */
   stop(): Promise<void>
 }
 
@@ -27,34 +27,34 @@ export interface QueueRunnerOptions {
   readonly log: Log
   readonly ledger: Pick<Ledger, 'claim' | 'sendAgain'>
   readonly executor: Pick<Executor, 'run'>
-  /** Cron entries, by the group that has them: identifier -> what to do. */
+  /** Cron entries of this group: identifier -> schedule and action. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
-  /** A runner has begun, with a queue pool of its own. */
+  /** Called when a runner has started with a queue pool of its own. */
   readonly onPool: () => void
   /** Frees what an ended runner left locked. */
   readonly unlock: (poolId: string) => Promise<void>
 }
 
-// Deliveries that a group has in hand at once. A delivery is over once its jobs are claimed: that takes milliseconds.
+// Deliveries that a group handles at once. A delivery is done once its jobs are claimed, which takes milliseconds.
 const DELIVERIES = { io: 256, other: 8 }
-// Jobs of `io` that a group runs at once; of the others one for each thread.
+// Jobs of `io` that a group runs at once. Other pools have at most one slot for each of `workerThreads`.
 const IO_SLOTS = 2048
-// What a delivery claims at once: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so that whichever
-// worker is free takes the next.
+// Jobs that a delivery claims at once: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so
+// that any free worker can take the next.
 const IO_CLAIM = 500
-// A delivery for which there is no slot for so long is put back, for workers that have some.
+// A delivery that gets no slot within this time is put back, for workers that have one.
 const SLOT_WAIT_MS = 250
-// What is fetched by polling was only missed by LISTEN: waking up is the rule.
+// Polling only finds what LISTEN has missed; normally a notification wakes the runner.
 const POLL_MS = 1000
-// What a runner that is ending may take once nothing is in its hands.
+// How long a stopping runner may take once it has nothing in hand.
 const END_MS = 2000
-// A runner that lived this long is no sign that the next one will fail: it is started soon.
+// The end of a runner that lived this long is no sign that the next one will fail: the backoff starts over.
 const LIVED_MS = 60_000
 
 /**
  * Keeps a runner going until stopped. graphile-worker ends by itself when a batched completion fails (graphile/worker
- * #636), and more often than not it then hangs, its count of open batches gone wrong. Its jobs are in our ledger, so
- * it is left to itself, another one is started, and what it still held is freed.
+ * #636), and usually hangs while doing so because its count of open batches is wrong. Its jobs are in our ledger, so
+ * it is abandoned, another one is started, and the deliveries that it still held are freed.
  */
 export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
   return new GroupRunner(options)
@@ -96,7 +96,7 @@ class GroupRunner implements QueueRunner {
     await idle
   }
 
-  /** One runner after the other, sooner or later as those before have lived. */
+  /** Runs one runner after another, with a backoff that grows while they die early. */
   async #loop(): Promise<void> {
     const { queue, log, unlock } = this.#options
     for (let failures = 0; !this.#isStopped; failures++) {
@@ -105,7 +105,7 @@ class GroupRunner implements QueueRunner {
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
       if (performance.now() - startedAt > LIVED_MS) failures = 0
       this.#current = null
-      if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is started again')
+      if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is being restarted')
       if (this.#poolId !== null)
         await unlock(this.#poolId).catch((error) =>
           log.warn({ err: error, queue }, 'Could not free deliveries'),
@@ -127,7 +127,7 @@ class GroupRunner implements QueueRunner {
     this.#current = runner
     if (this.#isStopped) this.#stopRunner(runner)
     await Promise.race([runner.promise, overdue])
-    // One that hangs still has its cron.
+    // A hanging runner would still run its cron entries.
     if (!this.#isStopped) this.#stopRunner(runner)
   }
 
@@ -141,7 +141,7 @@ class GroupRunner implements QueueRunner {
   }
 }
 
-/** Claims as many jobs of a delivery as there are slots for, and has them run; without a slot it is for others. */
+/** Claims and runs as many jobs of a delivery as there are free slots; without a slot, puts the delivery back. */
 async function handleDelivery(
   { ledger, executor }: Pick<QueueRunnerOptions, 'ledger' | 'executor'>,
   delivery: Delivery,
@@ -191,7 +191,7 @@ function startOnce(options: QueueRunnerOptions, handle: Handle, events: EventEmi
       worker: {
         concurrentJobs: deliveries,
         pollInterval: POLL_MS,
-        // Prefetching hoards deliveries while other processes idle: only where jobs are short.
+        // Prefetching hoards deliveries while other processes idle, so it is only used where jobs are short.
         ...(io ? { localQueue: { size: deliveries }, completeJobBatchDelay: 2 } : {}),
       },
     },
@@ -209,7 +209,7 @@ function taskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList
 function queueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
     if (level === 'error') log.error({ queue, meta }, message)
-    // Slots outnumber connections on purpose: our tasks do not use the queue's pool.
+    // There are more concurrent deliveries than connections on purpose: our tasks do not use the queue's pool.
     else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
   })
 }

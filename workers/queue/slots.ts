@@ -1,14 +1,15 @@
 /**
- * The slots of one pool of a queue group: so many jobs of it run in this process at once. Who waits longest is served first among
- * those who have the fewest running, so that of several owners none has more than its share for longer than its jobs take. One
- * slot more is kept for an owner who has none: a flood of one never makes another's first job wait.
+ * The slots of one pool of a queue group: how many of its jobs run in this process at once. Owners with the fewest
+ * running jobs are served first, and among them whoever has waited longest, so that no owner has more than its share
+ * for longer than its jobs take. One extra slot is kept for an owner who has none: one owner's flood never makes
+ * another's first job wait.
  */
 export interface Slots {
-  /** Up to `most` free slots for jobs of an owner; 0 when none came free within `waitMs`, or they are closed. */
+  /** Reserves up to `most` free slots for an owner's jobs; 0 if none became free within `waitMs`, or after `close`. */
   reserve(owner: number, most: number, waitMs: number): Promise<number>
   release(owner: number, count: number): void
   readonly active: number
-  /** Nobody gets any more; resolves when all are free. */
+  /** Grants no more slots; resolves when all are free. */
   close(): Promise<void>
 }
 
@@ -95,7 +96,7 @@ class FairSlots implements Slots {
 
   #serve(): void {
     for (;;) {
-      // Of equals the first, since the order of those who wait is kept.
+      // The sort is stable: among equals, whoever has waited longest comes first.
       const [next] = this.#waiting
         .filter(({ owner }) => this.#freeFor(owner) > 0)
         .toSorted((a, b) => this.#activeOf(a.owner) - this.#activeOf(b.owner))

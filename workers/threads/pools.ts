@@ -20,13 +20,13 @@ import type {
 } from './protocol.ts'
 
 /**
- * The thread pools of a worker process, by queue group and nature of the work, so that a flood in one group never
- * takes the threads of another. A pool is made at its first job.
+ * The thread pools of a worker process, by queue group and kind of work, so that a flood in one group never takes the
+ * threads of another. A pool is created for its first job.
  */
 export interface Pools {
-  /** Runs a job on a thread; always resolves. Jobs handed over in one turn share a batch. */
+  /** Runs a job on a thread; always resolves. Jobs passed in the same turn of the event loop share batches. */
   run(queue: string, pool: PoolName, job: PoolJob): Promise<Outcome>
-  /** Tells the thread to stop the job; one that has not within the grace period dies with its thread. */
+  /** Tells the thread to stop the job; if it does not stop within the grace period, its thread is killed. */
   abort(id: string, attempt: number, reason: AbortReason): void
   /** Has all threads give up their connections to the database: what they wait for there is not answered any more. */
   breakConnections(): void
@@ -42,7 +42,7 @@ export interface PoolsOptions {
   readonly children: Children
   readonly log: Log
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
-  /** How long a job may take to follow its abort signal, in ms. */
+  /** How long a job may take to obey its abort signal, in ms. */
   readonly killGraceMs?: number
   /** Modules with more tasks, see `loadTasks`. */
   readonly taskModules?: readonly string[]
@@ -54,35 +54,35 @@ interface Running {
   readonly job: PoolJob
   readonly settle: (outcome: Outcome) => void
   readonly pool: ThreadPool
-  /** How many threads of its pool had been killed when it was handed over. */
+  /** How many threads of its pool had been killed when the job was passed to it. */
   readonly kills: number
   threadId: number | null
   abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
 }
 
-/** A piscina pool, and the jobs that are handed to it at the end of this turn. */
+/** A piscina pool, and the jobs to be passed to it at the end of this turn. */
 interface ThreadPool {
   readonly piscina: Piscina
   readonly maxBatchSize: number
   readonly perThread: number
-  /** The model's runtime can't be loaded in one process again. */
+  /** Set for `model`, whose runtime can't be loaded a second time in one process. */
   readonly neverKill: boolean
   readonly jobs: Running[]
   kills: number
-  /** Threads lost since one last said something. */
+  /** Threads lost since the last message from one of them. */
   lost: number
 }
 
-// Each batch wakes both sides.
+// Each batch wakes both sides, so many jobs share one.
 const MAX_BATCH_SIZE = 256
 const RESTART_MS = 50
 const MAX_RESTART_MS = 5000
-// Threads wait for I/O most of the time, so few carry many jobs; the bound on them is the runner's.
+// Threads wait for I/O most of the time, so a few carry many jobs; the runner bounds how many.
 const IO_THREADS = 2
 const IO_BATCHES_PER_THREAD = 1024
-// What these wait for computes elsewhere: one thread has them all.
+// These jobs wait for child processes to compute, so one thread carries them all.
 const CHILDREN_THREADS = 1
-// Bounds what a task can take; the pool replaces a thread that passes it.
+// Bounds a task's memory; the pool replaces a thread that exceeds it.
 const CPU_HEAP_MB = 384
 
 export function createPools(options: PoolsOptions): Pools {
@@ -122,7 +122,7 @@ class ThreadPools implements Pools {
   }
 
   abort(id: string, attempt: number, reason: AbortReason): void {
-    // Seldom enough to look for it, where the way of every job needs no text to be put together.
+    // Aborts are rare enough for a linear search; a key by id and attempt would cost every job a string.
     const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
     if (found === undefined || found.abort !== null) return
     this.#channel.postMessage({ attemptId: found.attemptId, reason } satisfies Command)
@@ -169,27 +169,27 @@ class ThreadPools implements Pools {
     return pool
   }
 
-  /** A pool that has lost its last thread, or one that was still loading, starts another only when it is given something. */
+  /** After losing its last thread, or one that was still loading, a pool starts another only when given a task. */
   #replaceLost(pool: ThreadPool): void {
     const nudge = (): void => {
       if (!this.#isClosed && pool.piscina.queueSize > 0)
         pool.piscina.run({ id: 0, jobs: '[]' } satisfies Batch).catch(() => {})
     }
-    // One that can't load at all is not tried again and again at full speed.
+    // A thread that can't load at all is not restarted at full speed.
     setTimeout(nudge, Math.min(RESTART_MS * 2 ** pool.lost++ - RESTART_MS, MAX_RESTART_MS)).unref()
   }
 
-  /** Hands over what has come together in this turn, a batch for each thread or more. */
+  /** Passes on the jobs collected in this turn, in batches spread over the threads. */
   #dispatch(): void {
     this.#isScheduled = false
     for (const pool of this.#pools.values()) {
       for (const jobs of batches(pool)) {
         const id = ++this.#lastBatch
-        // Not the jobs: they would be kept for a second after their ends, 40 MB of them at full speed.
+        // Ids, because the jobs themselves would be kept for a second after they end: 40 MB at full speed.
         const attemptIds = jobs.map(({ attemptId }) => attemptId)
         this.#notStarted.set(id, attemptIds)
         pool.piscina.run({ id, jobs: textOf(jobs) } satisfies Batch).then(
-          // Piscina's answer and the thread's own reports come by different ports: give the reports their turn.
+          // Piscina's answer and the thread's own reports use different ports: give the reports time to arrive.
           () => setTimeout(() => this.#settleLeftOver(id, attemptIds), 1000).unref(),
           () => this.#settleLeftOver(id, attemptIds),
         )
@@ -227,7 +227,7 @@ class ThreadPools implements Pools {
     if (found === undefined) return
     found.threadId = threadId
     if (found.abort === null) return
-    // Its thread was not there yet to hear the signal, and has its grace period from now on.
+    // Its thread was not there yet to receive the signal: the grace period starts now.
     this.#channel.postMessage({ attemptId, reason: found.abort.reason } satisfies Command)
     found.abort.kill.refresh()
   }
@@ -235,13 +235,13 @@ class ThreadPools implements Pools {
   #end(found: Running, outcome: Outcome): void {
     if (!this.#running.delete(found.attemptId)) return
     clearTimeout(found.abort?.kill)
-    // Whatever the death of an aborted job looks like, the abort is why it ended.
+    // However an aborted job died, the abort is why it ended.
     found.settle(
       outcome.kind === 'crashed' && found.abort ? { kind: 'aborted', reason: found.abort.reason } : outcome,
     )
   }
 
-  /** The thread of a job that did not follow its signal dies. */
+  /** Kills the thread of a job that did not obey its abort signal. */
   #kill({ job, pool, threadId }: Running): void {
     if (threadId === null || pool.neverKill) return
     this.#killed.add(threadId)
@@ -249,18 +249,18 @@ class ThreadPools implements Pools {
     const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
     this.#options.log.warn(
       { jobId: job.id, task: job.name },
-      'A job did not follow its abort signal; its thread is killed',
+      'A job did not obey its abort signal; its thread is killed',
     )
     void thread?.terminate()
   }
 
-  /** What no report has ended by the end of its batch went down with its thread. */
+  /** Ends the jobs that no report has ended by the end of their batch: they died with their thread. */
   #settleLeftOver(batch: number, attemptIds: readonly number[]): void {
     this.#notStarted.delete(batch)
     for (const attemptId of attemptIds) {
       const found = this.#running.get(attemptId)
       if (found === undefined) continue
-      // Its thread was killed because of another job in it, maybe before it came to this one: not its failure.
+      // The thread was killed because of another job, maybe before it got to this one: not this job's failure.
       const killedUnder =
         found.threadId === null ? found.pool.kills > found.kills : this.#killed.has(found.threadId)
       const bystander = killedUnder && found.abort === null
@@ -270,7 +270,7 @@ class ThreadPools implements Pools {
     }
   }
 
-  /** Whether others were in its thread. They may be told of their end before: who was there then counts. */
+  /** Whether other jobs were in its thread when that died, including those that have been ended since. */
   #isShared({ pool, threadId }: Running): boolean {
     if (pool.perThread === 1 || threadId === null) return false
     const inside = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)
@@ -279,14 +279,14 @@ class ThreadPools implements Pools {
   }
 }
 
-/** Cuts what waits into batches, spread over the pool's threads. */
+/** Splits the waiting jobs into batches, spread over the pool's threads. */
 function* batches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<Running[]> {
   const waiting = jobs.splice(0)
   const size = Math.min(maxBatchSize, Math.ceil(waiting.length / piscina.options.maxThreads))
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
 }
 
-/** JSON text of `ThreadJob`s: a payload is put into it as it is. */
+/** JSON text of `ThreadJob`s: payloads are JSON text already, and are inserted as they are. */
 function textOf(jobs: readonly Running[]): string {
   const texts = jobs.map(({ attemptId, job }) => {
     const { id, attempt, name, owner_id: ownerId, request_id: requestId } = job
@@ -298,12 +298,12 @@ function textOf(jobs: readonly Running[]): string {
 
 function threadsOf({ workerThreads }: Settings, name: PoolName): number {
   if (name === 'io') return Math.min(workerThreads, IO_THREADS)
-  // One more than there are slots, as in `Slots`: for an owner who has none.
+  // One more than there are slots, for the extra one that `Slots` keeps for an owner who has none.
   if (name === 'cpu') return Math.min(workerThreads, availableParallelism()) + 1
   return name === 'children' ? CHILDREN_THREADS : 1
 }
 
-/** How many batches, of one job or many, a thread has at once. */
+/** How many batches, of one job or many, a thread runs at once. */
 function jobsPerThread(settings: Settings, name: PoolName): number {
   if (name === 'io') return IO_BATCHES_PER_THREAD
   return name === 'children' ? settings.workerThreads + 1 : 1

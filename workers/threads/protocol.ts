@@ -2,9 +2,9 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
 
-/** What crosses the border between a worker's main thread and its task threads. Everything here can be cloned. */
+/** The messages between a worker's main thread and its task threads. Everything here can be cloned. */
 
-/** A job for a thread: a claimed row, and a number that only this attempt has in its process. */
+/** A job for a thread: a claimed row, and a number that identifies this attempt within the process. */
 export interface ThreadJob {
   readonly attemptId: number
   readonly id: string
@@ -15,10 +15,10 @@ export interface ThreadJob {
   readonly requestId: string | null
 }
 
-/** Jobs that go to a thread together: one message there, and one back that says they are there. */
+/** Jobs that are sent to a thread together: one message to it, and one back that says they have arrived. */
 export interface Batch {
   readonly id: number
-  /** JSON text of `ThreadJob`s: it crosses in half the time of objects, and payloads come as text anyway. */
+  /** JSON text of `ThreadJob`s: sending it takes half the time of objects, and payloads are text anyway. */
   readonly jobs: string
 }
 
@@ -31,13 +31,13 @@ export type Outcome =
       readonly code: string
       readonly detail: string
       readonly retryable: boolean
-      /** Seconds before which trying again is of no use. */
+      /** Seconds before which a retry is of no use. */
       readonly retryAfter?: number | undefined
     }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
   /**
-   * The thread died, or was killed, with the job in it; `among`: `others`, any of which may have been the cause; `nobody`: it had
-   * a process to itself, and that died.
+   * The thread died, or was killed, with the job in it. `among` is `others` when any of several jobs may have been the
+   * cause, and `nobody` when the job had a process to itself.
    */
   | { readonly kind: 'crashed'; readonly among?: 'others' | 'nobody' }
 
@@ -47,12 +47,12 @@ export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 export interface ThreadReport {
   readonly threadId: number
   readonly entries: readonly ThreadEntry[]
-  /** After these the attempts that are done, most of what there is to tell: their attemptIds, and their results by place. */
+  /** To be read after `entries`: the attempts that are done, as most are, and in the same order their results. */
   readonly attemptIds: readonly number[]
   readonly results: readonly string[]
 }
 
-/** Thread -> main, once: by it the thread uses the child processes of the worker. */
+/** Thread -> main, once: the port over which the thread uses the worker's child processes. */
 export interface ChildrenPort {
   readonly port: MessagePort
 }
@@ -67,7 +67,7 @@ export type ThreadEntry =
       readonly event: string
       readonly data: unknown
     }
-  /** Of another kind than done. */
+  /** With any outcome but `done`. */
   | { readonly kind: 'ended'; readonly attemptId: number; readonly id: string; readonly outcome: Outcome }
   | {
       readonly kind: 'log'

@@ -4,7 +4,7 @@ import { keepCode } from '../../tasks/code-cache.ts'
 
 keepCode()
 const { default: runJobs } = await import('./thread.ts')
-// A thread that is killed writes nothing.
+// Now, because a killed thread writes no cache at exit.
 flushCompileCache()
 
 export default runJobs

@@ -22,8 +22,8 @@ import type {
 } from './protocol.ts'
 
 /**
- * The inside of a task thread. It runs whole task functions, and tells the main thread of their progress and
- * end; only the main thread writes to the job ledger.
+ * The code inside a task thread. It runs whole task functions and reports their progress and outcome to the main
+ * thread; only the main thread writes to the job ledger.
  */
 
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
@@ -41,8 +41,8 @@ const db = createDatabase({
 const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
 const providersFor = createProviders(settings, children, databaseUrl)
 const blobs = createBlobs(db, settings)
-// A fence keeps its job's row from whoever takes the job over. A process that freezes behind one, and so can neither
-// commit nor go away, gives it up when its lease has run out, and not after the minute that other transactions have.
+// A fence locks its job's row against take-overs. If the process freezes inside one, and so can neither commit nor
+// disconnect, the fence ends after the lifetime of a lease, and not after the minute that other transactions have.
 const FENCE_LIMIT = sql.type(noRows)`
   select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
 const aborts = new Map<number, Abort>()
@@ -58,15 +58,15 @@ commands.onmessage = (event) => {
 }
 ;(commands as unknown as { unref(): void }).unref()
 
-/** Piscina's entry: runs jobs side by side, and resolves when all of them have ended. Never rejects. */
+/** Piscina's entry point: runs jobs concurrently, and resolves when all of them have ended. Never rejects. */
 export default async function runJobs({ id, jobs }: Batch): Promise<void> {
-  // Told before any of them runs: one that never comes up for air can be killed only where it is known to be.
+  // Reported before any of them runs: a job that blocks the event loop can be killed only if its thread is known.
   outbox.push({ kind: 'started', batch: id })
   flush()
   await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
 }
 
-/** The end of an attempt before its time. Its signal is made for who looks at it: most jobs are over before. */
+/** The abort of an attempt. Its signal is created on first use: most jobs never look at it. */
 class Abort {
   reason: AbortReason | null = null
   #controller: AbortController | null = null
@@ -118,10 +118,10 @@ function textOf(result: unknown): string {
   }
 }
 
-/** What JSON leaves out is not left out in silence. */
+/** Refuses what JSON would silently leave out. */
 function strict(_key: string, value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
-    throw new TypeError(`A result can not hold a ${typeof value}`)
+    throw new TypeError(`A result cannot hold a ${typeof value}`)
   return value
 }
 
@@ -132,7 +132,7 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
     return { kind: 'failed', code, detail, retryable, retryAfter }
   }
   logOf(job).error({ error: describe(error) }, 'A task failed')
-  // A payload or result that is not the task's own shape stays so; anything else unknown may pass.
+  // A payload or result of the wrong shape stays wrong; any other unknown error may be temporary.
   return {
     kind: 'failed',
     code: 'internal',
@@ -141,7 +141,7 @@ function failureOf(job: ThreadJob, error: unknown): Outcome {
   }
 }
 
-/** An error and what caused it, as text: an error object does not survive the way to the main thread whole. */
+/** An error and its causes, as text: an error object does not reach the main thread intact. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const constraint = 'constraint' in error ? ` (constraint ${error.constraint})` : ''
@@ -149,7 +149,7 @@ function describe(error: unknown): string {
   return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
-/** Most of it most jobs never touch: it is made for who asks. */
+/** What a task is given. Most jobs use little of it, so its parts are created on demand. */
 class Context implements TaskContext {
   readonly job: ThreadJob
   readonly #abort: Abort
@@ -242,7 +242,7 @@ function post(entries: readonly ThreadEntry[]): void {
   parentPort!.postMessage({ threadId, entries, attemptIds: [], results: [] } satisfies ThreadReport)
 }
 
-/** What can't be cloned stays behind alone. An end always can. */
+/** Posts an entry, or drops it if it can't be cloned. The end of an attempt always can. */
 function postAlone(entry: ThreadEntry): void {
   try {
     post([entry])
@@ -253,7 +253,7 @@ function postAlone(entry: ThreadEntry): void {
         kind: 'log',
         level: 'error',
         data: { jobId, error: String(error) },
-        message: 'A report could not leave its thread',
+        message: 'A report could not be sent from its thread',
       },
     ])
   }

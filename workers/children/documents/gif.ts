@@ -1,14 +1,14 @@
-/** GIF files: their frames, each as a file of one. */
+/** GIF files: their frames, each as a file of its own. */
 
 /** One frame as it is stored: often only what has changed since the one before. */
 export interface GifFrame {
-  /** A file of this frame alone, of the size of the whole picture. */
+  /** A file with this frame alone, with the size of the whole picture. */
   readonly bytes: Uint8Array
   readonly left: number
   readonly top: number
   readonly width: number
   readonly height: number
-  /** What becomes of it before the next one: it stays, its place is cleared, or what was there before comes back. */
+  /** What becomes of it before the next one: it stays, its area is cleared, or what was there before is restored. */
   readonly after: 'stays' | 'cleared' | 'restored'
 }
 
@@ -18,12 +18,12 @@ const CONTROL = 0xf9
 const IMAGE = 0x2c
 const TRAILER = Buffer.from([0x3b])
 
-/** The frames of a GIF (GIF89a specification, sections 18 to 25), at most 1000; as many as are whole when it is damaged. */
+/** The frames of a GIF (GIF89a specification, sections 18 to 25), at most 1000; if it is damaged, the complete ones. */
 export function gifFrames(bytes: Uint8Array): GifFrame[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const frames: GifFrame[] = []
   const table = (flags: number): number => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0)
-  /** The first byte behind a chain of blocks. */
+  /** The offset of the first byte after a chain of blocks. */
   const behind = (at: number): number => {
     let next = at
     while (view.getUint8(next) !== 0) next += view.getUint8(next) + 1

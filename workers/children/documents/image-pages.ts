@@ -1,4 +1,4 @@
-/** Files of pictures: their pages, and the words on them. */
+/** Image files: their pages, and the words on them. */
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { type GifFrame, gifFrames } from './gif.ts'
 import { type Canvas, decodeImage, type Picture, release, scaled, Unreadable, whiteCanvas } from './images.ts'
@@ -6,7 +6,7 @@ import { readPixels } from './ocr-page.ts'
 import { type TiffPage, tiffPages } from './tiff.ts'
 import { decodeTiff } from './vision.ts'
 
-/** An open file of pictures; it asks for pages that it has, one after the other. */
+/** An open image file. Only pages that it has may be asked for, one after the other. */
 export interface Pictures {
   readonly pageCount: number
   /** Throws `Unreadable`. */
@@ -14,12 +14,12 @@ export interface Pictures {
   close(): Promise<void>
 }
 
-// An image file has no size in inches. What is stored of it holds as much as an A3 page at 150 dpi; what the model
-// sees is brought near an A4 page at 300 dpi, at most doubled (ten-pixel type: 81 % of the words, doubled 100 %).
+// An image file has no size in inches. It is stored with at most the pixels of an A3 page at 150 dpi; for the model it
+// is scaled towards an A4 page at 300 dpi, at most doubled (ten-pixel type: 81 % of the words, doubled 100 %).
 const STORED_PIXELS = 4_350_000
 const VISION_PIXELS = 8_700_000
 
-/** How a file of each kind is opened. They throw `Unreadable`. */
+/** How a file of each type is opened. They throw `Unreadable`. */
 export const PICTURES = {
   'image/png': onePicture,
   'image/jpeg': onePicture,
@@ -53,7 +53,7 @@ async function drawJpegs(page: TiffPage): Promise<Canvas> {
   return canvas
 }
 
-/** Every frame is a page, as it is shown: with what the frames before have left. */
+/** Every frame is a page, as it is displayed: with what the earlier frames have left. */
 function gifPictures(bytes: Uint8Array, options: OpenOptions): Pictures {
   const frames = gifFrames(bytes)
   if (frames.length < 2) return onePicture(bytes, options)
@@ -78,7 +78,7 @@ function gifPictures(bytes: Uint8Array, options: OpenOptions): Pictures {
   return { pageCount: frames.length, readPage, close }
 }
 
-/** Draws a frame over those before; answers what is to be done before the next one. */
+/** Draws a frame over the earlier ones; returns what has to be done before the next one. */
 async function showFrame(canvas: Canvas, frame: GifFrame): Promise<() => Promise<void>> {
   const picture = await decodeImage(frame.bytes)
   const context = canvas.getContext('2d')

@@ -8,7 +8,7 @@ export class Unreadable extends Error {
   override name = 'Unreadable'
 }
 
-/** One byte a pixel, row after row, 0 black to 255 white. */
+/** One byte per pixel, row by row, 0 black to 255 white. */
 export interface Grey {
   readonly data: Uint8Array
   readonly width: number
@@ -31,7 +31,7 @@ export const CANVAS_PIXELS = 40_000_000
 /** Longest side of a canvas, in pixels: Skia draws nothing beyond 16 bits. */
 export const CANVAS_SIDE = 32_767
 
-/** Largest picture that is decoded, in pixels: 256 MB of RGBA, a 50-megapixel camera passes. */
+/** Largest picture that is decoded, in pixels: 256 MB of RGBA. Photos of a 50-megapixel camera are below it. */
 export const SOURCE_PIXELS = 64_000_000
 
 const library = () => import('@napi-rs/canvas')
@@ -51,22 +51,22 @@ function newCanvas(create: (width: number, height: number) => Canvas, width: num
   return create(width, height)
 }
 
-/** Gives the pixels back at once; they are outside the heap, so the collector is in no hurry. */
+/** Frees the pixels at once; they are outside the heap, so the garbage collector is in no hurry. */
 export function release(canvas: Canvas): void {
   canvas.width = 0
   canvas.height = 0
 }
 
-// Of one page that is being drawn: 400 MB of RGBA. Groups, masks and patterns have a canvas each, one in the other.
+// Limit for one page that is being drawn: 400 MB of RGBA. Groups, masks and patterns have a canvas each, and nest.
 const PAGE_PIXELS = 100_000_000
 let drawnPixels = 0
 
-/** Begins to count the pixels of another page: of the last one pdfjs may have kept some. */
+/** Starts the count of pixels over for another page: pdfjs may have kept some of the last one. */
 export function beginDrawing(): void {
   drawnPixels = 0
 }
 
-/** The class pdfjs makes its canvases with (its `CanvasFactory` option), kept to the limits of this file. */
+/** The class that pdfjs creates its canvases with (its `CanvasFactory` option), with the limits of this file. */
 export async function canvasFactory() {
   const { createCanvas } = await library()
   return class {
@@ -147,13 +147,13 @@ export function toGrey(canvas: Canvas): Grey {
 }
 
 /**
- * Whether nothing is written there: all pixels but one in 100,000 are within 32 levels of the commonest one.
- * A page number alone in 10 points is twice that on A4; the noise of a scanner is below it.
+ * Whether nothing is written there: all pixels but one in 100,000 are within 32 levels of the most common one.
+ * A lone page number in 10 points is twice that on A4; the noise of a scanner is below it.
  */
 export function isBlank(grey: Grey): boolean {
   const counts = new Uint32Array(256)
   const { data } = grey
-  // By index: to iterate over the bytes takes twelve times as long.
+  // By index: an iterator over the bytes takes twelve times as long.
   for (let i = 0; i < data.length; i++) counts[data[i]!]!++
   const paper = counts.indexOf(counts.reduce((a, b) => Math.max(a, b), 0))
   let ink = 0

@@ -1,27 +1,27 @@
-/** From pieces of text with their places on the page to lines, columns and paragraphs. */
+/** From pieces of text with their positions on the page to lines, columns and paragraphs. */
 
-/** A run of characters on one baseline. Lengths are points in the turned frame of its angle. */
+/** A run of characters on one baseline. Lengths are in points, in a frame rotated by its angle. */
 export interface Piece {
   readonly text: string
-  /** Radians, counted from a line that runs to the right. */
+  /** Radians from a line that runs to the right. */
   readonly angle: number
   readonly start: number
   readonly end: number
   /** Baseline: smaller is further down. */
   readonly base: number
   readonly size: number
-  /** Its line ends behind it. */
+  /** Its line ends after it. */
   readonly endsLine: boolean
-  /** Joined to what is before it as it is: its writing runs another way than its places. */
+  /** To be appended as it is, whatever the gap: its script runs in another direction than its positions. */
   readonly asIs: boolean
 }
 
-/** What stands together in a line, between gaps wider than those of words. */
+/** Text that stands together in a line, between gaps wider than those between words. */
 interface Cell {
   text: string
   readonly start: number
   end: number
-  /** What parts it from the cell before: a tab where the gap is as wide as in a table. */
+  /** What separates it from the cell before: a tab where the gap is as wide as in a table. */
   readonly mark: ' ' | '\t'
 }
 
@@ -31,13 +31,13 @@ interface Row {
   readonly base: number
 }
 
-// In sizes of the letters: the gutter between narrow columns is a little wider than one, the gap of a table three.
+// In font sizes: the gutter between narrow columns is a little wider than one, the gap of a table is three.
 const CELL_GAP = 0.9
 const TAB_GAP = 3
-// More rows than this are a listing, and columns are not looked for.
+// A page with more rows than this is a listing, and is not searched for columns.
 const MOST_ROWS = 3000
 const LEAST_COLUMN_ROWS = 4
-// Cells of tables are shorter on the average than the lines of a column of prose.
+// Cells of tables are shorter, on average, than the lines of a column of prose.
 const LEAST_COLUMN_CHARACTERS = 16
 
 /** Lines from pieces in the order of the file: gaps become spaces, table-like gaps tabs, wide leading a blank line. */
@@ -61,7 +61,7 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
   return paragraphs(lines.length > MOST_ROWS ? lines : inReadingOrder(lines))
 }
 
-// Raised and lowered characters stay within 0.7 of the size.
+// Superscripts and subscripts stay within 0.7 of the size.
 function continues(row: Row, piece: Piece): boolean {
   return Math.abs(row.angle - piece.angle) < 0.01 && Math.abs(row.base - piece.base) < 0.7 * piece.size
 }
@@ -73,19 +73,19 @@ function append({ cells }: Row, { text, start, end, size, asIs }: Piece): void {
   if (!asIs && gap > CELL_GAP * size) {
     return void cells.push({ text: text.trimStart(), start, end, mark: gap > TAB_GAP * size ? '\t' : ' ' })
   }
-  // What begins far before the end of what is there was written over it.
+  // A piece that begins far before the end of the cell was written over it.
   const besides = gap > 0.2 * size || gap < -size
   const apart = !asIs && besides && !/\s$/.test(cell.text) && !/^\s/.test(text)
   cell.text += (apart ? ' ' : '') + text
   cell.end = end
 }
 
-// A character of a line from top to bottom, alone in its row but for the marks that follow it.
+// A character of a vertical line, alone in its row except for the punctuation that follows it.
 const STANDING =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
 const LEAST_STANDING = 2
 
-/** Rows, those of lines that run from top to bottom joined: each of these is a row for every character. */
+/** Joins the rows of vertical lines, which have a row for every character; the other rows stay as they are. */
 function lyingDown(rows: readonly Row[]): Row[] {
   const lines: Row[] = []
   for (let at = 0; at < rows.length; ) {
@@ -100,7 +100,7 @@ function lyingDown(rows: readonly Row[]): Row[] {
   return lines
 }
 
-/** Whether the next character of a standing line is this one: right below, where in a list there would be space. */
+/** Whether `lower` continues the vertical line of `upper`: it is right below, where a list would leave space. */
 function isBelow(upper: Row, lower: Row): boolean {
   const [above, below] = [textOfRow(upper), textOfRow(lower)]
   if (!STANDING.test(above) || !STANDING.test(below) || upper.angle !== lower.angle) return false
@@ -115,8 +115,8 @@ function isBelow(upper: Row, lower: Row): boolean {
 const textOfRow = ({ cells }: Row): string => (cells.length === 1 ? cells[0]!.text.trimEnd() : '')
 
 /**
- * Columns that the file has written line by line across the page, one after the other. Where it has written them one
- * after the other by itself, no row holds cells of both, and its order is kept.
+ * Puts columns that the file has written line by line across the page one after the other. Where the file itself has
+ * written them one after the other, no row has cells of both, and its order is kept.
  */
 function inReadingOrder(rows: readonly Row[]): Row[] {
   const ordered: Row[] = []
@@ -134,7 +134,7 @@ function inReadingOrder(rows: readonly Row[]): Row[] {
 interface Columns {
   readonly left: Row[]
   readonly right: Row[]
-  /** The first row behind them. */
+  /** The first row after them. */
   readonly end: number
 }
 

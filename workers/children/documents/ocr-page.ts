@@ -6,18 +6,18 @@ import { recognizeUpright } from './orientation.ts'
 import { tidy } from './texts.ts'
 import { VISION_MODEL } from './vision.ts'
 
-// A model that is less sure than this of its words has looked at a photograph.
+// A model that is less confident of its words than this has looked at a photograph.
 const LEAST_CONFIDENCE = 30
 
-/** Only what is the document's own fault becomes a page; anything else is thrown on. */
+/** Turns an error that is the document's own fault into an unread page; rethrows any other. */
 export function unread(error: unknown): PageResult {
   if (!(error instanceof Unreadable)) throw error
   return { status: 'unread', method: 'none', model: null, detail: error.message, text: '', image: null }
 }
 
 /**
- * Reads `large`; `kept` is stored: a canvas (which may be `large`), or the size of what is drawn when somebody asks for
- * it. Encoding and reading run side by side, on other threads.
+ * Reads `large`; `kept` is stored: a canvas (which may be `large`), or the size of an image to be drawn on demand.
+ * Encoding and reading run concurrently, on other threads.
  */
 export async function readPixels(
   large: Canvas,
@@ -61,7 +61,7 @@ const FOR_MODEL = {
   forModel: true,
 } as const
 
-/** What the engine makes of a page that is not blank. Throws `Unreadable`. */
+/** What the engine reads on a page that is not blank. Throws `Unreadable`. */
 export async function readGrey(grey: Grey): Promise<Omit<PageResult, 'image'>> {
   const { text, confidence } = await recognizeUpright(grey)
   if (!/[\p{L}\p{N}]/u.test(text) || confidence < LEAST_CONFIDENCE) {

@@ -1,18 +1,18 @@
-/** Scans that lie on their side or head: which way their lines run, and reading them the right way up. */
+/** Scans that are sideways or upside down: which way their lines run, and reading them the right way up. */
 import { cpuMs } from '../serve.ts'
 import type { Grey } from './images.ts'
 import { PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 
-// Upside down or sideways, letters give a model 20 to 50; the right way up a poor scan still gives it 75.
+// The model's confidence is 20 to 50 for text that is upside down or sideways, and 75 even for a poor upright scan.
 const SURE = 70
-// With fewer letters than this there is nothing to tell up from down by.
+// Fewer letters than this are not enough to tell up from down.
 const LEAST_LETTERS = 20
 // Less CPU time than this is not worth another try.
 const TRY_MS = 3000
 
 /**
- * Reads a picture however it is turned, in quarters: as its lines seem to run first, and the other ways when that
- * makes little sense. All of it together takes no more CPU time than one page may.
+ * Reads a picture that may be rotated by quarter turns: first as its lines seem to run, then the other ways if the
+ * result makes little sense. All tries together take no more CPU time than one page may.
  */
 export async function recognizeUpright(grey: Grey): Promise<Seen> {
   const end = cpuMs() + PAGE_CPU_MS
@@ -31,7 +31,7 @@ export async function recognizeUpright(grey: Grey): Promise<Seen> {
   return best!
 }
 
-/** The picture turned by so many quarters with the clock. */
+/** The picture rotated clockwise by this many quarter turns. */
 export function turned(grey: Grey, quarters: number): Grey {
   if (quarters === 0) return grey
   const { data, width, height } = grey
@@ -46,13 +46,13 @@ export function turned(grey: Grey, quarters: number): Grey {
   return { data: out, width: height, height: width }
 }
 
-// Wide enough for letters to even out, narrow enough for a page that is a little askew.
+// Wide enough for letters to even out, narrow enough for a page that is slightly skewed.
 const STRIP = 400
 const INK = 128
 
 /**
- * Whether lines of text clearly run from top to bottom. Along lines the ink of a row of pixels changes much from one
- * to the next, full in a line and none between two; across them letters even it out.
+ * Whether lines of text clearly run from top to bottom. Along the lines, the ink changes much from one row of pixels to
+ * the next: full in a line, none between two. Across the lines, letters even it out.
  */
 export function linesRunDown({ data, width, height }: Grey): boolean {
   const across = Math.ceil(width / STRIP)
@@ -70,8 +70,8 @@ export function linesRunDown({ data, width, height }: Grey): boolean {
   return unrest(columns) > CLEARLY * unrest(rows)
 }
 
-// Upright pages stay below 0.05 and those on their side above 20, with 3 lines or 40, at 150 to 300 dpi, askew by up
-// to 3 degrees.
+// The ratio is below 0.05 for upright pages and above 20 for those on their side, with 3 lines or 40, at 150 to 300
+// dpi, skewed by up to 3 degrees.
 const CLEARLY = 4
 
 // About the height of small letters: the strokes of letters are narrower, and lines are further apart.

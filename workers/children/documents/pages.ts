@@ -1,4 +1,4 @@
-/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. In the calling process. */
+/** From a document's bytes to its pages: text layer, PNG, and words read from pixels. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { PICTURES } from './image-pages.ts'
@@ -10,7 +10,7 @@ import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
-/** A page's picture may be drawn on its own. */
+/** A reader that can also draw the image of a page on its own. */
 export interface LocalReader extends PageReader {
   read(pageNumber: number): Promise<ReadPage>
   /** Reads a page's text layer if that takes milliseconds; null when the page needs more than that. */
@@ -26,12 +26,12 @@ type ReadOne = (pageNumber: number) => Promise<ReadPage>
 const IMAGE_DPI = 150
 // Seven-point scans: 99.7 % of the words at 150 and 200 dpi, all at 250; 300 dpi costs a tenth more for nothing.
 const VISION_DPI = 250
-// A scan of as many is read as it is: what is drawn finer only takes longer.
+// A scan with at least this resolution is read as it is: drawing it finer only takes longer.
 const FINE_DPI = 180
 
 /**
- * Opens a document of the given (sniffed) media type. Takes the bytes over: they may be transferred or read later.
- * Never throws for bad bytes: a document that cannot be opened is a reader with one unread page that says why.
+ * Opens a document of the given (sniffed) media type. Takes ownership of the bytes: they may be transferred or read
+ * later. Never throws for bad bytes: if a document cannot be opened, the reader has one unread page that says why.
  */
 export async function openPages(
   bytes: Uint8Array,
@@ -44,7 +44,7 @@ export async function openPages(
     if (reader.pageCount <= maxPages) return reader
     await reader.close()
     throw new Unreadable(
-      `The document has ${reader.pageCount} pages, more than the ${maxPages} that are read`,
+      `The document has ${reader.pageCount} pages, more than the ${maxPages} that may be read`,
     )
   } catch (error) {
     const page = unread(error)
@@ -118,7 +118,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  // PDFium is not asked twice about a page that it has no text of.
+  // PDFium is not asked twice about a page for which it has no text.
   let without = 0
   const readAtOnce = (pageNumber: number): PageResult | null => {
     const page = pageNumber === without ? null : readLayer(layers, pageNumber, false)
@@ -135,12 +135,12 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   return pageReader(await countPages(size, layers, looks), readPage, close, draw, readAtOnce)
 }
 
-// A page is a dictionary and an entry of the table of objects. Compressed, pages that are all alike come to six bytes each.
+// A page is a dictionary and an entry of the cross-reference table. Compressed, identical pages take six bytes each.
 const BYTES_PER_PAGE = 4
 
 /**
- * The number of pages, if it can be believed: it is what the file says of itself, and a damaged one says two thousand million.
- * Throws `Unreadable` when there are more than the bytes can hold.
+ * The number of pages, if it is plausible: it is what the file claims, and a damaged one may claim two billion. Throws
+ * `Unreadable` when there are more than the bytes can hold.
  */
 async function countPages(
   size: number,
@@ -148,10 +148,10 @@ async function countPages(
   looks: () => Promise<Pdf>,
 ): Promise<number> {
   const last = layers?.pageCount ?? 0
-  // pdfjs looks for pages that are there when the last one isn't.
+  // pdfjs finds the pages that exist when the last one doesn't.
   const count = last > 0 && layers!.has(last) ? last : (await looks()).pageCount
   if (count * BYTES_PER_PAGE > size)
-    throw new Unreadable(`The document is damaged: it says that it has ${count} pages, in ${size} bytes`)
+    throw new Unreadable(`The document is damaged: it claims to have ${count} pages, in ${size} bytes`)
   return count
 }
 
@@ -168,7 +168,7 @@ async function onPage<T>(
   }
 }
 
-/** What PDFium makes of a page; null when pdfjs has to look at it, which is better at lines that are `turned`. */
+/** What PDFium reads on a page; null when pdfjs has to read it, which is better at lines that are `turned`. */
 function readLayer(layers: TextLayer | null, pageNumber: number, turned: boolean): PageResult | null {
   const page = layers?.page(pageNumber)
   if (!page) return null
@@ -180,7 +180,7 @@ function readLayer(layers: TextLayer | null, pageNumber: number, turned: boolean
   }
 }
 
-/** What the reader on this machine sees on a page of pictures; null when pdfjs has to look at it. */
+/** What the engine here reads on a page of pictures; null when pdfjs has to draw the page. */
 async function readScan(
   layers: TextLayer | null,
   pageNumber: number,
@@ -207,7 +207,7 @@ function drawScan(page: TextPage | null): { grey: Grey; image: PageResult['image
   }
 }
 
-/** The picture that a page has once somebody asks for it: most never do, and drawing takes forty times the reading. */
+/** The image of a page, to be drawn on demand: most are never asked for, and drawing takes forty times the reading. */
 function undrawn(width: number, height: number): PageResult['image'] {
   const dpi = fit(width, height, IMAGE_DPI)
   return dpi === null ? null : { png: null, ...pixelsOf(width, height, dpi) }
@@ -220,14 +220,14 @@ async function readPdfPage(
 ): Promise<ReadPage> {
   const text = await page.text(MOST_CHARACTERS)
   if (hasWords(text)) return layer(text, undrawn(page.width, page.height))
-  // Turned forms: what is filled into them only PDFium knows.
+  // A rotated form: only PDFium knows what is filled into it.
   const turned = again()
   if (turned !== null) return turned
   const dpi = fit(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   const drawnDpi = options.sight === 'none' ? dpi : (fit(page.width, page.height, VISION_DPI) ?? dpi)
   const large = await page.draw(drawnDpi)
-  // A model is sent the picture that is stored. The reader on this machine sees more, and the other is drawn on demand.
+  // A model is sent the image that is stored. The engine here gets a finer one, and the stored one is drawn on demand.
   const kept =
     options.sight === 'model' ? await scaled(large, dpi / drawnDpi) : undrawn(page.width, page.height)
   return readPixels(large, kept, options, () => page.isIncomplete())

@@ -1,4 +1,4 @@
-/** PDF pages: their words and their looks. The only importer of `pdfjs-dist`. */
+/** PDF pages: their text and their appearance. The only importer of `pdfjs-dist`. */
 import { fileURLToPath } from 'node:url'
 import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import {
@@ -25,7 +25,7 @@ export interface Pdf {
 export interface PdfPage {
   /** The text layer in lines and paragraphs, at most about `limit` characters; '' when there is none. */
   text(limit: number): Promise<string>
-  /** In points, turned as the page says. */
+  /** In points, with the page's own rotation applied. */
   readonly width: number
   readonly height: number
   /** Draws page and annotations on white. Throws `Unreadable`. */
@@ -59,7 +59,7 @@ const LEAST_DPI = 36
 
 /**
  * Opens a PDF; those encrypted under the empty password open as any other.
- * Takes the bytes over: an array that owns its whole buffer is empty afterwards. Throws `Unreadable`.
+ * Takes ownership of the bytes: an array that owns its whole buffer is empty afterwards. Throws `Unreadable`.
  */
 export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   const pdfjs = await library()
@@ -84,7 +84,7 @@ async function library() {
   return pdfjs
 }
 
-// pdfjs 6 compiles nothing from a document (isEvalSupported is gone) and runs no scripts of it.
+// pdfjs 6 compiles nothing from a document (isEvalSupported is gone) and runs none of its scripts.
 async function documentOptions(bytes: Uint8Array, verbosity: number, strict = false) {
   const home = import.meta.resolve('pdfjs-dist/package.json')
   const folder = (name: string) => fileURLToPath(new URL(`${name}/`, home))
@@ -167,15 +167,15 @@ async function hasLostImage(page: PDFPageProxy): Promise<boolean> {
   return false
 }
 
-// Images that several pages share are in the document's store, under names that begin so.
+// Images that several pages share are in the document's store, under names with this prefix.
 function stored(page: PDFPageProxy, id: string): Promise<unknown> {
   const store = id.startsWith('g_') ? page.commonObjs : page.objs
   return new Promise((resolve) => store.get(id, resolve))
 }
 
-/** The resolution, `dpi` or what is left of it in the largest canvas; null when that is under 36 dpi. */
+/** The resolution: `dpi`, or what still fits into the largest canvas; null when that is under 36 dpi. */
 export function fit(width: number, height: number, dpi: number): number | null {
-  // A thousandth less, for the rounding up to whole pixels.
+  // A thousandth less, because sizes are rounded to whole pixels.
   const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
   const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
   const fitting = Math.min(dpi, byArea, bySide)
@@ -233,7 +233,7 @@ async function textOf(page: PDFPageProxy, limit: number): Promise<string> {
   return hasWords(text) ? [text, ...(await notesOf(page))].join('\n') : text
 }
 
-/** What is filled into the page's form and written on top of it, in lines. */
+/** What is filled into the page's form and what its annotations say, in lines. */
 async function notesOf(page: PDFPageProxy): Promise<string[]> {
   const annotations: Note[] = await page.getAnnotations().catch(() => [])
   return annotations.flatMap(({ hidden, fieldType, password, fieldValue, textContent }) => {
@@ -248,7 +248,7 @@ export function textFromItems(items: readonly Item[]): string {
   return textFromPieces(items.map(pieceOf))
 }
 
-// The transform is [cos, sin, -sin, cos, x, y] times the size; turned back so that the text runs to the right.
+// The transform is [cos, sin, -sin, cos, x, y] times the size; rotated back so that the text runs to the right.
 function pieceOf({ str, dir, transform, width, height, hasEOL }: Item): Piece {
   const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
   const angle = Math.atan2(b, a)

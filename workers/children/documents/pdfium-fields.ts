@@ -1,4 +1,4 @@
-/** What is filled into a form of a PDF and has no appearance of its own: viewers write it themselves. */
+/** What is filled into a PDF's form and has no appearance of its own: viewers draw it themselves. */
 import type { Piece } from './layout.ts'
 import type { Native } from './pdfium-native.ts'
 
@@ -8,10 +8,10 @@ const HIDDEN = 2 | 32
 const PASSWORD = 1 << 13
 
 const MOST_BYTES = 8192
-// Of the letters that a viewer would write into a box.
+// The font size that a viewer would use in a field.
 const LETTERS = 12
 
-/** The values of a page's fields, those of buttons and passwords left out. */
+/** The values of a page's fields, except buttons and passwords. */
 export function fieldsOf(native: Native, page: number): Piece[] {
   const at = native.wasmExports.malloc(MOST_BYTES + 32)
   if (at === 0) return []
@@ -59,7 +59,7 @@ function named(native: Native, key: string, at: number): number {
   return at
 }
 
-/** The pieces of a page, and behind them those of its fields that are not among them. */
+/** The pieces of a page, followed by those of its fields that are not among them. */
 export function* withFields(pieces: Iterable<Piece>, fields: readonly Piece[]): Generator<Piece> {
   if (fields.length === 0) return yield* pieces
   const written: string[] = []

@@ -1,14 +1,14 @@
-/** From the characters that PDFium finds on a page to pieces of text with their places. */
+/** From the characters that PDFium finds on a page to pieces of text with their positions. */
 import type { Piece } from './layout.ts'
 import type { Native } from './pdfium-native.ts'
 
-/** Characters, by their codes or units of UTF-16, and the text of some of them. */
+/** Characters, as code points or UTF-16 units, and the text of any range of them. */
 export interface Letters {
   readonly codes: ArrayLike<number>
   slice(from: number, to: number): string
 }
 
-/** A page's characters, with room for what PDFium writes about one of them. */
+/** A page's characters, with memory for what PDFium reports about one of them. */
 interface Source {
   readonly native: Native
   readonly text: number
@@ -16,8 +16,8 @@ interface Source {
 }
 
 /**
- * A page's text, at most about `limit` characters; null when PDFium can't tell its letters, or when much of it is turned
- * and `turned` does not ask for that, too.
+ * A page's text, at most about `limit` characters; null when PDFium can't map its glyphs to characters, or when much of
+ * it is rotated and `turned` does not ask for that, too.
  */
 export function piecesOf(native: Native, page: number, limit: number, turned: boolean): Piece[] | null {
   const text = native._FPDFText_LoadPage(page)
@@ -35,13 +35,13 @@ export function piecesOf(native: Native, page: number, limit: number, turned: bo
   }
 }
 
-/** All at once; one by one, which takes ten times as long, where characters and units of UTF-16 are not the same. */
+/** All at once; or one by one, which takes ten times as long, where characters are not the same as UTF-16 units. */
 function lettersOf({ native, text }: Source, count: number): Letters {
   const at = native.wasmExports.malloc(2 * (count + 1))
   try {
     if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
       const bytes = native.HEAPU8.slice(at, at + 2 * count)
-      // A TextDecoder would put another character in the place of half a pair.
+      // A TextDecoder would replace half of a surrogate pair.
       const whole = Buffer.from(bytes.buffer).toString('utf16le')
       return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to) }
     }
@@ -59,12 +59,13 @@ function stringOf(codes: Int32Array): string {
   return text
 }
 
-// So many marks that stand alone are no slip: the words that they belong to are in pieces.
+// This many combining marks that stand alone are no accident: the words that they belong to are in pieces.
 const LONELY_MARKS = 3
 
 /**
- * Whether pdfjs has to look. Without a mapping to letters PDFium answers the font's own codes, which are mostly small
- * numbers; a ligature without one is a zero within a word. Marks above and below letters it can part from their words.
+ * Whether pdfjs has to read the page. Without a mapping to characters PDFium returns the font's own codes, which are
+ * mostly small numbers; a ligature without one is a zero within a word. It may also separate combining marks from their
+ * words.
  */
 export function isGuesswork({ codes, slice }: Letters): boolean {
   let strange = 0
@@ -80,10 +81,10 @@ export function isGuesswork({ codes, slice }: Letters): boolean {
 
 const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122)
 
-// So many characters, spread over the page, are looked at for what holds for all of it.
+// This many characters, spread over the page, are sampled to judge all of it.
 const SAMPLES = 40
 
-/** Whether much of the text does not run to the right as the page is shown: PDFium mixes up lines of that kind. */
+/** Whether much of the text does not run to the right on the page as displayed: PDFium mixes up such lines. */
 function isTurned({ native, text, at }: Source, codes: ArrayLike<number>, turn: number): boolean {
   let turned = 0
   let seen = 0
@@ -97,7 +98,7 @@ function isTurned({ native, text, at }: Source, codes: ArrayLike<number>, turn: 
   return turned > seen / 10
 }
 
-/** Whether the file writes no spaces and PDFium has found them by the gaps; those narrower than a quarter it overlooks. */
+/** Whether the file has no spaces and PDFium has inferred them from gaps; it overlooks gaps narrower than a quarter. */
 function hasFoundSpaces({ native, text }: Source, codes: ArrayLike<number>): boolean {
   let found = 0
   let seen = 0
@@ -109,14 +110,14 @@ function hasFoundSpaces({ native, text }: Source, codes: ArrayLike<number>): boo
   return found > seen / 2
 }
 
-/** Cuts characters into words with the space behind them; PDFium writes those that only the distance tells, too. */
+/** Splits characters into words with the space after them; PDFium also writes spaces that only a gap implies. */
 function* cut(source: Source, letters: Letters): Generator<Piece> {
   const { codes } = letters
   const foundSpaces = hasFoundSpaces(source, codes)
   for (let from = 0; from < codes.length; ) {
     let to = from
     while (to < codes.length && !endsPiece(codes[to]!)) to++
-    // What it takes for a hyphen at a line's end it marks, and goes on without the end of the line.
+    // PDFium marks what it takes for a hyphen at a line's end, and leaves out the end of the line.
     let hyphen = false
     let endsLine = false
     let next = to
@@ -151,7 +152,7 @@ type Place = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
 
 /** From the origin of the first character to the far end of the last one's box. */
 function placeOf({ native, text, at }: Source, from: number, to: number): Place {
-  // Counted against the clock by us, with it by PDFium.
+  // Counterclockwise here, clockwise in PDFium.
   const angle = -native._FPDFText_GetCharAngle(text, from)
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
   native._FPDFText_GetCharOrigin(text, from, at, at + 8)
@@ -174,21 +175,21 @@ function placeOf({ native, text, at }: Source, from: number, to: number): Place 
   }
 }
 
-// No word of a language has more letters, and no letter is wider than so many sizes.
+// No word of a language is longer than this many characters, and no character is wider than this many sizes.
 const LONG_WORD = 24
 const WIDE = 1.3
 
-/** Whether what PDFium takes for a word of `count` characters may be several: from another line, column or field. */
+/** Whether PDFium's word of `count` characters may be several: from different lines, columns or fields. */
 function isOdd({ start, end, size, beside }: Place, count: number): boolean {
   return Math.abs(beside) > size || end < start || end - start > WIDE * size * count || count > LONG_WORD
 }
 
-// In sizes, which are those of the characters' boxes: a quarter more than the font's. Raised characters stay within LINE.
+// In sizes of the characters' boxes, which are a quarter larger than the font size. Superscripts stay within LINE.
 const LINE = 0.7
 const JUMP = 0.6
 const NARROW_SPACE = 0.08
 
-/** The characters that begin another word. Only of writings that run to the right and have no marks with places. */
+/** The characters that begin another word. Only for scripts that run to the right and have no positioned marks. */
 function cutsOf(source: Source, codes: ArrayLike<number>, from: number, to: number, whole: Place): number[] {
   for (let i = from; i < to; i++)
     if (codes[i]! >= 0x590 && !(codes[i]! >= 0x1e00 && codes[i]! < 0x2e80)) return []
@@ -204,7 +205,7 @@ function cutsOf(source: Source, codes: ArrayLike<number>, from: number, to: numb
   return gaps.flatMap((gap, i) => (gap - usual > narrow ? [from + 1 + i] : []))
 }
 
-/** Tells of every character but the first how far it is from the one before, along the line and across it. */
+/** Reports for every character but the first how far it is from the one before, along the line and across it. */
 function eachGap(
   { native, text, at }: Source,
   from: number,
@@ -224,7 +225,7 @@ function eachGap(
     const [x, y] = [origins[origin]!, origins[origin + 1]!]
     const [left, top, right, bottom] = [boxes[box]!, boxes[box + 1]!, boxes[box + 2]!, boxes[box + 3]!]
     const [base, start] = [y * cos - x * sin, x * cos + y * sin]
-    // The letters of a ligature share its place.
+    // The characters of a ligature share its position.
     if (i > from) tell(i, start === lastStart ? 0 : start - lastEnd, base - lastBase)
     lastStart = start
     lastEnd =

@@ -1,4 +1,4 @@
-/** What emscripten puts on PDFium's module; the package's own wrappers cost five times the call. */
+/** What emscripten exports on PDFium's module; the package's own wrappers cost five times as much as the call. */
 export interface Native {
   readonly HEAPU8: Uint8Array
   readonly HEAPU32: Uint32Array
@@ -13,7 +13,7 @@ export interface Native {
   _FPDF_GetPageWidthF(page: number): number
   _FPDF_GetPageHeightF(page: number): number
   _FPDF_ClosePage(page: number): void
-  /** Quarter turns with the clock. */
+  /** Quarter turns, clockwise. */
   _FPDFPage_GetRotation(page: number): number
   _FPDFPage_GetAnnotCount(page: number): number
   /** Makes annotations part of the page's content; 1 when it has done so. */
@@ -25,7 +25,7 @@ export interface Native {
   _FPDFAnnot_GetRect(annotation: number, rectangle: number): number
   /** Writes a float. */
   _FPDFAnnot_GetNumberValue(annotation: number, key: number, at: number): number
-  /** Writes UTF-16 and a zero, if it fits; answers how many bytes that are. */
+  /** Writes UTF-16 and a zero, if it fits; returns how many bytes that is. */
   _FPDFAnnot_GetStringValue(annotation: number, key: number, at: number, size: number): number
   _FPDFPage_CountObjects(page: number): number
   _FPDFPage_GetObject(page: number, index: number): number
@@ -59,9 +59,9 @@ export interface Native {
   _FPDFText_ClosePage(text: number): void
   _FPDFText_CountChars(text: number): number
   _FPDFText_GetUnicode(text: number, index: number): number
-  /** Writes UTF-16 and a zero; answers how many units that are. */
+  /** Writes UTF-16 and a zero; returns how many units that is. */
   _FPDFText_GetText(text: number, index: number, count: number, at: number): number
-  /** 1 for what PDFium has put in by itself. */
+  /** 1 for what PDFium has inserted itself. */
   _FPDFText_IsGenerated(text: number, index: number): number
   _FPDFText_GetCharAngle(text: number, index: number): number
   _FPDFText_GetCharOrigin(text: number, index: number, x: number, y: number): number

@@ -1,9 +1,9 @@
-/** Pages that are nothing but pictures, drawn by PDFium: a third of the time that pdfjs takes, and an eighth of the memory. */
+/** Pages with nothing but pictures, drawn by PDFium in a third of the time and an eighth of the memory of pdfjs. */
 import { CANVAS_PIXELS, type Grey, SOURCE_PIXELS } from './images.ts'
 import type { Native } from './pdfium-native.ts'
 
 const IMAGE = 3
-// A page that is cut in more strips than this is left to pdfjs.
+// A page that is cut into more strips than this is left to pdfjs.
 const MOST_PICTURES = 100
 const METADATA_BYTES = 28
 

@@ -9,11 +9,11 @@ import type { Native } from './pdfium-native.ts'
 import { drawGrey, scanDpi } from './pdfium-scan.ts'
 
 /**
- * A PDF as PDFium sees it. A quarter of the time that pdfjs takes over a page of text, which is why it is asked first;
- * what it can't open or has no letters for is left to pdfjs.
+ * A PDF as PDFium sees it. It takes a quarter of the time that pdfjs takes for a page of text, so it is tried first;
+ * what it can't open or can't map to characters is left to pdfjs.
  */
 export interface TextLayer {
-  /** As the file says. */
+  /** As the file claims. */
   readonly pageCount: number
   /** Whether a page can be opened. */
   has(pageNumber: number): boolean
@@ -23,23 +23,23 @@ export interface TextLayer {
 }
 
 export interface TextPage {
-  /** In points, turned as the page says. */
+  /** In points, with the page's own rotation applied. */
   readonly width: number
   readonly height: number
   /**
-   * The text in lines and paragraphs, at most about `limit` characters; null when PDFium can't tell its letters, or when
-   * much of it is turned and `turned` does not ask for that, too.
+   * The text in lines and paragraphs, at most about `limit` characters; null when PDFium can't map its glyphs to
+   * characters, or when much of it is rotated and `turned` does not ask for that, too.
    */
   text(limit: number, turned: boolean): string | null
   /** The resolution in dpi of the finest picture; null unless there are opaque pictures on the page and nothing else. */
   scanDpi(): number | null
-  /** Draws it on white, so many pixels wide and high; null when there is no memory for it. */
+  /** Draws it on white, at this size in pixels; null when there is no memory for it. */
   grey(width: number, height: number): Grey | null
   close(): void
 }
 
 const PASSWORD_ERROR = 4
-// Its memory never shrinks: past this the next document gets an instance of its own.
+// Its memory never shrinks: above this size the next document gets a new instance.
 const MOST_IDLE_BYTES = 128 * 2 ** 20
 
 let instance: Promise<Native> | null = null
@@ -104,7 +104,7 @@ function openPage(native: Native, document: number, index: number): TextPage | n
 const FLATTENED = 1
 const AS_SHOWN = 0
 
-/** What is filled into forms and written on top of a page is an annotation, and for PDFium no text of the page. */
+/** What is filled into forms or written on top of a page is an annotation, which PDFium does not count as its text. */
 function loadPage(native: Native, document: number, index: number): { page: number; fields: Piece[] } {
   const page = native._FPDF_LoadPage(document, index)
   if (page === 0 || native._FPDFPage_GetAnnotCount(page) < 1) return { page, fields: [] }

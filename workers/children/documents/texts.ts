@@ -1,8 +1,8 @@
-/** Text as it is stored: from the bytes of text files, and cleaned of what PostgreSQL refuses and nobody searches for. */
+/** Text as it is stored: decoded from text files, and without what PostgreSQL refuses or nobody searches for. */
 
 export const MOST_CHARACTERS = 2_000_000
 
-// Ligatures, and the forms in which Hebrew and Arabic letters are set: nobody types them who searches for a word.
+// Ligatures, and presentation forms of Hebrew and Arabic letters: nobody types them to search for a word.
 const WRITTEN_FORMS = /[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufbff\ufdf0-\ufdfb\ufe70-\ufefc]/g
 
 /** PostgreSQL stores neither NUL nor half a surrogate pair. */
@@ -15,10 +15,10 @@ export function tidy(text: string): { text: string; detail: string | null } {
   return { text: kept, detail }
 }
 
-/** Words, and not only the private, unassigned or replacement characters of a font without a mapping. */
+/** Whether there are words, not only the private, unassigned or replacement characters of a font without a mapping. */
 export function hasWords(text: string): boolean {
   const sample = text.trimStart().slice(0, 2000)
-  // Of ASCII all that can be seen is good; the classes of Unicode take a hundred times as long.
+  // All visible ASCII is good; testing for the classes of Unicode takes a hundred times as long.
   if (/^[\x20-\x7e\s]*$/.test(sample)) return sample !== ''
   const all = sample.match(/\S/gu)?.length ?? 0
   const good = sample.match(/[\p{L}\p{M}\p{N}\p{P}\p{Sm}\p{Sc}\p{Sk}]/gu)?.length ?? 0
@@ -27,7 +27,7 @@ export function hasWords(text: string): boolean {
 
 /** UTF-8, UTF-16 by its byte order mark, else windows-1252; every kind of line end becomes a line feed. */
 export function decodeText(bytes: Uint8Array): string {
-  // No coding needs more than four bytes a character; the rest would be cut off anyhow.
+  // No encoding needs more than four bytes per character; the rest would be cut off anyway.
   const head = bytes.subarray(0, 4 * (MOST_CHARACTERS + 2))
   const text = decode(head, encodingOf(head)) ?? decode(head, 'windows-1252') ?? ''
   return text.replace(/\r\n?/g, '\n')

@@ -1,11 +1,11 @@
-/** The codings of TIFF pages that the vision engine does not know: Deflate, JPEG, and tiles. */
+/** Decodes TIFF pages that the vision engine can't decode: Deflate, JPEG, and tiles. */
 import { inflateSync } from 'node:zlib'
 import { SOURCE_PIXELS, Unreadable } from './images.ts'
 import { type Directory, SIZES, Tag } from './tiff-directories.ts'
 
-// What one page may unfold to: the largest picture in RGBA.
+// What one page may decompress to: the largest picture in RGBA.
 const MOST_BYTES = 4 * SOURCE_PIXELS
-// What no longer holds of a page that is stored plainly.
+// Tags that no longer apply to a page that is stored without compression and tiles.
 const DROPPED = new Set<number>([
   Tag.predictor,
   Tag.tileWidth,
@@ -37,7 +37,7 @@ function chunksOf(bytes: Uint8Array, directory: Directory): Chunks {
   }
 }
 
-/** The page as a file of its own without coding and tiles: libtiff knows all the rest. Throws `Unreadable`. */
+/** The page as a file of its own without compression and tiles: libtiff supports all the rest. Throws `Unreadable`. */
 export function uncoded(bytes: Uint8Array, directory: Directory): Uint8Array {
   const { tiled, width, height, parts } = chunksOf(bytes, directory)
   const apart = directory.first(Tag.planar, 1) === 2
@@ -59,7 +59,7 @@ export function uncoded(bytes: Uint8Array, directory: Directory): Uint8Array {
   return plainFile(bytes, directory, tiled ? [untiled(plain, directory, width, height)] : plain, tiled)
 }
 
-/** Tiles, left to right and top to bottom, put together to one strip. */
+/** Joins tiles, which go from left to right and top to bottom, into one strip. */
 function untiled(tiles: readonly Buffer[], directory: Directory, width: number, height: number): Buffer {
   const [pageWidth, pageHeight] = [directory.first(Tag.width, 0), directory.first(Tag.height, 0)]
   const pixel = (directory.first(Tag.samples, 1) * directory.first(Tag.bits, 8)) / 8
@@ -96,7 +96,7 @@ interface Entry {
   readonly data: Uint8Array
 }
 
-/** A classic TIFF of one page: its tags as they are, with new chunks in no coding. */
+/** A classic TIFF of one page: its tags as they are, with new, uncompressed chunks. */
 function plainFile(
   bytes: Uint8Array,
   directory: Directory,
@@ -128,7 +128,7 @@ function plainFile(
     data: longs(values),
   }))
   for (const [tag, { kind, count, at }] of directory.fields) {
-    // BigTIFF's own kinds a classic file does not have; pictures need none of them but for offsets.
+    // A classic file can't have BigTIFF's own types; pictures only need them for offsets.
     if (own.has(tag) || DROPPED.has(tag) || SIZES[kind] === undefined || kind >= 16) continue
     entries.push({ tag, kind, count, data: bytes.subarray(at, at + count * SIZES[kind]!) })
   }
@@ -168,13 +168,13 @@ function assembled(
   return file
 }
 
-// An Adobe segment that says that there is no transformation: without it three colours are taken for YCbCr.
+// An Adobe segment that says that there is no colour transform: without it, three colours are taken for YCbCr.
 const AS_RGB = Buffer.from('ffee000e41646f626500640000000000', 'hex')
 const RGB = 2
 
 /**
- * The JPEGs of a page and their places. Its chunks are JPEGs without their tables, and these are a JPEG without a
- * picture (TIFF technical note 2).
+ * The JPEGs of a page and their positions. Its chunks are JPEGs without their tables, and the tables are a JPEG without
+ * a picture (TIFF technical note 2).
  */
 export function jpegsOf(bytes: Uint8Array, directory: Directory, pageWidth: number) {
   const { width, height, parts } = chunksOf(bytes, directory)

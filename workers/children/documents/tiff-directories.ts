@@ -1,4 +1,4 @@
-/** The directories of TIFF files, classic and BigTIFF: what they say of each page. */
+/** The directories of TIFF files, classic and BigTIFF: what they say about each page. */
 
 /** The tags of a directory (TIFF 6.0) that say how its picture is stored. */
 export const Tag = {
@@ -20,12 +20,12 @@ export const Tag = {
   jpegTables: 347,
 } as const
 
-/** What a file says of one of its pages. */
+/** What a file says about one of its pages. */
 export interface Directory {
   readonly offset: number
   readonly little: boolean
   readonly fields: ReadonlyMap<number, Field>
-  /** The values of a tag, as many as `most`; none when it is not there. Throws `RangeError` outside the file. */
+  /** The values of a tag, at most `most`; none when it is missing. Throws `RangeError` if they are outside the file. */
   values(tag: number, most?: number): number[]
   first(tag: number, otherwise: number): number
 }
@@ -55,7 +55,7 @@ export const SIZES: Readonly<Record<number, number>> = {
   18: 8,
 }
 
-/** The directories of a file, one per page, as they are linked. Throws `RangeError` where they lead outside of it. */
+/** The directories of a file, one per page, as they are linked. Throws `RangeError` where a link leads outside it. */
 export function* directories(bytes: Uint8Array): Generator<Directory> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const little = view.getUint16(0) === 0x4949

@@ -7,13 +7,13 @@ import { type Directory, directories, Tag } from './tiff-directories.ts'
 export interface TiffPage {
   readonly width: number
   readonly height: number
-  /** A file whose first page it is, in a coding that the vision engine knows; null for JPEG pages. */
+  /** A file whose first page it is, in a compression that the vision engine supports; null for JPEG pages. */
   file(): Uint8Array | null
   /** The JPEGs that a JPEG page is made of, and where each is to be drawn. */
   jpegs(): { readonly bytes: Uint8Array; readonly x: number; readonly y: number }[]
 }
 
-// What the libtiff inside the vision engine was built with: no coding, fax (three kinds), LZW, PackBits.
+// What the libtiff inside the vision engine was built with: no compression, fax (three kinds), LZW, PackBits.
 const ENGINE_CODINGS = new Set([1, 2, 3, 4, 5, 32_773])
 const DEFLATE = new Set([8, 32_946])
 const JPEG = 7
@@ -21,8 +21,8 @@ const MOST_PAGES = 100_000
 
 /**
  * The pages of a TIFF (classic or BigTIFF), found by walking its directories, at most 100,000.
- * A page that is too large or in a foreign coding is an `Unreadable` in its place. Throws `Unreadable` if there
- * is none.
+ * A page that is too large or in an unsupported compression is an `Unreadable` in its place. Throws `Unreadable` if
+ * there are no pages, or if they overlap.
  */
 export function tiffPages(bytes: Uint8Array): (TiffPage | Unreadable)[] {
   const pages: (TiffPage | Unreadable)[] = []
@@ -33,7 +33,7 @@ export function tiffPages(bytes: Uint8Array): (TiffPage | Unreadable)[] {
       if (pages.length >= MOST_PAGES) break
       const [start] = [Tag.stripOffsets, Tag.tileOffsets].flatMap((tag) => directory.values(tag, 1))
       claimed += bytesOf(directory)
-      // One picture is made into thousands of pages.
+      // A bomb makes thousands of pages of one picture.
       if (claimed > bytes.length || (start !== undefined && begun.has(start)))
         throw new Unreadable('The image is damaged: its pages overlap')
       if (start !== undefined) begun.add(start)
@@ -62,7 +62,7 @@ function tiffPage(bytes: Uint8Array, directory: Directory): TiffPage | Unreadabl
   }
   const tiled = directory.fields.has(Tag.tileOffsets)
   if (tiled && coding !== 1 && ENGINE_CODINGS.has(coding))
-    return new Unreadable('TIFF images of tiles in this compression cannot be decoded')
+    return new Unreadable('Tiled TIFF images with this compression cannot be decoded')
   return {
     width,
     height,
@@ -75,7 +75,7 @@ function tiffPage(bytes: Uint8Array, directory: Directory): TiffPage | Unreadabl
   }
 }
 
-/** How many bytes of the file a page takes for itself. */
+/** How many bytes of the file a page claims for itself. */
 function bytesOf(directory: Directory): number {
   return [Tag.stripCounts, Tag.tileCounts]
     .flatMap((tag) => directory.values(tag))

@@ -15,7 +15,7 @@ export interface Seen {
   readonly confidence: number
 }
 
-/** What reading one page may take of CPU time, in ms; a dense one takes ten seconds. Within what a child has for it. */
+/** CPU time that reading one page may take, in ms; a dense one takes ten seconds. Below the child's limit for it. */
 export const PAGE_CPU_MS = 22_000
 
 interface Engine {
@@ -48,7 +48,7 @@ export async function recognize(grey: Grey, limitMs = PAGE_CPU_MS): Promise<Seen
 
 /**
  * Decodes the first page of a TIFF to PNG with the imaging library inside the engine (Leptonica and libtiff).
- * It knows the codings that `tiffPages` lets through. Throws as `recognize` does.
+ * It supports the compressions that `tiffPages` lets through. Throws as `recognize` does.
  */
 export async function decodeTiff(bytes: Uint8Array): Promise<Uint8Array> {
   const image = await use(PAGE_CPU_MS, 'The image is damaged', (tesseract) =>
@@ -83,7 +83,7 @@ async function use<T>(
     if (++current.used >= PAGES_PER_ENGINE) await closeVision()
     return done
   } catch (error) {
-    // After an error the state inside the engine is anybody's guess.
+    // After an error the state inside the engine is unknown.
     await closeVision()
     throw error instanceof Unreadable ? error : new Unreadable(failure, { cause: error })
   } finally {
@@ -96,8 +96,8 @@ async function start(): Promise<Engine> {
   const { createWorker, OEM } = (await import('tesseract.js')).default
   const langPath = fileURLToPath(new URL('4.0.0_best_int', import.meta.resolve('@tesseract.js-data/eng')))
   const options = { langPath, gzip: true, cacheMethod: 'none', errorHandler: () => {} }
-  // createWorker shows its thread only once that is ready, without an error listener: a crash before that would
-  // be an uncaught error here. The channel shows the thread as it is made, within the call.
+  // createWorker exposes its thread only once that is ready, without an error listener: a crash before that would
+  // be an uncaught error here. The channel exposes the thread when it is created, within the call.
   let thread: Thread | undefined
   const made = (message: unknown) => {
     thread = (message as { worker: Thread }).worker
@@ -107,7 +107,7 @@ async function start(): Promise<Engine> {
   unsubscribe('worker_threads', made)
   created.catch(() => {})
   if (!thread) throw new Error('tesseract.js made no thread')
-  // Leptonica prints a page of complaints over every damaged image; what matters comes as an error, too.
+  // Leptonica prints a page of warnings about every damaged image; what matters arrives as an error, too.
   thread.stderr.unpipe()
   thread.stderr.resume()
   const broken = whenBroken(thread)

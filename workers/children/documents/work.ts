@@ -4,7 +4,7 @@ import type { ReadPage, Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
-// What is read is on its way after so long; and a page that takes long has nearly all of its time for itself.
+// What has been read is sent after this time, so that a page that takes long has nearly all of its time for itself.
 const TOGETHER_MS = 20
 
 let reader: LocalReader | null = null

@@ -5,12 +5,12 @@ import { retryAfterOf } from '../breaker.ts'
 import { networkError } from '../wait.ts'
 import { clientOf, type OpenAI } from './openai.ts'
 
-/** What calls of AI providers have in common, whatever is asked of them: clients, idleTimeout, and what errors mean. */
+/** What all calls to AI providers have in common: clients, the idle timeout, and what errors mean. */
 
-// The client's own limit must not fire before ours, which tells why.
+// The client's own limit must not fire before ours, which says why.
 const SLACK_MS = 5000
 
-/** One client for each provider, made when it is first asked for. @throws fail('ai.missing_key') */
+/** One client per provider, created when it is first needed. @throws fail('ai.missing_key') */
 export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvider) => Promise<OpenAI> {
   const clients = new Map<AiProvider, Promise<OpenAI>>()
   return async (provider) => {
@@ -18,18 +18,18 @@ export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvid
     if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keyName(provider) })
     const known = clients.get(provider)
     if (known !== undefined) return known
-    // Attempts are the job's: it knows what has been shown, and how often to try.
+    // Retries are up to the job: it knows what has been shown, and how often to try.
     const made = clientOf({ apiKey, baseUrl }, ai.timeoutSeconds * 1000 + SLACK_MS, 0)
     clients.set(provider, made)
     return made
   }
 }
 
-/** How long nothing may come. */
+/** Limits how long a provider may send nothing. */
 export interface IdleTimeout {
-  /** Aborted once nothing has come for too long. */
+  /** Aborted once nothing has arrived for too long. */
   readonly signal: AbortSignal
-  /** What that was, in words; null while it has not happened. */
+  /** What has timed out, in words; null if nothing has. */
   readonly late: string | null
   heard(): void
   end(): void
@@ -48,19 +48,19 @@ export function createIdleTimeout(seconds: number): IdleTimeout {
   }
 }
 
-/** An answer that is not one; the message says why. */
+/** An answer that can't be used; the message says why. */
 export class Unreadable extends Error {}
 
 export interface CallEnd {
   readonly provider: AiProvider
-  /** Something of the answer was passed on already. */
+  /** Part of the answer has already been passed on. */
   readonly begun: boolean
   readonly late: string | null
-  /** What a refusal means where more is known than its status; null: nothing more. Trying again can't help. */
+  /** The meaning of a refusal that no retry can cure; null when nothing is known beyond its status. */
   readonly refusal?: (status: number, code: unknown) => string | null
 }
 
-/** What an error of the client means. Nothing that the provider wrote is in it: that may quote keys and messages. */
+/** What an error of the client means. It has none of the provider's own words: those may quote keys and messages. */
 export function callFailure(error: unknown, end: CallEnd): Failure {
   const { reason, curable, retryAfter } = reasonOf(error, end)
   if (end.begun) return fail('ai.interrupted', { reason }, { cause: error })
@@ -68,13 +68,13 @@ export function callFailure(error: unknown, end: CallEnd): Failure {
   return fail(curable ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
 }
 
-/** Whether a status says that the same request may be answered later. */
+/** Whether a status says that the same request may succeed later. */
 export const isPassing = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || status >= 500
 
 interface Reason {
   readonly reason: string
-  /** Whether trying again can help. */
+  /** Whether a retry can help. */
   readonly curable: boolean
   readonly retryAfter: number | null
 }

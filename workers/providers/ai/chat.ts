@@ -34,7 +34,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
       } catch (error) {
         signal.throwIfAborted()
         const { provider, model } = question
-        // A body that is no JSON is no answer either.
+        // A body that is not JSON is not an answer either.
         const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE, { cause: error }) : error
         throw callFailure(cause, { provider, begun, late: idleTimeout.late, refusal: refusalOf(model) })
       } finally {
@@ -93,7 +93,7 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
     idleTimeout.heard()
     tokens = tokensOf(chunk.usage ?? groqUsage(chunk)) ?? tokens
     const choice = chunk.choices?.[0]
-    // Reasoning and calls of tools come in fields of their own, and are not the answer.
+    // Reasoning and tool calls come in fields of their own, and are not part of the answer.
     const piece = choice?.delta?.content ?? choice?.delta?.refusal ?? ''
     if (piece !== '') {
       text += piece
@@ -101,21 +101,21 @@ async function askInPieces(call: Call, onText: (text: string) => void): Promise<
     }
     if (choice?.finish_reason) finish = choice.finish_reason
   }
-  // A connection that was closed in the middle looks like an end.
+  // A connection that was closed midway looks like the end.
   if (finish === '') throw new Unreadable('the connection was closed')
   return { text, tokens, finish }
 }
 
-/** Groq tells the usage of a stream in a field of its own. */
+/** Groq reports the usage of a stream in a field of its own. */
 function groqUsage(chunk: object): OpenAI.CompletionUsage | undefined {
   return (chunk as { x_groq?: { usage?: OpenAI.CompletionUsage } }).x_groq?.usage
 }
 
-/** Null when it does not tell, or tells what can't be. */
+/** Null when the usage is missing or impossible. */
 function tokensOf(usage: OpenAI.CompletionUsage | null | undefined): Tokens | null {
   const { prompt_tokens: input, completion_tokens: visible, total_tokens: total } = usage ?? {}
   if (!isCount(input) || !isCount(visible)) return null
-  // Google leaves reasoning out of the answer's tokens, and has it in the total.
+  // Google leaves reasoning out of the answer's tokens, but includes it in the total.
   const hidden = isCount(total) ? Math.max(0, total - input - visible) : 0
   const output = visible + hidden
   const part = (value: unknown, whole: number): number => (isCount(value) ? Math.min(value, whole) : 0)
@@ -131,7 +131,7 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-/** What refusals of a chat say beyond their status. */
+/** What the refusal of a chat means, where that is known beyond its status. */
 const refusalOf =
   (model: string) =>
   (status: number, code: unknown): string | null => {

@@ -6,11 +6,11 @@ import type { Embedded, Providers } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { clientOf } from './openai.ts'
 
-/** What texts mean, as vectors. The only importer of `@xenova/transformers`. */
+/** The meaning of texts, as vectors. The only importer of `@xenova/transformers`. */
 
-// Few enough that a batch ends within the grace that an abort gives.
+// Few enough that a batch ends within the grace period of an abort.
 const TEXTS_AT_ONCE = 16
-// A model that could not be loaded is tried again after this: its folder may have come, or the hub.
+// A model that could not be loaded is tried again after this: by then its folder may exist, or the hub be reachable.
 const RETRY_MS = 60_000
 const REMOTE_TEXTS = 64
 
@@ -37,7 +37,7 @@ function local(settings: Settings, model: string): Providers['embed'] {
     }
     const vectors: Float32Array[] = []
     let dimensions = 0
-    // One text even where none is asked about: so a model shows that it works, and how long its vectors are.
+    // One text even if none is given: it shows that the model works, and how long its vectors are.
     const asked = texts.length === 0 ? ['a'] : texts
     for (let from = 0; from < asked.length; from += TEXTS_AT_ONCE) {
       signal.throwIfAborted()
@@ -51,13 +51,13 @@ function local(settings: Settings, model: string): Providers['embed'] {
   }
 }
 
-/** From the folder of the settings, or else from the cache or the hub. */
+/** Loads a model from the configured folder, or else from the cache or the hub. */
 async function load({ rag, dataDir }: Settings, model: string): Promise<FeatureExtractionPipeline> {
   const { pipeline, env } = await import('@xenova/transformers')
   env.cacheDir = resolve(dataDir, 'models')
   env.allowRemoteModels = rag.modelDir === undefined
   if (rag.modelDir !== undefined) env.localModelPath = resolve(rag.modelDir)
-  // The small form is as good at ranking, and a quarter of the download; a folder may have the other one alone.
+  // The quantized model ranks as well, and is a quarter of the download; a folder may have only the other one.
   const small =
     rag.modelDir === undefined || existsSync(join(rag.modelDir, model, 'onnx', 'model_quantized.onnx'))
   return pipeline('feature-extraction', model, { dtype: small ? 'q8' : 'fp32' })
@@ -83,7 +83,7 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
     }
     const dimensions = vectors[0]?.length ?? 0
     if (vectors.length !== texts.length || vectors.some(({ length }) => length !== dimensions))
-      throw fail('rag.embedding_failed', { reason: 'an answer that does not fit' })
+      throw fail('rag.embedding_failed', { reason: 'an answer that does not match the request' })
     return { model, dimensions, vectors }
   }
 }

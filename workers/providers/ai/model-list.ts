@@ -5,7 +5,7 @@ import { networkError } from '../wait.ts'
 
 const LIMITS = { answerMs: 60_000, mostBytes: 64 * 1024 * 1024 }
 
-/** @throws fail('llm.list_failed') for what may pass, such as an outage; fail('llm.list_refused'); the signal's reason. */
+/** @throws fail('llm.list_failed') when a retry may help (an outage); fail('llm.list_refused'); the signal's reason. */
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {
@@ -21,7 +21,7 @@ export async function readModelList(url: string, signal: AbortSignal, limits = L
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof Failure) throw error
-    const reason = limited.aborted ? 'no whole answer in time' : networkError(error).code
+    const reason = limited.aborted ? 'no complete answer in time' : networkError(error).code
     throw fail('llm.list_failed', { reason })
   }
 }
@@ -31,13 +31,13 @@ async function textOf(response: Response, most: number): Promise<string> {
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    // Leaving the loop ends the answer.
+    // Leaving the loop cancels the answer.
     if (bytes > most) throw fail('llm.list_refused', { reason: `it has more than ${most} bytes` })
     chunks.push(chunk)
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
   } catch {
-    throw fail('llm.list_refused', { reason: 'it is no UTF-8' })
+    throw fail('llm.list_refused', { reason: 'it is not UTF-8' })
   }
 }

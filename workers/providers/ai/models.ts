@@ -2,7 +2,7 @@
 import type { AiModel } from '../../../tasks/settings.ts'
 import { clientOf } from './openai.ts'
 
-/** What a model made of a request. */
+/** A model's answer to a request. */
 export interface Answered {
   readonly text: string
   /** The model as a row shows it, e.g. `openai/gpt-4o-mini`. */
@@ -13,13 +13,13 @@ const TRANSCRIBE =
   'Transcribe all text on this page exactly as it is written, in reading order, with its line breaks. ' +
   'Answer with the text alone: no comments, no markup. Answer with nothing if the page has no text.'
 
-/** Has a model read the words in a picture. Throws what the client throws: the provider refused, failed or took too long. */
+/** Has a model read the words in a picture. Throws the client's error: it was refused, failed or took too long. */
 export async function transcribe(
   model: AiModel,
   png: Uint8Array,
   options: { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number },
 ): Promise<Answered> {
-  // Its own retries would count against the time of the page: one, for a connection that broke.
+  // The client's own retries count against the page's time limit: only one, for a connection that broke.
   const client = await clientOf(model, options.timeoutMs, 1)
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
   const completion = await client.chat.completions.create(

@@ -1,15 +1,15 @@
-/** The client of OpenAI's protocol, which all six providers speak. The only importer of `openai`. */
+/** The client for OpenAI's protocol, which all six providers speak. The only importer of `openai`. */
 import type { OpenAI } from 'openai'
 
 export type { OpenAI } from 'openai'
 
-/** A client of an endpoint. `timeoutMs` is how long the head of an answer may take. */
+/** A client for an endpoint. `timeoutMs` is how long the headers of an answer may take. */
 export async function clientOf(
   { apiKey, baseUrl }: { readonly apiKey: string; readonly baseUrl: string },
   timeoutMs: number,
   maxRetries: number,
 ): Promise<OpenAI> {
   const { default: Client } = await import('openai')
-  // Its log would print what providers answer.
+  // Its log would contain what providers answer.
   return new Client({ apiKey, baseURL: baseUrl, timeout: timeoutMs, maxRetries, logLevel: 'off' })
 }

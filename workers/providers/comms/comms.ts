@@ -4,7 +4,7 @@ import { createDomains } from './domains.ts'
 import type { Mailer } from './email.ts'
 import { createTelephony } from './telephony.ts'
 
-/** What is sent on behalf of callers, as the settings want it. */
+/** What sends on behalf of callers, as configured. */
 export function createComms(settings: Pick<Settings, 'email' | 'telephony'>, mailer: Mailer): Comms {
   return {
     emailRepeatable: mailer.repeatable,

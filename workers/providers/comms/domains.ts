@@ -6,7 +6,7 @@ import { createBreaker, retryAfterOf } from '../breaker.ts'
 import { networkError, waitFor } from '../wait.ts'
 
 /**
- * The domains that an account may send mail from, by the provider's REST API
+ * The domains that an account may send mail from, through the provider's REST API
  * (https://resend.com/docs/api-reference/domains/list-domains).
  */
 
@@ -37,10 +37,10 @@ const WithRecords = Listed.extend({
 const Page = z.object({ data: z.array(Listed), has_more: z.boolean().optional() })
 const Refusal = z.object({ name: z.string().optional(), message: z.string().optional() })
 
-// An account has few; what is beyond this many pages of 100 is not looked at.
+// An account has few domains; nothing beyond this many pages of 100 is read.
 const MOST_PAGES = 10
 
-// Of the last three, something is wrong with the DNS, but not so that the provider would not send.
+// The last three mean that something is wrong with the DNS, but the provider sends all the same.
 const SENDING = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
 
 interface Call {
@@ -51,7 +51,7 @@ interface Call {
 
 type Ask = <T>(call: Call, schema: z.ZodType<T>, signal: AbortSignal) => Promise<T>
 
-/** The key may send and nothing else. */
+/** The key may only send. */
 class SendOnly extends Error {}
 
 export function createDomains(
@@ -101,13 +101,13 @@ function domainsOf(ask: Ask): Domains {
   }
 }
 
-/** Says what a key that may only send can't do. */
+/** Explains what a key that may only send can't do. */
 async function told<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
     if (!(error instanceof SendOnly)) throw error
-    throw fail('domain.refused', { reason: 'the key may send only; domains need one with full access' })
+    throw fail('domain.refused', { reason: 'the key may only send; domains need one with full access' })
   }
 }
 
@@ -124,9 +124,9 @@ async function listAll(ask: Ask, signal: AbortSignal): Promise<readonly Domain[]
 }
 
 /**
- * Checks senders by a list that is kept for minutes. A domain that it lacks may have been verified since: then it is
- * read again. A key that may only send can't list, and then nothing is checked; nor while the list can't be had, for
- * the provider checks by itself.
+ * Checks senders against a list that is kept for minutes. It is read again for a domain that it lacks, which may have
+ * been verified since. Nothing is checked when the key may only send, and so can't list, nor while the list is
+ * unavailable: the provider checks as well.
  */
 function senderCheck(
   list: (signal: AbortSignal) => Promise<readonly Domain[]>,
@@ -153,7 +153,7 @@ function senderCheck(
   }
   return async (address, signal) => {
     const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
-    // The provider's own, for trying things out.
+    // The provider's own domain, for trying things out.
     if (domain === 'resend.dev') return
     const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : performance.now() - kept.at)
     const refused = (): boolean => kept?.names !== null && kept?.names.has(domain) === false
@@ -167,7 +167,7 @@ function senderCheck(
 
 function asker(base: string, key: string, limits: typeof LIMITS): Ask {
   const breaker = createBreaker(
-    (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+    (seconds) => failed(`it has not answered lately; the next request can be made in ${seconds} s`, seconds),
     limits,
   )
   return async (call, schema, signal) => {
@@ -219,7 +219,7 @@ async function fetched(base: string, key: string, call: Call, signal: AbortSigna
   try {
     body = JSON.parse(text)
   } catch {
-    // Whoever wrote it, the status says what it means.
+    // Not the API's JSON: the status alone says what it means.
   }
   return { status: response.status, retryAfter: retryAfterOf(response.headers.get('retry-after')), body }
 }

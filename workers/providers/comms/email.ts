@@ -10,16 +10,16 @@ import type { Settings } from '../../../tasks/settings.ts'
 import { type Breaker, createBreaker } from '../breaker.ts'
 import { waitFor } from '../wait.ts'
 
-/** Sends mail through the SMTP server of the settings, or keeps it as .eml files for those who have none. */
+/** Sends mail through the configured SMTP server, or keeps it as .eml files for those who have none. */
 export interface Mailer {
   /**
-   * Hands a message over. Without an answer it may be handed over again, and arrive twice.
-   * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
+   * Hands a message over. If there is no answer, the caller may hand it over again, and it may arrive twice.
+   * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') if a retry may help.
    */
   send(message: EmailMessage, signal: AbortSignal): Promise<void>
-  /** The same, but tells when it may have been taken without an answer; the throws are for what was certainly not. */
+  /** The same, but reports when it may have been taken without an answer; throws only if it certainly was not. */
   hand(message: EmailMessage, request: Request): Promise<Handed>
-  /** Whether a message that is handed over again is delivered once all the same. */
+  /** Whether a message that is handed over again is still delivered only once. */
   readonly repeatable: boolean
 }
 
@@ -30,7 +30,7 @@ const nodemailer = () => require('nodemailer') as typeof import('nodemailer')
 // Below the time limits of the tasks that send, so that a silent server is named as the reason.
 const LIMITS = { connectMs: 10_000, silentMs: 20_000, wholeMs: 90_000, patienceMs: 10_000 }
 
-/** Makes a mailer; it connects at its first message. */
+/** Creates a mailer, which connects for its first message. */
 export function createMailer(
   settings: Pick<Settings, 'email' | 'dataDir'>,
   limits: Partial<typeof LIMITS> = {},
@@ -38,7 +38,7 @@ export function createMailer(
   const { smtpUrl, from } = settings.email
   if (smtpUrl === null || from === '')
     return withSend(false, () => Promise.reject(fail('email.not_configured')))
-  // It keeps the key of a message for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
+  // Resend keeps a message's key for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
   const resend = smtpUrl !== 'outbox:' && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname)
   const compose = composer(from, resend)
   if (smtpUrl === 'outbox:') return withSend(true, outbox(join(settings.dataDir, 'outbox'), compose))
@@ -61,7 +61,7 @@ function withSend(repeatable: boolean, hand: Hand): Mailer {
   }
 }
 
-/** Makes messages that are the same to the last byte however often they are made. */
+/** Composes messages that are identical to the last byte, however often that is done. */
 function composer(sender: string, resend: boolean): Compose {
   return ({ id, to, cc = [], bcc = [], replyTo, from = sender, subject, text, html, dateMs }) => ({
     from,
@@ -73,7 +73,7 @@ function composer(sender: string, resend: boolean): Compose {
     ...(text === undefined ? {} : { text }),
     ...(html === undefined ? {} : { html }),
     ...(dateMs === undefined ? {} : { date: new Date(dateMs) }),
-    // A server or a reader that sees a message twice can tell.
+    // A server or mail reader that sees a message twice can recognize it.
     messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
     baseBoundary: id,
     headers: { 'auto-submitted': 'auto-generated', ...(resend ? { 'resend-idempotency-key': id } : {}) },
@@ -83,10 +83,10 @@ function composer(sender: string, resend: boolean): Compose {
   })
 }
 
-/** What stands between a message and the server: the last moment at which it is certainly not sent. */
+/** What a message has to pass before its end is sent: the last moment at which it has certainly not been sent. */
 interface Gate {
   readonly request: Request
-  /** The whole of the message is on its way: from here on the server may take it. */
+  /** The whole message is on its way: from here on the server may take it. */
   passed: boolean
   /** Nobody waits for it any more: it must not pass. */
   shut: boolean
@@ -94,19 +94,19 @@ interface Gate {
   refusal: unknown
 }
 
-/** Makes the pool of connections; it lets each message with a gate through that only. */
+/** Creates the connection pool; it sends a message that has a gate only through that gate. */
 function transportTo(url: string, limits: typeof LIMITS): Transporter {
   const transport = nodemailer().createTransport({
     url,
     pool: true,
     maxConnections: 4,
-    // A message whose connection broke may have arrived: whether it goes out again is for the job to say.
+    // A message whose connection broke may have arrived: the job decides whether to send it again.
     maxRequeues: 0,
     connectionTimeout: limits.connectMs,
     greetingTimeout: limits.connectMs,
     socketTimeout: limits.silentMs,
   } as never)
-  // A connection that breaks while nothing is sent over it is nobody's failure.
+  // A connection that breaks while it is idle is no failure.
   transport.on('error', () => {})
   transport.use('stream', (mail, done) => {
     const { gate } = mail.data as { gate?: Gate }
@@ -119,7 +119,7 @@ function transportTo(url: string, limits: typeof LIMITS): Transporter {
 function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
   let transport: Transporter | null = null
   const breaker = createBreaker((seconds) => {
-    const reason = `it did not answer lately, the next attempt is made in ${seconds} s`
+    const reason = `it has not answered lately; the next attempt can be made in ${seconds} s`
     return fail('email.failed', { reason }, { retryAfter: seconds })
   }, limits)
   return async (message, request) => {
@@ -151,8 +151,8 @@ async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<
 }
 
 /**
- * Lets a message through, but for its end: SMTP takes a message once its last line has come (RFC 5321, section 4.1.1.4).
- * Nothing is read, and so nothing is begun, before the server has asked for the content.
+ * Lets a message through except for its end: an SMTP server takes a message once its last line has arrived (RFC 5321,
+ * section 4.1.1.4). Nothing is read, and so `begin` is not called, before the server has asked for the content.
  */
 function guarded(content: Readable, gate: Gate): Readable {
   const lines = async function* (): AsyncGenerator<Buffer> {
@@ -173,10 +173,10 @@ function guarded(content: Readable, gate: Gate): Readable {
 function partlyRefused({ rejected = [] }: Sent): string | null {
   if (rejected.length === 0) return null
   const addresses = rejected.map((one) => (typeof one === 'string' ? one : one.address))
-  return `The mail server has taken the message, but not for ${addresses.join(', ')}`
+  return `The mail server accepted the message, but not for ${addresses.join(', ')}`
 }
 
-/** What an SMTP error means. @throws the failure of what was certainly not taken. */
+/** What an SMTP error means. @throws if the message was certainly not taken. */
 function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
   if (gate.refusal !== undefined) throw gate.refusal
   if (!gate.passed) gate.request.signal.throwIfAborted()
@@ -187,14 +187,14 @@ function unansweredOf(error: unknown, gate: Gate, breaker: Breaker): Handed {
   else breaker.failed()
   if (gate.passed && !refused)
     return { kind: 'unknown', reason: `the connection broke (${code ?? 'no answer'})`, answered: false }
-  // The server's own words can hold addresses and account names; its code says what is wrong.
+  // The server's own words can contain addresses and account names; its code says what is wrong.
   if (code === 'EAUTH' && (responseCode === undefined || responseCode >= 500))
     throw fail('email.refused', { reason: 'it does not accept the credentials' }, { cause: error })
   const reason = responseCode === undefined ? (code ?? 'no answer') : `SMTP status ${responseCode}`
   throw fail(refused && responseCode >= 500 ? 'email.refused' : 'email.failed', { reason }, { cause: error })
 }
 
-/** One file per message, whole or not there; sending the same message again leaves one. */
+/** One file per message, complete or absent; sending the same message again leaves one file. */
 function outbox(folder: string, compose: Compose): Hand {
   return async (message, { begin }) => {
     const transport = nodemailer().createTransport({ streamTransport: true, buffer: true, newline: 'unix' })

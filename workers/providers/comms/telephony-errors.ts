@@ -1,4 +1,4 @@
-// What callers can do something about, in our words: the provider's own can hold account and phone numbers.
+// Errors that callers can do something about, in our words: the provider's own can contain account and phone numbers.
 // https://www.twilio.com/docs/api/errors
 const REASONS: Readonly<Record<number, string>> = {
   20003: 'it does not accept the credentials',
@@ -10,17 +10,17 @@ const REASONS: Readonly<Record<number, string>> = {
   21214: 'the number cannot be reached',
   21215: 'calls to the country of the number are not allowed for the account',
   21216: 'calls to the number are not allowed',
-  21217: 'the number does not look like one',
-  21219: 'a trial account calls verified numbers only',
+  21217: 'the number does not look like a phone number',
+  21219: 'a trial account can only call verified numbers',
   21401: 'the number is not valid',
   21408: 'messages to the country of the number are not allowed for the account',
   21601: 'the sender number cannot send messages',
   21602: 'the message is empty',
   21604: 'the number is missing',
   21606: 'the sender number cannot send messages to the number',
-  21608: 'a trial account sends to verified numbers only',
+  21608: 'a trial account can only send to verified numbers',
   21610: 'the number has unsubscribed from the sender',
-  21611: 'too many messages of the sender wait to be sent',
+  21611: 'too many messages from the sender are waiting to be sent',
   21612: 'the number cannot be reached from the sender number',
   21614: 'the number is not a mobile number',
   21617: 'the message is too long',

@@ -10,16 +10,16 @@ import { reasonOf } from './telephony-errors.ts'
 /** Text messages and calls through Twilio, which takes no idempotency key. The only importer of its SDK. */
 export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'looksMs'>
 
-// Twilio answers within a second or two. So many requests at once are far below what it allows an account, and no
-// request that was noted as under way waits here for its turn.
+// Twilio answers within a second or two. This many concurrent requests are far below what it allows an account, and no
+// request that was recorded as under way waits here for its turn.
 const LIMITS = { answerMs: 15_000, atOnce: 24, patienceMs: 10_000 }
 
 const LOOKS_MS = [0, 1000, 3000]
 
-// Nobody is told more than this many messages to one number within the minutes that a look-up is about.
+// Nobody sends more messages than this to one number within the minutes that a look-up covers.
 const LISTED = 100
 
-/** Makes a client, which loads the SDK at its first request. */
+/** Creates a client, which loads the SDK for its first request. */
 export function createTelephony(settings: TelephonySettings, limits = LIMITS): Telephony {
   if (missingForTelephony(settings).length > 0) return unconfigured
   const from = settings.phoneNumber!
@@ -45,7 +45,7 @@ export function createTelephony(settings: TelephonySettings, limits = LIMITS): T
 }
 
 interface Line {
-  /** Makes a request that sends something. @throws the failure of what was certainly not taken. */
+  /** Makes a request that sends something. @throws if the provider certainly did not take it. */
   hand(request: Request, create: (api: Twilio) => Promise<Created>): Promise<Handed>
   /** Makes a request that changes nothing. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
@@ -58,7 +58,7 @@ interface Created {
 
 function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
   const breaker = createBreaker(
-    (seconds) => failed(`it did not answer lately, the next request is made in ${seconds} s`, seconds),
+    (seconds) => failed(`it has not answered lately; the next request can be made in ${seconds} s`, seconds),
     limits,
   )
   const semaphore = createSemaphore(limits.atOnce)
@@ -99,7 +99,7 @@ const unconfigured: Telephony = {
   findCall: () => Promise.reject(fail('telephony.not_configured')),
 }
 
-/** What the provider said, as the SDK's own errors do not tell it: they leave the headers out. */
+/** The provider's answer. The SDK's own errors leave out the headers. */
 class Answered extends Error {
   readonly status: number
   readonly code: number | null
@@ -128,12 +128,12 @@ async function connect(settings: TelephonySettings, answerMs: number): Promise<T
       )
     }
   }
-  // A kept connection that its server closes just then fails a request in a way that proves nothing.
+  // A kept-alive connection that the server closes just then fails a request in a way that proves nothing.
   const httpClient = new HttpClient({ timeout: answerMs, keepAlive: false })
   return new twilio.Twilio(settings.accountSid!, settings.authToken!, { httpClient })
 }
 
-/** @throws the failure of what was certainly not taken. */
+/** @throws if the provider certainly did not take the request. */
 function handedOf(waited: Waited<Created>, breaker: ReturnType<typeof createBreaker>): Handed {
   if (waited.kind === 'answer' && typeof waited.value.sid === 'string') {
     breaker.succeeded()
@@ -171,7 +171,7 @@ function isSince(created: Date | undefined, sinceMs: number): boolean {
   return created !== undefined && created !== null && created.getTime() >= sinceMs
 }
 
-/** Trial accounts put a line before the text, and white space at its ends does not always survive. */
+/** Trial accounts put a line before the text, and leading and trailing white space does not always survive. */
 function sameText(theirs: string | undefined, ours: string): boolean {
   return theirs?.trim().endsWith(ours.trim()) ?? false
 }

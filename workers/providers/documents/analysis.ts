@@ -7,7 +7,7 @@ import { sendBytes } from '../../children/work.ts'
 // A file of 8 MiB takes two seconds.
 const LIMITS: Limits = { cpuMs: 10_000 }
 
-/** The pieces of a file; of one that takes too long, or crashes its child twice, the reason why there are none. */
+/** The pieces of a file, or why there are none, such as that it takes too long or crashes its child twice. */
 export async function analyzeFile(
   children: Children,
   bytes: Uint8Array,

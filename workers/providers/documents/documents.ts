@@ -11,24 +11,24 @@ export interface DocumentOptions {
   readonly vision: Settings['visionProvider']
   readonly maxPages: number
   readonly signal: AbortSignal
-  /** For the opening of the document, and for one page. */
+  /** For opening the document, and for one page. */
   readonly limits?: Limits
-  /** For so long, in ms, it keeps its children although others wait: opening it anew costs a page or two. */
+  /** How long, in ms, it keeps its children while others wait: opening it anew costs as much as a page or two. */
   readonly sliceMs?: number
 }
 
 // A dense page takes ten seconds of CPU time, the worst of ordinary ones twenty.
 const LIMITS: Limits = { cpuMs: 28_000 }
-// So many pages with a text layer go to a child together: handing a page over takes a third of the time of reading it.
+// At least this many pages with a text layer go to a child together: handing one over takes a third of its reading.
 const LEAST_TOGETHER = 4
-// For so long a document keeps a child although others wait, and ten times as long as it took to open it there.
+// How long a document keeps a child while others wait, but at least ten times as long as it took to open it there.
 const SLICE_MS = 2000
 const JOIN_TIMES = 10
-// For so long a child waits for the next pages of its document, which come when those before are stored.
+// How long a child waits for the next pages of its document, which are asked for when the ones before are stored.
 const LINGER_MS = 250
-// A document that has cost so many children is not read on: each may have cost half a minute of computing.
+// After a document has cost this many children, its other pages are skipped: each may have cost half a minute of CPU.
 const MOST_LOST = 20
-// With what the engine here takes afterwards, if it must.
+// Leaves time for the engine here, which reads the page if the model fails.
 const MODEL_MS = 45_000
 
 interface Asked {
@@ -47,8 +47,8 @@ interface Member {
 }
 
 /**
- * Opens a document. A page that takes too long, or that crashes its child twice, is unread with the reason, and the others go
- * on; so is a document that cannot be opened.
+ * Opens a document. A page that takes too long, or that crashes its child twice, is unread, with the reason, and the
+ * others are read. A document that cannot be opened has one unread page.
  */
 export async function openDocument(
   children: Children,
@@ -73,7 +73,7 @@ export async function drawPage(
   const lease = await children.lease({ urgent: true, signal })
   try {
     await sendBytes(lease, bytes)
-    // PDFium draws nothing that is kept.
+    // Without PDFium, which draws nothing that is stored.
     await lease.ask('document.open', { mediaType, sight: 'none', careful: true, maxPages }, limits)
     return await lease.ask('document.draw', page, limits)
   } catch (error) {
@@ -96,14 +96,14 @@ class DocumentReader implements PageReader {
   readonly #signal: AbortSignal
   readonly #waiting: Asked[] = []
   readonly #free = new Map<Member, NodeJS.Timeout>()
-  // With those that are being taken.
+  // Including those that are still being leased.
   #members = 0
   #scheduled = false
-  // Children that its pages have cost.
+  // How many children its pages have cost.
   #lost = 0
-  // It has crashed PDFium.
+  // Whether to do without PDFium, because it may have crashed a child.
   #careful = false
-  // Whether the last page that came had a text layer: then the next ones may have one, too.
+  // Whether the last page read had a text layer: then the next ones may have one, too.
   #atOnce = false
 
   constructor(
@@ -122,7 +122,7 @@ class DocumentReader implements PageReader {
     this.#sight = vision === 'none' ? 'none' : vision === 'tesseract' ? 'local' : 'model'
   }
 
-  /** Null when it is open, else its only page. */
+  /** Null when it is open, or else its only, unread page. */
   async open(): Promise<PageResult | null> {
     try {
       const member = await this.#join(await this.#lease())
@@ -143,7 +143,7 @@ class DocumentReader implements PageReader {
     if (this.#lost >= MOST_LOST) return Promise.resolve(unread(LEFT_OUT))
     const { promise, resolve, reject } = Promise.withResolvers<PageResult>()
     this.#waiting.push({ page, resolve, reject })
-    // Later in this turn come the others that are asked for together.
+    // The other pages that are requested together come later in this turn.
     if (!this.#scheduled) setImmediate(() => this.#dispatch())
     this.#scheduled = true
     return promise
@@ -166,7 +166,7 @@ class DocumentReader implements PageReader {
     if (this.#waiting.length > 0 && this.#members < this.#mostMembers()) void this.#more()
   }
 
-  /** Each frame of an animation is drawn over all before it: two children would draw them all twice. */
+  /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */
   #mostMembers(): number {
     return this.#mediaType === 'image/gif' ? 1 : availableParallelism()
   }
@@ -175,7 +175,7 @@ class DocumentReader implements PageReader {
     return this.#atOnce ? Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / this.#members)) : 1
   }
 
-  /** One more child: the first is waited for, the others come if they are free. */
+  /** Adds a child: waits for the first one, takes others only if they are free. */
   async #more(): Promise<void> {
     const isFirst = this.#members++ === 0
     try {
@@ -190,7 +190,7 @@ class DocumentReader implements PageReader {
       this.#dispatch()
     } catch (error) {
       this.#members--
-      // Others may go on, or it is told by what is waiting.
+      // Other children go on; if there are none, the waiting pages report the error.
       if (this.#members > 0) return
       for (const asked of this.#waiting.splice(0)) {
         if (error instanceof ChildLost) asked.resolve(givenUp('Opening the document', error, this.#limits))
@@ -203,7 +203,7 @@ class DocumentReader implements PageReader {
     return this.#children.lease({ signal: this.#signal })
   }
 
-  /** Opens the document in a child; after a crash in another one, without PDFium. */
+  /** Opens the document in a child; after a crash, in another one without PDFium. */
   async #join(lease: ChildLease, sight = this.#sight): Promise<Member> {
     const since = performance.now()
     const careful = this.#careful
@@ -239,7 +239,7 @@ class DocumentReader implements PageReader {
         const culprit = asked.find(({ page }) => page === error.at) ?? asked[0]!
         this.#waiting.unshift(...asked.filter((one) => one !== culprit))
         if (error.isSpent) culprit.resolve(givenUp('Reading the page', error, this.#limits))
-        // A crash may be PDFium's, or what earlier pages left behind.
+        // The crash may be due to PDFium, or to what earlier pages left behind.
         else void this.#readAlone(culprit, true, this.#sight)
       } else for (const one of asked) one.reject(error)
     }
@@ -252,7 +252,7 @@ class DocumentReader implements PageReader {
     return lease.isDue && this.#mediaType !== 'image/gif' && performance.now() - since > sliceMs
   }
 
-  /** Reads a page in a child of its own, and once more if that crashes; `careful`: at once as the second time. */
+  /** Reads a page in a child of its own, and again without PDFium if that crashes; `careful`: without it at once. */
   async #readAlone(asked: Asked, careful: boolean, sight: Sight): Promise<void> {
     this.#careful ||= careful
     try {
@@ -268,7 +268,7 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** A page whose words a model has to tell is still to be read; where the model fails, the engine here does it. */
+  /** Completes a page: if it needs a model, that reads it; if the model fails, the engine here does. */
   async #finish({ forModel = false, ...page }: ReadPage, asked: Asked): Promise<void> {
     if (!forModel) return asked.resolve(page)
     try {
@@ -313,7 +313,7 @@ class DocumentReader implements PageReader {
   }
 }
 
-const LEFT_OUT = `The page was left out, after ${MOST_LOST} others of the document that could not be read`
+const LEFT_OUT = `The page was skipped, because ${MOST_LOST} others of the document could not be read`
 
 const givenUp = (what: string, error: ChildLost, limits: Limits): PageResult =>
   unread(`${what} ${error.reason(limits)}`)

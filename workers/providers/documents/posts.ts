@@ -10,21 +10,21 @@ import { sendBytes } from '../../children/work.ts'
 
 export interface PostOptions {
   readonly signal: AbortSignal
-  /** For the opening of the file, and for one post. */
+  /** For opening the file, and for one post. */
   readonly limits?: Limits
-  /** For all posts of the file, in ms of CPU time. */
+  /** For all posts of the file together, in ms of CPU time. */
   readonly wholeCpuMs?: number
 }
 
 // A megabyte of Markdown takes 50 ms.
 const LIMITS: Limits = { cpuMs: 5000 }
-// A blog of 10,000 posts takes half of it. What takes longer holds up everybody's imports.
+// A blog of 10,000 posts takes half of this. A file that takes longer would hold up everybody's imports.
 const WHOLE_CPU_MS = 20_000
-// A file that has more posts of that kind is no blog.
+// Posts that cost a child for certain: a file that has more of them is not a blog.
 const MOST_LOST = 3
-// Lost for reasons that may be others', until it is enough.
+// All losses of children, including those that something else may have caused.
 const MOST_LOSSES = 2 * MOST_LOST + 2
-// For so long it keeps its child although others wait.
+// How long a file keeps its child while others wait.
 const SLICE_MS = 2000
 
 interface UploadedFile {
@@ -80,7 +80,7 @@ class PostFile {
     return fail('import.too_complex', { reason: error.reason(this.limits) })
   }
 
-  /** What is told of a post over which children were lost. */
+  /** The result for a post over which children were lost. */
   unreadable(path: string, at: number, error: ChildLost): ReadItem {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'
@@ -113,7 +113,7 @@ class PostFileReader implements PostReader {
     this.#opened = opened
   }
 
-  /** A post over which its child is lost is told as such; after a crash only when another child is lost over it, too. */
+  /** Reports a post over which its child is lost as such; after a crash only if another child is lost over it, too. */
   async *read(): ReturnType<PostReader['read']> {
     const { files } = this.#opened
     const lost = new Map<number, ReadItem>()

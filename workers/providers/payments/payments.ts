@@ -11,14 +11,14 @@ import {
 import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 
-/** Stripe through its SDK (https://docs.stripe.com/api). Whether a call is repeated is for its job to say. */
+/** Stripe through its SDK (https://docs.stripe.com/api). The job decides whether a call is repeated. */
 
 // Below the time limits of the tasks, so that a silent provider is named as the reason.
 const TIMEOUT_MS = 20_000
-// A price list that is longer is no catalog.
+// A longer price list is not a catalog.
 const MOST_PRICES = 1000
 
-/** Makes the provider of the settings; the SDK is loaded by the first call. */
+/** Creates the configured provider; the SDK is loaded by the first call. */
 export function createPayments(
   { payments: settings }: Pick<Settings, 'payments'>,
   timeoutMs = TIMEOUT_MS,
@@ -106,13 +106,13 @@ async function openSession(
       line_items: [{ price: priceId, quantity }],
       success_url: successUrl,
       cancel_url: cancelUrl,
-      // A subscription always makes one.
+      // A subscription always creates a customer.
       ...(customer !== null ? { customer } : mode === 'payment' ? { customer_creation: 'always' } : {}),
       ...owner,
     },
     { idempotencyKey: key },
   )
-  if (typeof session.url !== 'string') throw fail('payment.failed', { reason: 'its session has no page' })
+  if (typeof session.url !== 'string') throw fail('payment.failed', { reason: 'its session has no URL' })
   return { id: session.id, url: session.url }
 }
 
@@ -148,7 +148,7 @@ function objects(given: readonly object[]): ProviderObject[] {
   return given as unknown as ProviderObject[]
 }
 
-/** An answer with the time of the provider's clock, which its events are dated by. */
+/** An answer with the time by the provider's clock, which also dates its events. */
 function answered(object: object & { lastResponse?: { headers?: Record<string, string> } }): Answered {
   const date = Date.parse(object.lastResponse?.headers?.date ?? '')
   const at = Math.floor((Number.isNaN(date) ? Date.now() : date) / 1000)
@@ -164,7 +164,7 @@ async function missingAs<T, M>(missing: M, work: Promise<T>): Promise<T | M> {
   }
 }
 
-/** A request can't be called back, but nobody has to wait for its end. */
+/** A request can't be recalled, but nobody has to wait for its end. */
 async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted()
   const over = new AbortController()
@@ -178,7 +178,7 @@ async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T
   }
 }
 
-// Messages are for whoever pays or asks. Stripe masks keys in them; nothing that looks like one passes here either.
+// Messages are shown to whoever pays or asks. Stripe masks keys in them; we mask anything that looks like one, too.
 const KEY_LIKE = /\b[sr]k_[a-z]*_?[\w*]+/g
 const LONGEST_MESSAGE = 500
 
@@ -202,7 +202,7 @@ function failureOf(error: unknown): unknown {
       return failed('too many requests')
     case 'StripeConnectionError':
       return failed('no answer')
-    // Under this key it was asked for something else before: what became of that is not known.
+    // The key was used for a different request before, and what became of that is not known.
     case 'StripeIdempotencyError':
     case 'StripeAPIError':
       return failed(statusCode === undefined ? 'no answer' : `status ${statusCode}`)

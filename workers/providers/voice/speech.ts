@@ -6,7 +6,7 @@ import type { Speaker } from '../../../tasks/voice/ports.ts'
 import { callFailure, createClients, createIdleTimeout, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
 
-/** Speech by the providers' speech endpoints, through the client of OpenAI's protocol. */
+/** Speech by the providers' speech endpoints, through the client for OpenAI's protocol. */
 export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
   const clientFor = createClients({ ai })
   return {
@@ -44,13 +44,13 @@ async function* piecesOf(client: OpenAI, speech: Speech, signal: AbortSignal): A
     { model, voice, input: text, speed, response_format: 'mp3' },
     { signal },
   )
-  // What stands in for a provider may say nothing of its bytes, but a text is none.
+  // A stand-in for a provider may send no content type, but a text is certainly not audio.
   if (/^(text\/|application\/json)/i.test(response.headers.get('content-type') ?? ''))
-    throw new Unreadable('its answer is no sound')
+    throw new Unreadable('its answer is not audio')
   yield* (response.body ?? []) as AsyncIterable<Uint8Array>
 }
 
-/** Mistral answers JSON with all of it in base64, and knows no speed (docs.mistral.ai/studio/audio/text-to-speech). */
+/** Mistral answers JSON with all audio in base64, and knows no speed (docs.mistral.ai/studio/audio/text-to-speech). */
 async function voxtral(
   client: OpenAI,
   { model, voice, text }: Speech,
@@ -58,6 +58,6 @@ async function voxtral(
 ): Promise<Uint8Array> {
   const body = { model, input: text, voice_id: voice, response_format: 'mp3', stream: false }
   const answer = await client.post<{ audio_data?: unknown } | null>('/audio/speech', { body, signal })
-  if (typeof answer?.audio_data !== 'string') throw new Unreadable('its answer is no sound')
+  if (typeof answer?.audio_data !== 'string') throw new Unreadable('its answer is not audio')
   return Buffer.from(answer.audio_data, 'base64')
 }
