@@ -32,21 +32,21 @@ export interface Queries {
   one<T>(query: Query<T>): Promise<T>
   maybeOne<T>(query: Query<T>): Promise<T | null>
   any<T>(query: Query<T>): Promise<readonly T[]>
-  /** Runs a statement and answers how many rows it touched. */
+  /** Runs a statement and returns how many rows it touched. */
   run(query: Query<unknown>): Promise<number>
 }
 
 /** The queries of a transaction. */
 export interface Transaction extends Queries {
-  /** Has something done once what is written is committed; never when it is not. It must not throw. */
+  /** Runs `effect` once the transaction is committed, and never if it is not. It must not throw. */
   afterCommit(effect: () => void): void
 }
 
 const FirstColumn = z.record(z.string(), z.string().nullable())
 
 /**
- * What the reader would answer, in this transaction. Who holds a connection must not wait for another one: behind a pooler
- * those who do so hold all that there are, and wait for each other.
+ * Runs a reader's statement in this transaction. Code that holds a connection must not wait for another one: behind a
+ * pooler, such callers can hold all the connections that there are and deadlock.
  */
 export async function readWithin<P extends readonly ReadValue[] = []>(
   tx: Queries,
@@ -59,18 +59,18 @@ export async function readWithin<P extends readonly ReadValue[] = []>(
   return row === null ? null : (Object.values(row)[0] ?? null)
 }
 
-/** Of the connections of a pool. */
+/** The connections of a pool. */
 export interface Usage {
   readonly active: number
   readonly idle: number
-  /** Callers that wait for a connection. */
+  /** Callers waiting for a connection. */
   readonly waiting: number
-  /** For how long the one that has been in use for the longest has been; 0 when none is. */
+  /** How long the longest-used connection has been in use; 0 when none is. */
   readonly oldestMs: number
 }
 
 export interface Database extends Queries {
-  /** Commits when `work` resolves. Serialization failures and deadlocks run it again, so it has no effects outside. */
+  /** Commits when `work` resolves. Serialization failures and deadlocks rerun it: it must have no outside effects. */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   close(): Promise<void>
   usage(): Usage
@@ -79,13 +79,13 @@ export interface Database extends Queries {
 export interface DatabaseOptions {
   readonly url: string
   readonly applicationName: string
-  /** Most connections at once. */
+  /** The maximum number of connections. */
   readonly size: number
   /** Checks each row against its query's schema: tests and development. */
   readonly validateRows: boolean
   /**
-   * A pooler in transaction mode lies between. Poolers refuse time-outs as parameters of a connection, so each transaction
-   * sets its own; those of single statements are left to the pooler.
+   * Whether a pooler in transaction mode is in between. Poolers refuse timeouts as connection parameters, so each
+   * transaction sets its own; timeouts of single statements are left to the pooler.
    */
   readonly pooled?: boolean
 }
@@ -99,7 +99,7 @@ const LIMIT_MS = 60_000
 export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
-  // slonik forgets callers that wait for a connection when those in use die together: none ever waits in there.
+  // slonik forgets callers waiting for a connection when those in use die together, so none ever waits inside it.
   const semaphore = createSemaphore(options.size)
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
@@ -154,7 +154,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     idleTimeout: 60_000,
     statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : LIMIT_MS,
     idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : LIMIT_MS,
-    // The default sends DISCARD ALL at each return, a third of the throughput; settings are `set local` only.
+    // The default sends DISCARD ALL at each release, a third of the throughput; our settings are all `set local`.
     resetConnection: () => Promise.resolve(),
     typeParsers: [
       { name: 'int8', parse: Number },
@@ -166,7 +166,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
   })
 }
 
-/** Without a limit a process that freezes in a transaction would keep its locks from all others. */
+/** Without limits, a process that freezes in a transaction would never release its locks. */
 function limited<T>(work: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
   return async (tx) => {
     await tx.run(sql.prepared('transaction_limits', noRows)`
@@ -177,14 +177,14 @@ function limited<T>(work: (tx: Transaction) => Promise<T>): (tx: Transaction) =>
 }
 
 /**
- * slonik closes a connection whenever an error leaves it, and another one costs more than most transactions. After a
- * refusal, which was rolled back, it is as good as before: the failure is carried out as a value.
+ * slonik closes a connection whenever an error passes through it, and a new one costs more than most transactions.
+ * After a refusal, which was rolled back, it is still good, so the failure is carried out as a value.
  */
 async function transact<T>(pool: DatabasePool, work: (tx: Transaction) => Promise<T>): Promise<T> {
   let effects: (() => void)[] = []
   const end = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
     try {
-      // Inside, errors stay slonik's own: it runs the work again for those of class 40.
+      // Inside, errors stay slonik's own: it reruns the work for those of class 40.
       const value = await connection.transaction((tx) => {
         effects = []
         return work({ ...queries(tx, passed), afterCommit: (effect) => effects.push(effect) })

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 
-/** The only importer of `pg`: bare clients for what a query pool can't do, and the pool that the queue library wants. */
+/** The only importer of `pg`: bare clients for what a query pool can't do, and the pool for the queue library. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
 
-/** How every connection of a process introduces itself and gives up. */
+/** Where a connection goes, and the name that it reports. */
 export interface ConnectOptions {
   readonly url: string
   readonly applicationName: string
@@ -21,7 +21,7 @@ function base(options: ConnectOptions) {
   }
 }
 
-/** Opens one client of its own. The caller listens to `error` and `end`, and ends it. */
+/** Opens a dedicated client, which the caller ends. */
 export async function connect(options: ConnectOptions): Promise<Client> {
   const client = new pg.Client(base(options))
   client.on('error', () => {}) // Every pending query is rejected with it too; `end` follows.
@@ -30,20 +30,20 @@ export async function connect(options: ConnectOptions): Promise<Client> {
 }
 
 /**
- * Opens and authenticates a connection, TLS included, and hands over its socket: for {@link Wire}, which speaks the
- * protocol from there on by itself.
+ * Opens and authenticates a connection, TLS included, and returns its socket for {@link Wire}, which speaks the
+ * protocol itself from then on.
  */
 export async function connectSocket(options: ConnectOptions): Promise<Socket> {
   const client = await connect(options)
   const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
-  // The client is at rest: nothing of its is under way, and from here on it hears nothing.
+  // The client is idle: no query is pending, and from here on it receives nothing.
   for (const event of ['data', 'end', 'close', 'error'] as const) stream.removeAllListeners(event)
   return stream
 }
 
 /**
- * The pool that graphile-worker fetches through. Its commits do not wait for the disk: deliveries are hints, and one that a
- * crash of the server brings back starts nothing that the ledger says has begun. Poolers refuse to be told so.
+ * The pool that graphile-worker fetches through. Its commits do not wait for the disk: deliveries are hints, and one
+ * that a server crash brings back starts nothing that the ledger says has begun. Poolers refuse this option.
  */
 export function createQueuePool(
   options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },

@@ -5,11 +5,11 @@ import { Wire, WireError, type WireRows, type WireStatement, type WireValue } fr
 export type ReadValue = WireValue
 
 /**
- * A named statement whose answer is one text column: JSON that PostgreSQL built, or nothing. `P` are its parameters
- * $1 to $n, in order; their labels say what they mean.
+ * A named statement whose result is one text column: JSON that PostgreSQL built, or nothing. `P` are its parameters $1
+ * to $n, in order; their labels say what they mean.
  */
 export interface ReadStatement<P extends readonly ReadValue[]> extends WireStatement {
-  /** Never set: it carries `P`, as a function does, so that no statement passes for one that takes other values. */
+  /** Never set: it carries `P` as a function parameter, so that only statements with these values are assignable. */
   readonly parameters?: (values: P) => void
 }
 
@@ -31,13 +31,13 @@ export interface Reader {
   close(): Promise<void>
 }
 
-// A plan is kept from the time when its table was small and unknown, and reads all of it when it no longer is; that
-// lasts until the table is analyzed, which can take minutes. Planning all anew costs a few milliseconds. Behind a pooler this
-// reaches one server connection at a time: that which was used last.
+// A plan made when its table was small and not analyzed stays cached, and reads the whole table when it has grown,
+// until the table is analyzed, which can take minutes. Planning everything again costs a few milliseconds. Behind a
+// pooler this reaches one server connection at a time: the one used last.
 const REPLAN_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
 
-/** Opens the connection now; when it breaks, the next read opens another, and a read it cut off is done once more. */
+/** Opens the connection now; when it breaks, the next read opens another, and an interrupted read is retried once. */
 export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS): Promise<Reader> {
   let wire = new Wire(await connectSocket(options))
   let opening: Promise<Wire> | null = null
@@ -61,7 +61,7 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
     pick: (rows: WireRows) => T,
   ): Promise<T> =>
     (wire.broken ? again(statement, values) : wire.read(statement, values)).then(pick, async (error) => {
-      // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
+      // Reads change nothing: one that a lost connection interrupted is retried on a new one.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
       return again(statement, values).then(pick, (second) => {
         throw mapDatabaseError(second)
@@ -70,7 +70,7 @@ export async function createReader(options: ConnectOptions, replanMs = REPLAN_MS
   const again = async (statement: WireStatement, values: readonly ReadValue[]): Promise<WireRows> =>
     (wire.broken && !closed ? await reopen() : wire).read(statement, values)
 
-  // One that fails says nothing that the next read does not.
+  // Errors are ignored: the next read reports the same.
   const replanning = setInterval(() => wire.broken || wire.read(REPLAN, []).catch(() => {}), replanMs).unref()
 
   return {

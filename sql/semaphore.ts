@@ -1,4 +1,4 @@
-/** Lets so many work at a time; the others wait in order. */
+/** Lets a fixed number of callers run at a time; the others wait in order. */
 export interface Semaphore {
   run<T>(work: () => Promise<T>): Promise<T>
   readonly active: number
@@ -6,7 +6,7 @@ export interface Semaphore {
 }
 
 export function createSemaphore(places: number): Semaphore {
-  // Taken from by a moving head: shifting an array of thousands moves them all.
+  // Consumed by a moving head: shifting an array of thousands moves them all.
   let queue: (() => void)[] = []
   let head = 0
   let active = 0
@@ -18,7 +18,7 @@ export function createSemaphore(places: number): Semaphore {
       queue = []
       head = 0
     }
-    // A place is handed on, never free in between: nobody overtakes.
+    // A place is passed on to the next caller and never free in between: nobody overtakes.
     if (next === undefined) active--
     else next()
   }
