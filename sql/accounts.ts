@@ -19,8 +19,8 @@ export const readAccounts: ReadStatement<[pageSize: number, offset: number]> = {
 }
 
 /**
- * What decides access: the account, and which of its sessions were ended before their access tokens run out, the
- * longest of which live for a day.
+ * What decides access: the account, and its sessions that were ended while their access tokens may still be valid; the
+ * longest-lived ones last a day.
  */
 export const readAccountState: ReadStatement<[id: number]> = {
   name: 'account_state',
@@ -30,7 +30,7 @@ export const readAccountState: ReadStatement<[id: number]> = {
     from account where id = $1::int`,
 }
 
-/** The sessions of an account that can still be refreshed, the last used first; `callersOwn` is the one that is marked. */
+/** The sessions of an account that can still be refreshed, last used first; `callersOwn` is marked as current. */
 export const readSessions: ReadStatement<[account: number, callersOwn: string | null]> = {
   name: 'sessions',
   text: `select coalesce(json_agg(json_build_object('id', s.id, 'created_at', iso(s.created_at), 'last_used_at', iso(t.created_at),
@@ -40,7 +40,7 @@ export const readSessions: ReadStatement<[account: number, callersOwn: string | 
     where s.account_id = $1::int and s.revoked_at is null and t.expires_at > now()`,
 }
 
-/** Tells every edge process to forget what it knows of an account. */
+/** Tells every edge process to drop what it has cached about an account. */
 export const accountChanged = (id: number): Query<unknown> =>
   sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED}, ${String(id)})`
 
@@ -90,13 +90,13 @@ export const updateAccount = (id: number, fullName: string | null): Query<{ json
     update account set full_name = ${fullName}, updated_at = now() where id = ${id}
     returning account_json(account)::text as json`
 
-/** Lets an account in, or keeps it out. @throws account.last_admin when nobody would be left to administrate. */
+/** Activates or deactivates an account. @throws account.last_admin when no active admin would be left. */
 export const setActive = (id: number, active: boolean): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set is_active = ${active}, updated_at = case when is_active = ${active} then updated_at else now() end
     where id = ${id} returning account_json(account)::text as json`
 
-/** @throws account.last_admin when nobody would be left to administrate. */
+/** @throws account.last_admin when no active admin would be left. */
 export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
@@ -110,8 +110,8 @@ const Deleted = z.object({
 export type DeletedAccount = z.output<typeof Deleted>
 
 /**
- * Deletes an account; what it alone owned passes to an heir, or goes with it. No row when there is no such account.
- * @throws account.last_admin when nobody would be left to administrate.
+ * Deletes an account; organizations that it alone owned pass to an heir or are deleted. No row when it does not exist.
+ * @throws account.last_admin when no active admin would be left.
  */
 export const deleteAccount = (id: number): Query<DeletedAccount> =>
   sql.type(Deleted)`select email, inherited, deleted from account_delete(${id})`
@@ -143,7 +143,7 @@ const Recipient = z.object({
   is_verified: z.boolean(),
 })
 
-/** Whom a mail to an account goes to. */
+/** The recipient of an email to an account. */
 export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where id = ${id}`
 
@@ -151,8 +151,8 @@ export const recipientByEmail = (email: string): Query<z.output<typeof Recipient
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
- * Stores the digest of a token that is about to be mailed, for its whole lifetime from now on; no row when it was used
- * already, by who got it from an earlier attempt.
+ * Stores the digest of a token that is about to be mailed, valid for its whole lifetime from now on; no row when it was
+ * already used by the recipient of an earlier attempt's email.
  */
 export const insertMailedToken = (
   id: string,
@@ -169,15 +169,15 @@ export const insertMailedToken = (
 
 const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 
-/** Whose token it is; no row when it is unknown, used or expired. */
+/** The owner of a token; no row when it is unknown, used or expired. */
 export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     select t.account_id, a.email from account_token t join account a on a.id = t.account_id
     where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
 
 /**
- * Uses a token up, and with it every other one of its kind; of two uses at once one gets the row. The account is locked
- * first, or two tokens of it that are used at once would wait for each other.
+ * Uses up a token, and with it every other one of its kind; of two concurrent uses one gets the row. Locks the account
+ * first, or two of its tokens that are used concurrently would deadlock.
  */
 export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
@@ -200,7 +200,7 @@ export const setVerified = (id: number): Query<unknown> =>
     noRows,
   )`update account set is_verified = true, updated_at = now() where id = ${id} and not is_verified`
 
-/** Removes mailed tokens past their time; answers their number. */
+/** Deletes expired mailed tokens; returns how many. */
 export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
@@ -210,7 +210,7 @@ export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number 
     )
     select count(*)::int as count from expired`
 
-/** Ends every mailed token of an account that nobody has used yet. */
+/** Invalidates every mailed token of an account that nobody has used yet. */
 export const endMailedTokens = (accountId: number): Query<unknown> =>
   sql.type(
     noRows,
@@ -219,8 +219,8 @@ export const endMailedTokens = (accountId: number): Query<unknown> =>
 const Admin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
 
 /**
- * Makes an account an active admin; no row when it is one. One that has not verified its address gets this password, and
- * counts as verified: `replaced`. With `asItIs` it keeps its own, as one that has verified its address does.
+ * Makes an account an active admin; no row when it already is one. An account with an unverified address gets this
+ * password and counts as verified: `replaced`. With `asItIs` it keeps its own, like one with a verified address.
  */
 export const upsertAdmin = (
   email: string,
@@ -254,8 +254,8 @@ export const insertSession = (
 const Touched = z.object({ role: z.string(), is_active: z.boolean() })
 
 /**
- * Notes a login, and keeps whoever changes the account waiting until it is committed. No row when the account is gone,
- * or when its password is no longer the one that was compared.
+ * Records a login, and makes concurrent changes to the account wait until it is committed. No row when the account is
+ * gone, or when its password is no longer the one that was compared.
  */
 export const touchLogin = (accountId: number, passwordHash: string): Query<z.output<typeof Touched>> =>
   sql.prepared('touch_login', Touched)`
@@ -269,7 +269,7 @@ const Refreshed = z.object({
   replayed: z.boolean(),
 })
 
-/** Exchanges a refresh token; no row when it may not be, and a replay has just ended the session that it names. */
+/** Exchanges a refresh token; no row when that is not allowed. A `replayed` one has just ended its session. */
 export const refreshSession = (
   presented: Buffer,
   successor: Buffer,
@@ -283,7 +283,7 @@ const Ended = z.object({ id: z.string(), account_id: z.number() })
 
 /**
  * Revokes the session that a refresh token or an access token belongs to; either may be absent. Its access tokens stay
- * good until they run out.
+ * valid until they expire.
  */
 export const revokeSession = (
   digest: Buffer | null,
@@ -295,20 +295,20 @@ export const revokeSession = (
       or id = (select session_id from refresh_token where digest = ${digest === null ? null : sql.binary(digest)}))
     returning id, account_id`
 
-/** Ends one session of an account, its access tokens too; no row when the account has no such live session. */
+/** Ends one session of an account, including its access tokens; no row when the account has no such live session. */
 export const endSession = (accountId: number, sessionId: string): Query<z.output<typeof Ended>> =>
   sql.type(Ended)`
     update session set revoked_at = now(), ended_at = now()
     where id = ${sessionId}::uuid and account_id = ${accountId} and revoked_at is null
     returning id, account_id`
 
-/** Ends all sessions of an account, their access tokens too, but for one that may be kept. */
+/** Ends all sessions of an account, including their access tokens, except for one that may be kept. */
 export const endSessions = (accountId: number, kept: string | null): Query<unknown> =>
   sql.type(noRows)`
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now()
     where account_id = ${accountId} and id is distinct from ${kept}::uuid and ended_at is null`
 
-/** Removes refresh tokens past their time, and sessions left without any; answers the number of tokens. */
+/** Deletes expired refresh tokens, and sessions left without any; returns the number of tokens. */
 export const deleteExpiredRefreshTokens = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

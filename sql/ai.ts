@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Conversations, agents, usage and what was made of conversations. Turns are in sql/ai/turns.ts. */
+/** Conversations and agents. Turns, usage and sentiment are in `sql/ai/`. */
 
-// An answer that has not ended, and one that came to nothing, is not shown.
+// A pending answer, and an empty one, is not shown.
 const SHOWN = `m.status <> 'pending' and m.content <> ''`
 
 const SUMMARY = `json_build_object('id', c.id, 'title', c.title,
   'message_count', (select count(*) from ai_message m where m.conversation_id = c.id and ${SHOWN}),
   'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)`
 
-/** Conversations of a user_id, the latest first: an account's, or nobody's (null), or with `ofAnybody` all of them. */
+/** Conversations of a user_id, latest first: those of an account, of nobody (null), or with `ofAnybody` all of them. */
 export const readConversations: ReadStatement<
   [userId: string, owner: number | null, ofAnybody: boolean, limit: number]
 > = {
@@ -22,13 +22,13 @@ export const readConversations: ReadStatement<
     order by c.updated_at desc, c.id desc limit $4::int) found`,
 }
 
-/** Whose a conversation is. */
+/** The owner of a conversation. */
 export const readConversationOwner: ReadStatement<[id: string]> = {
   name: 'ai_conversation_owner',
   text: `select json_build_object('user_id', user_id, 'owner_id', owner_id)::text from ai_conversation where id = $1::uuid`,
 }
 
-/** So many messages of a conversation are shown at most: the newest. */
+/** At most this many messages of a conversation are shown: the newest. */
 export const MOST_MESSAGES = 1000
 
 /** A conversation with its messages. */
@@ -45,7 +45,7 @@ export const readConversation: ReadStatement<[id: string]> = {
   from ai_conversation c where c.id = $1::uuid`,
 }
 
-/** Its summary after a new title; no row when there is no such conversation. */
+/** Renames a conversation and returns its summary; no row when there is no such conversation. */
 export const renameConversation = (id: string, title: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     with renamed as (update ai_conversation set title = ${title} where id = ${id}::uuid returning *)
@@ -53,7 +53,7 @@ export const renameConversation = (id: string, title: string): Query<{ json: str
       where m.conversation_id = c.id and m.status <> 'pending' and m.content <> ''),
       'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)::text as json from renamed c`
 
-/** Stops its turns that have not ended, the last one first, so that none begins meanwhile; answers their jobs. */
+/** Cancels the pending turns of a conversation, last one first, so that none begins meanwhile; returns their jobs. */
 export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
     select job_id from (
@@ -64,7 +64,7 @@ export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>
 export const deleteConversation = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`
 
-/** What the service's health is about. */
+/** The state that the health check of the AI service reads. */
 export const readAiState: ReadStatement<[defaultAgent: string]> = {
   name: 'ai_state',
   text: `select json_build_object('conversations', (select count(*) from ai_conversation),
@@ -79,7 +79,7 @@ const AGENT = `json_build_object('slug', a.slug, 'name', a.name, 'description', 
   'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
   'knowledge_base_ids', a.knowledge_base_ids)`
 
-/** All agents, at most 1000; temperature and tokens are of those that set none. */
+/** All agents, at most 1000; `temperature` and `maxTokens` apply to those that set none. */
 export const readAgents: ReadStatement<[temperature: number, maxTokens: number]> = {
   name: 'ai_agents',
   text: `select coalesce(json_agg(j order by slug), '[]')::text from (
@@ -92,7 +92,7 @@ export const readAgent: ReadStatement<[temperature: number, maxTokens: number, s
   text: `select ${AGENT}::text from ai_agent a where a.slug = $3::text`,
 }
 
-/** What may be changed of an agent: absent leaves it. */
+/** The fields of an agent that may change; absent ones stay as they are. */
 export interface AgentChanges {
   readonly name?: string | undefined
   readonly description?: string | undefined
@@ -104,7 +104,7 @@ export interface AgentChanges {
   readonly is_active?: boolean | undefined
 }
 
-/** Changes an agent; no row when there is none. Every process reads it anew for each turn. */
+/** Changes an agent; no row when there is none. Every process reads it again for each turn. */
 export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: string }> => {
   const given = JSON.stringify(changes)
   return sql.type(z.object({ slug: z.string() }))`

@@ -48,7 +48,7 @@ export interface AuditEvent {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** Adds events, in order, in the transaction of what they tell of. */
+/** Adds events, in order, in the transaction of the change that they record. */
 export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
   sql.prepared('audit_append', noRows)`
     insert into audit_event (kind, actor_id, account_id, organization_id, address, request_id, data)
@@ -56,9 +56,7 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
       e ->> 'address', e ->> 'requestId', coalesce(e -> 'data', '{}')
     from jsonb_array_elements(${JSON.stringify(events)}::jsonb) with ordinality as given(e, n) order by n`
 
-/**
- * A page, newest first, of what is about a kind, an account (as actor or subject) and an organization; null: any.
- */
+/** A page, newest first, of the events of a kind, an account (as actor or subject) and an organization; null: any. */
 export const readAudit: ReadStatement<
   [
     pageSize: number,

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** Stored bytes: where they are, whose they are, and which nobody needs any more. */
+/** Stored bytes: where they are, and which are no longer needed. */
 
 const BlobAt = z.object({
   blob_id: z.number(),
-  /** In the words of `BLOB_STORE`. */
+  /** In the format of `BLOB_STORE`. */
   store: z.string(),
   /** The name of the bytes in their store. */
   key: z.string(),
-  /** The multipart upload that an object store has under way for them. */
+  /** The multipart upload that is in progress in an object store. */
   upload_id: z.string().nullable(),
 })
 /** Where bytes are. */
@@ -20,7 +20,7 @@ const AT = sql.fragment`b.id as blob_id, b.store, b.key, b.upload_id`
 export const blobAt = (id: number): Query<BlobAt> =>
   sql.type(BlobAt)`select ${AT} from blob b where b.id = ${id}`
 
-/** The bytes of a digest, whoever uploaded them. */
+/** The blob of a digest, whoever uploaded it. */
 export const sealedBlob = (sha256: Buffer): Query<BlobAt> =>
   sql.type(BlobAt)`select ${AT} from blob b where b.sha256 = ${sql.binary(sha256)}`
 
@@ -43,7 +43,7 @@ export const documentContent = (id: number, owner: number | null): Query<Content
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-/** False when the row of the bytes is lost. */
+/** False when the blob's row is missing. */
 export const hasBlob = (content: Content): content is Content & BlobAt => content.blob_id !== null
 
 // The chunks of the store `postgres`.
@@ -59,7 +59,7 @@ export const appendChunk = (blobId: number, ordinal: number, bytes: Buffer): Que
   sql.prepared('append_chunk', noRows)`
     insert into blob_chunk (blob_id, ordinal, bytes) values (${blobId}, ${ordinal}, ${sql.binary(bytes)})`
 
-/** How many bytes the chunks of a blob have together. */
+/** The total size of a blob's chunks in bytes. */
 export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.number() }))`
     select coalesce(sum(length(bytes)), 0) as bytes from blob_chunk where blob_id = ${blobId}`
@@ -67,26 +67,26 @@ export const chunkedBytes = (blobId: number): Query<{ bytes: number }> =>
 export const deleteChunks = (blobId: number): Query<unknown> =>
   sql.type(noRows)`delete from blob_chunk where blob_id = ${blobId}`
 
-// Uploading: a row without a digest, then the bytes, then the digest. What breaks off is found by its row.
+// Uploading: a row without a digest, then the bytes, then the digest. An upload that breaks off is found by its row.
 
 export const createBlob = (store = 'postgres'): Query<BlobAt> =>
   sql.prepared('create_blob', BlobAt)`
     insert into blob as b (store) values (${store}) returning ${AT}`
 
-/** Notes the multipart upload of a blob, so that whoever finds the row can end it. */
+/** Records the multipart upload of a blob, so that it can be aborted by whatever finds the row. */
 export const noteUpload = (id: number, uploadId: string): Query<unknown> =>
   sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
-/** Bytes are sealed, and given up, one at a time per digest; the lock ends with the transaction. */
+/** Serializes sealing and deleting the bytes of a digest; the lock ends with the transaction. */
 export const lockDigest = (sha256: Buffer): Query<unknown> =>
   sql.type(noRows)`
     select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
 
-/** Notes that the bytes of a blob live in another store now, under the same key. */
+/** Records that the bytes of a blob are in another store now, under the same key. */
 export const relocateBlob = (id: number, store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store}, upload_id = null where id = ${id}`
 
-/** Gives an uploaded blob its digest; no row when the same bytes are stored already or the blob is given up. */
+/** Gives an uploaded blob its digest; no row when the same bytes are already stored or the blob is marked deleted. */
 export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ sealed: boolean }> =>
   sql.type(z.object({ sealed: z.boolean() }))`
     update blob set sha256 = ${sql.binary(sha256)}, byte_size = ${byteSize}, upload_id = null
@@ -94,15 +94,15 @@ export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ 
       and not exists (select from blob other where other.sha256 = ${sql.binary(sha256)})
     returning true as sealed`
 
-// Removing: the row is deleted first and deleted last, so that there are never bytes without a row.
+// Removing: the row is marked deleted first and removed last, so that there are never bytes without a row.
 
-/** Gives up a sealed blob whose bytes its store has lost: another one takes its place. */
+/** Marks a sealed blob as deleted because its store has lost the bytes: another one takes its place. */
 export const unsealBlob = (id: number): Query<unknown> =>
   sql.type(noRows)`update blob set sha256 = null, deleted = true where id = ${id}`
 
 /**
- * Gives up an upload; false when it has become somebody's. One whose sealing may yet commit is waited for, and one
- * that has no row any more has nobody.
+ * Marks an upload as deleted; false when it was sealed. Waits for a sealing that may still commit; true when the row no
+ * longer exists.
  */
 export const markUploadDeleted = (id: number): Query<{ deleted: boolean }> =>
   sql.type(z.object({ deleted: z.boolean() }))`
@@ -113,9 +113,9 @@ export const markUploadDeleted = (id: number): Query<{ deleted: boolean }> =>
 export const deleteBlob = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blob where id = ${id} and sha256 is null`
 
-// Collecting.
+// Garbage collection.
 
-/** The pages of documents that were deleted so long ago; answers of how many. */
+/** Deletes the pages of documents that were deleted at least `graceSeconds` ago; returns the number of documents. */
 export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with due as (
@@ -126,14 +126,14 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
       collected as (update document set collected_at = now() where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
-// Needed is what a document has, and what one had that was deleted of late.
+// A blob is needed while a document has its bytes, or one had them that was deleted recently.
 const neededFor = (graceSeconds: number) => sql.fragment`
   exists (select from document d where d.sha256 = b.sha256
     and (d.deleted_at is null or d.deleted_at > now() - make_interval(secs => ${graceSeconds})))`
 
 const Looked = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
 
-/** Looks at a batch of sealed blobs behind an id: which is the last, and which are not needed. */
+/** Checks a batch of sealed blobs after an id: returns the last one, and those that are not needed. */
 export const unreferencedBlobs = (
   after: number,
   graceSeconds: number,
@@ -151,12 +151,12 @@ export const blobDigest = (id: number): Query<{ sha256: Uint8Array }> =>
   sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
     select sha256 from blob where id = ${id} and sha256 is not null`
 
-/** Gives up a blob that is still not needed; under the lock of its digest, so that no upload counts on it meanwhile. */
+/** Marks a blob as deleted if still not needed; under the lock of its digest, so that no upload relies on it. */
 export const markUnreferencedDeleted = (id: number, graceSeconds: number): Query<unknown> =>
   sql.type(noRows)`
     update blob b set sha256 = null, deleted = true where id = ${id} and sha256 is not null and not ${neededFor(graceSeconds)}`
 
-/** Blobs behind an id whose bytes are to be removed: given up, or uploads that ended without a word. */
+/** Blobs after an id whose bytes are to be removed: marked deleted, or abandoned uploads. */
 export const abandonedBlobs = (after: number, graceSeconds: number, batch: number): Query<BlobAt> =>
   sql.type(BlobAt)`
     with abandoned as (

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Posts and tags. Lists and posts are put together from JSON that was built when their rows were written. */
+/** Posts and tags. Lists and posts are assembled from JSON that was built when their rows were written. */
 
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]
 
 type Page = [offset: number, pageSize: number, page: number]
 
-/** What is found is in order, and counted apart. */
+/** `found` is in order; `total` counts separately. */
 const page = (found: string, total: string): string => `
   select concat('{"posts":[', (select string_agg(p.json, ',') from (${found} offset $1::int limit $2::int) p),
     '],"total":', (${total}), ',"page":', $3::int, ',"page_size":', $2::int, '}')`
@@ -28,7 +28,7 @@ export const readPublished: ReadStatement<Page> = {
   ),
 }
 
-/** The same of a tag. */
+/** Published posts with a tag, newest first. */
 export const readPublishedTagged: ReadStatement<[...Page, tagSlug: string]> = {
   name: 'blog_published_tagged',
   text: page(
@@ -43,7 +43,7 @@ export const readPosts: ReadStatement<Page> = {
   text: page(`select p.json from blog_post p order by ${CREATED}`, COUNTED),
 }
 
-/** Those of a status. */
+/** The posts with a status, newest first. */
 export const readPostsOf: ReadStatement<[...Page, status: string]> = {
   name: 'blog_posts_of',
   text: page(
@@ -52,7 +52,7 @@ export const readPostsOf: ReadStatement<[...Page, status: string]> = {
   ),
 }
 
-/** Those of a tag, and of a status or all. */
+/** The posts with a tag, and with a status or any (null), newest first. */
 export const readPostsTagged: ReadStatement<[...Page, tagSlug: string, status: string | null]> = {
   name: 'blog_posts_tagged',
   text: page(
@@ -79,7 +79,7 @@ export const readTags: ReadStatement<[limit: number]> = {
 export const post = (id: number): Query<{ json: string }> =>
   sql.prepared('blog_post', JsonText)`select json from blog_post where id = ${id}`
 
-/** What an editor says of a post. */
+/** The fields of a post that an editor sets. */
 export interface PostFields {
   readonly title: string
   readonly content: string
@@ -104,7 +104,7 @@ export const insertPost = (p: NewPost): Query<{ id: number }> =>
     on conflict (slug) do nothing
     returning id`
 
-/** Changes what is given of a post: null clears, absent leaves. No row when there is no such post. */
+/** Changes the given fields of a post: null clears, absent keeps. No row when there is no such post. */
 export const updatePost = (
   id: number,
   changes: Partial<PostFields> & { readonly slug?: string },
@@ -122,11 +122,11 @@ export const updatePost = (
     where p.id = ${id}
     returning p.id`
 
-/** Locks a post, so that its tags are changed by one at a time. */
+/** Locks a post, so that only one transaction at a time changes its tags. */
 export const lockPost = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
 
-/** Publishes a post; when it was published first stays. No row when there is no such post. */
+/** Publishes a post; the time of its first publication stays. No row when there is no such post. */
 export const publishPost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
     with found as (select id from blog_post where id = ${id}), changed as (
       update blog_post set status = 'published', published_at = coalesce(published_at, now()), updated_at = now()
@@ -145,7 +145,7 @@ export const deletePost = (id: number): Query<unknown> =>
 
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 
-/** The tags of slugs; they stay as long as the transaction goes on. */
+/** The tags with these slugs; they cannot be deleted until the transaction ends. */
 export const tagsOf = (slugs: readonly string[]): Query<z.output<typeof Slugged>> =>
   sql.type(Slugged)`
     select id, slug from blog_tag where slug = any(${sql.array([...slugs], 'text')}) order by id for key share`
@@ -164,7 +164,7 @@ export const insertTag = (name: string, slug: string): Query<{ json: string }> =
     JsonText,
   )`insert into blog_tag as t (name, slug) values (${name}, ${slug}) returning blog_tag_json(t)::text as json`
 
-/** Changes what is given; no row when there is no such tag. */
+/** Changes the given fields; no row when there is no such tag. */
 export const updateTag = (id: number, name: string | null, slug: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
     update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug) where id = ${id}

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** The ledger of what is sent: see `schema/10-comms.sql` for its states. */
+/** The ledger of messages: see `schema/10-comms.sql` for its states. */
 
 export const CHANNELS = ['email', 'sms', 'call'] as const
 export type Channel = (typeof CHANNELS)[number]
@@ -46,8 +46,8 @@ export const sendById = (id: string): Query<Send> =>
   sql.type(Send)`select ${SEND} from comms_send where id = ${id}::uuid`
 
 /**
- * Notes that a request is about to go out; no row when it must not: the send is settled, or an earlier request may
- * have been taken and `repeatable` does not say that one more changes nothing.
+ * Records that a request is about to be sent; no row when it must not be: the message is settled, or an earlier request
+ * may have been accepted and `repeatable` (a second one changes nothing) is false.
  */
 export const beginRequest = (id: string, repeatable: boolean): Query<Send> =>
   sql.type(Send)`
@@ -56,7 +56,7 @@ export const beginRequest = (id: string, repeatable: boolean): Query<Send> =>
     where id = ${id}::uuid and (status in ('queued', 'failed') or (status = 'sending' and ${repeatable}))
     returning ${SEND}`
 
-/** What the provider has taken; also of a send that had been given up as unknown. No row when it was settled otherwise. */
+/** Settles a message that the provider has accepted, even after `unknown`. No row when it was settled otherwise. */
 export const settleSent = (
   id: string,
   taken: { providerId: string | null; status: string; detail: string | null },
@@ -69,19 +69,19 @@ export const settleSent = (
         and other.provider_id = ${taken.providerId}::text and other.id <> comms_send.id)
     returning ${SEND}`
 
-/** What was certainly not taken. */
+/** Settles a message that was certainly not accepted. */
 export const settleFailed = (id: string, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status in ('queued', 'sending', 'failed')`
 
-/** What may have been taken. */
+/** Settles a message that may have been accepted. */
 export const settleUnknown = (id: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
     update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
     where id = ${id}::uuid and status = 'sending'`
 
-/** The provider's ids that are the answers to other sends to a recipient, since a time in ms. */
+/** The provider ids of the other messages to a recipient, since a time in ms. */
 export const takenIds = (
   channel: Channel,
   recipient: string,
@@ -94,7 +94,7 @@ export const takenIds = (
 
 const Unknown = z.object({ id: z.string(), channel: z.enum(CHANNELS) })
 
-/** Sends of text messages and calls that are unknown since less than a day: providers may yet tell. */
+/** Text messages and calls whose outcome has been unknown for less than a day: the provider may still report it. */
 export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
   sql.type(Unknown)`
     select id, channel from comms_send
@@ -102,8 +102,8 @@ export const unknownSends = (limit: number): Query<z.output<typeof Unknown>> =>
     order by id desc limit ${limit}`
 
 /**
- * Settles what no job works on any more, because it was cancelled, given up or deleted: a request that was under way
- * may have been taken, anything else was not.
+ * Settles messages that no job works on any more, because it was cancelled, given up or deleted: a request in progress
+ * may have been accepted, anything else was not.
  */
 export const closeOrphans = (limit: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
@@ -132,7 +132,7 @@ export const deleteOldSends = (keepDays: number, batch: number): Query<{ count: 
     )
     select count(*)::int as count from old`
 
-// Reads of the edge. `who` is the caller's account id; `everything` is true for admins.
+// Reads for the edge. `who` is the caller's account id; `everything` is true for admins.
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
   'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
@@ -141,7 +141,7 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
 
 const VISIBLE = '($2::boolean or s.owner_id = $1::int or s.owner_id is null)'
 
-/** The newest sends, of a channel and status or of any (null). */
+/** The newest messages, of a channel and status or of any (null). */
 export const readSends: ReadStatement<
   [who: number | null, everything: boolean, channel: string | null, status: string | null, limit: number]
 > = {
@@ -153,13 +153,13 @@ export const readSends: ReadStatement<
       order by s.id desc limit $5::int) sends`,
 }
 
-/** One send that the caller may see. */
+/** One message that the caller may see. */
 export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send',
   text: `select ${SEND_JSON}::text from comms_send s where ${VISIBLE} and s.id = $3::uuid`,
 }
 
-/** How many sends nobody knows the end of. */
+/** How many messages have an unknown outcome. */
 export const readUnknownCount: ReadStatement<[]> = {
   name: 'comms_unknown',
   text: `select count(*)::text from comms_send where status = 'unknown'`,

@@ -34,21 +34,21 @@ export interface Queries {
   one<T>(query: Query<T>): Promise<T>
   maybeOne<T>(query: Query<T>): Promise<T | null>
   any<T>(query: Query<T>): Promise<readonly T[]>
-  /** Runs a statement and answers how many rows it touched. */
+  /** Runs a statement and returns how many rows it touched. */
   run(query: Query<unknown>): Promise<number>
 }
 
 /** The queries of a transaction. */
 export interface Transaction extends Queries {
-  /** Has something done once what is written is committed; never when it is not. It must not throw. */
+  /** Runs `effect` once the transaction is committed, and never if it is not. It must not throw. */
   afterCommit(effect: () => void): void
 }
 
 const FirstColumn = z.record(z.string(), z.string().nullable())
 
 /**
- * What the reader would answer, in this transaction. Who holds a connection must not wait for another one: behind a pooler
- * those who do so hold all that there are, and wait for each other.
+ * Runs a reader's statement in this transaction. Code that holds a connection must not wait for another one: behind a
+ * pooler, such callers can hold all the connections that there are and deadlock.
  */
 export async function readWithin<P extends readonly ReadValue[] = []>(
   tx: Queries,
@@ -61,16 +61,16 @@ export async function readWithin<P extends readonly ReadValue[] = []>(
   return row === null ? null : (Object.values(row)[0] ?? null)
 }
 
-/** Of the connections of a pool. */
+/** The connections of a pool. */
 export interface Usage {
   readonly active: number
   readonly idle: number
-  /** Callers that wait for a connection. */
+  /** Callers waiting for a connection. */
   readonly waiting: number
 }
 
 export interface Database extends Queries {
-  /** Commits when `work` resolves. Serialization failures and deadlocks run it again, so it has no effects outside. */
+  /** Commits when `work` resolves. Serialization failures and deadlocks rerun it: it must have no outside effects. */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   close(): Promise<void>
   usage(): Usage
@@ -79,22 +79,22 @@ export interface Database extends Queries {
 export interface DatabaseOptions {
   readonly url: string
   readonly applicationName: string
-  /** Most connections at once. */
+  /** The maximum number of connections. */
   readonly size: number
   /** Checks each row against its query's schema: tests and development. */
   readonly validateRows: boolean
   /**
-   * A pooler in transaction mode lies between. Poolers refuse time-outs as parameters of a connection, so each transaction
-   * sets its own; those of single statements are left to the pooler.
+   * Whether a pooler in transaction mode is in between. Poolers refuse timeouts as connection parameters, so each
+   * transaction sets its own; timeouts of single statements are left to the pooler.
    */
   readonly pooled?: boolean
   /** How long a statement may take, by the server's clock and by this process's; default 30 s. */
   readonly statementMs?: number
-  /** How long a caller waits for a connection; default as long as it takes. @throws `database.busy` */
+  /** How long a caller waits for a connection before it fails with `database.busy`; default without limit. */
   readonly waitMs?: number
-  /** What its connections are broken with. */
+  /** The group of connections that this pool's belong to. */
   readonly connections?: Connections
-  /** Whether the database is known not to answer: then nothing is asked of it. */
+  /** Whether the database is known not to answer: statements then fail at once. */
   readonly isSilent?: () => boolean
 }
 
@@ -108,7 +108,7 @@ const IDLE_MS = 60_000
 export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
-  // slonik forgets callers that wait for a connection when those in use die together: none ever waits in there.
+  // slonik forgets callers waiting for a connection when those in use die together, so none ever waits inside it.
   const semaphore = createSemaphore(options.size, patienceOf(options))
   const open = (): Promise<DatabasePool> => {
     opened ??= openPool(options).then(
@@ -165,16 +165,16 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     }),
     maxPoolSize: size,
     idleTimeout: 60_000,
-    // The default sends DISCARD ALL at each return, a third of the throughput; settings are `set local` only.
+    // The default sends DISCARD ALL at each release, a third of the throughput; our settings are all `set local`.
     resetConnection: () => Promise.resolve(),
     interceptors: validateRows ? [rowValidation] : [],
   })
 }
 
-/** A server that answers ends a statement before its connection has to be given up. */
+/** The server's limit is lower than ours: a server that answers ends the statement, and the connection stays. */
 const serverLimit = (statementMs: number): number => Math.ceil(statementMs * 0.9)
 
-/** Without a limit a process that freezes in a transaction would keep its locks from all others. */
+/** Without limits, a process that freezes in a transaction would never release its locks. */
 function limited<T>(
   work: (tx: Transaction) => Promise<T>,
   statementMs = STATEMENT_MS,
@@ -188,14 +188,14 @@ function limited<T>(
 }
 
 /**
- * slonik closes a connection whenever an error leaves it, and another one costs more than most transactions. After a
- * refusal, which was rolled back, it is as good as before: the failure is carried out as a value.
+ * slonik closes a connection whenever an error passes through it, and a new one costs more than most transactions.
+ * After a refusal, which was rolled back, it is still good, so the failure is carried out as a value.
  */
 async function transact<T>(pool: DatabasePool, work: (tx: Transaction) => Promise<T>): Promise<T> {
   let effects: (() => void)[] = []
   const end = await pool.connect(async (connection): Promise<{ value: T } | { failure: Failure }> => {
     try {
-      // Inside, errors stay slonik's own: it runs the work again for those of class 40.
+      // Inside, errors stay slonik's own: it reruns the work for those of class 40.
       const value = await connection.transaction((tx) => {
         effects = []
         return work({ ...queries(tx, passed), afterCommit: (effect) => effects.push(effect) })

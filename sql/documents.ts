@@ -7,7 +7,7 @@ import type { ReadStatement } from './reader.ts'
  * serves `is not distinct from`: where the owner alone finds the rows, the two cases are spelled out.
  */
 
-// The row holds its own JSON but for what another row says of it.
+// The row holds its own JSON, except for what depends on another row.
 const DOCUMENT_JSON = `d.fields || ',"superseded_by_id":'
   || coalesce((select s.id from document s where s.supersedes_id = d.id and s.deleted_at is null)::text, 'null') || '}'`
 
@@ -19,7 +19,7 @@ export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
   text: `select ${DOCUMENT_JSON} from document d where ${OWNED}`,
 }
 
-// By the indexes of one owner; null is an owner like any other.
+// Uses the indexes on the owner; null is an owner like any other.
 const OF_OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null)) and d.deleted_at is null'
 
 const LISTED = `($2::text is null or d.kind = $2) and ($3::text is null or d.tags @> array[$3::text])
@@ -41,7 +41,7 @@ type Listed = [
   page: number,
 ]
 
-/** A page of the list, newest first, of a kind and with a tag, or of any (null). */
+/** A page of the list, newest first, with a kind and a tag, or any (null). */
 export const readDocuments: ReadStatement<Listed> = {
   name: 'documents',
   text: `
@@ -50,8 +50,8 @@ export const readDocuments: ReadStatement<Listed> = {
 }
 
 /**
- * The same for what matches a search, best first. Every term occurs in the document's title, note, tags
- * or pages, whichever; the whole word counts most, then its beginning or part, and the title more than the text.
+ * The same for the documents that match a search, best first. Every term occurs somewhere in the document's title,
+ * note, tags or pages; the whole word counts most, then its beginning or part, and the title more than the text.
  */
 export const searchDocuments: ReadStatement<[...Listed, search: string]> = {
   name: 'documents_search',
@@ -78,7 +78,7 @@ export const searchDocuments: ReadStatement<[...Listed, search: string]> = {
     ${page('found d', 'd.rank desc, d.id desc')}`,
 }
 
-/** The tags of an owner's documents, superseded ones too, most used first. */
+/** The tags of an owner's documents, including superseded ones, most used first. */
 export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
@@ -87,7 +87,7 @@ export const readTags: ReadStatement<[owner: number | null]> = {
       where ${OF_OWNER} group by label order by count desc, label limit 1000) tags`,
 }
 
-/** What changes of a document; null clears, absent leaves. */
+/** Changes to a document; null clears, absent keeps. */
 export interface DocumentChanges {
   readonly title?: string
   readonly kind?: string
@@ -98,7 +98,7 @@ export interface DocumentChanges {
   readonly protected?: boolean
 }
 
-/** Changes a document; no row when the owner has no such one. @throws document.supersedes_* for what can't be superseded. */
+/** Changes a document; no row when its owner has no such one. @throws document.supersedes_* for a bad supersedes_id. */
 export const updateDocument = (
   id: number,
   owner: number | null,
@@ -116,7 +116,7 @@ export const updateDocument = (
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
     returning d.id`
 
-/** Adds a label; one that is there stays where it is. No row when the owner has no such document. */
+/** Adds a label; an existing one keeps its place. No row when the owner has no such document. */
 export const addTag = (id: number, owner: number | null, label: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update document set tags = case when ${label} = any(tags) then tags else tags || ${label}::text end,
@@ -124,7 +124,7 @@ export const addTag = (id: number, owner: number | null, label: string): Query<{
     where id = ${id} and owner_id is not distinct from ${owner}::int and deleted_at is null
     returning id`
 
-/** Removes a label; \`removed\` false when it was not there, no row when the owner has no such document. */
+/** Removes a label; `removed` is false when it was not there, no row when the owner has no such document. */
 export const removeTag = (id: number, owner: number | null, label: string): Query<{ removed: boolean }> =>
   sql.type(z.object({ removed: z.boolean() }))`
     with owned as (
@@ -152,7 +152,7 @@ export interface NewDocument {
 
 const Stored = z.object({ id: z.number(), created: z.boolean() })
 
-/** Stores a document unless its owner has one of the same bytes; either way answers which. */
+/** Stores a document unless its owner has one with the same bytes; returns the id of either. */
 export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =>
   sql.type(Stored)`
     with inserted as (
@@ -169,7 +169,7 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =
       and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
 
-/** Soft-deletes; `protected` true means it was refused, no row that there is no such document. */
+/** Soft-deletes; `protected` true: it was refused; no row: there is no such document. */
 export const deleteDocument = (id: number, owner: number | null): Query<{ protected: boolean }> =>
   sql.type(z.object({ protected: z.boolean() }))`
     with owned as (

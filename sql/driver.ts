@@ -7,33 +7,33 @@ export type Client = pg.Client
 export type QueuePool = pg.Pool
 export const typeParserOf = pg.types.getTypeParser
 
-/** How every connection of a process introduces itself and gives up. */
+/** Where a connection goes, and the name that it reports. */
 export interface ConnectOptions {
   /** May name several servers: {@link serversOf}. */
   readonly url: string
   readonly applicationName: string
-  /** What it is broken with. */
+  /** The group that the connection belongs to. */
   readonly connections?: Connections
-  /** The server ends a statement that takes longer. Poolers refuse to be told so. */
+  /** statement_timeout of the session. Poolers refuse it. */
   readonly statementMs?: number
-  /** The server ends a transaction that does nothing for longer. Poolers refuse to be told so. */
+  /** idle_in_transaction_session_timeout of the session. Poolers refuse it. */
   readonly idleInTransactionMs?: number
-  /** How long a statement may take, as seen from here; then the connection is given up. */
+  /** How long a statement may take by the client's clock; after that the connection is closed. */
   readonly answerMs?: number
-  /** What the server is told of the session, as in `psql "options=…"`. Poolers refuse it. */
+  /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string
-  /** How long opening may take; default 5 s, or 2 s where there is another server to go to. */
+  /** How long connecting may take; default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
 }
 
 // read_only_sql_transaction, what a write would be refused with.
 const READ_ONLY = '25006'
-// An answer that has arrived while the process could not look is heard in this time.
+// Time for an answer that arrived while the process was blocked to be read.
 const GRACE_MS = 100
 const CONNECT_MS = 5_000
 const CONNECT_ONE_OF_MS = 2_000
 
-/** The open connections of a process, which break together when the database has gone silent. */
+/** A group of open connections that are closed together when the database stops answering. */
 export class Connections {
   readonly #open = new Set<ServerClient>()
 
@@ -49,16 +49,16 @@ export class Connections {
     return this.#open.size
   }
 
-  /** Breaks all of them: whatever waits for an answer on one fails. */
+  /** Closes all of them: every statement in flight fails. */
   break(): void {
     for (const client of this.#open) client.break()
   }
 }
 
-// The server that took or should take the next connection, by connection string: one that is gone costs a wait once.
+// The index of the server to try next, by connection string, so that a server that is gone costs only one wait.
 const nextServers = new Map<string, number>()
 
-/** A client of one of the servers: of the next one after one that did not take a connection. */
+/** A client of one of the servers; after a failure the next client tries the next server. */
 export class ServerClient extends pg.Client {
   readonly #options: ConnectOptions
   readonly #servers: Servers
@@ -87,7 +87,7 @@ export class ServerClient extends pg.Client {
     if (options.answerMs !== undefined) this.query = limited(this, options.answerMs)
   }
 
-  // pg-pool gives a callback.
+  // pg-pool passes a callback.
   override connect(): Promise<this>
   override connect(callback: (error: Error) => void): void
   override connect(callback?: (error: Error) => void): Promise<this> | undefined {
@@ -122,7 +122,7 @@ export class ServerClient extends pg.Client {
     throw Object.assign(new Error(message), { code: READ_ONLY })
   }
 
-  /** Ends the connection without a word to the server. */
+  /** Closes the socket without telling the server. */
   break(): void {
     this.socket.destroy(new Error('Connection terminated: the server does not answer'))
   }
@@ -134,7 +134,7 @@ export class ServerClient extends pg.Client {
 
 type Answered = (...answer: unknown[]) => void
 
-/** The client's `query`, which breaks the connection when an answer takes longer: with a callback, or without one. */
+/** The client's `query` with a time limit, in both its callback and its promise form. */
 function limited(client: ServerClient, ms: number): Client['query'] {
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
   return ((...args: unknown[]) => {
@@ -151,12 +151,12 @@ function limited(client: ServerClient, ms: number): Client['query'] {
   }) as Client['query']
 }
 
-/** Breaks a client's connection unless it is ended in time. */
+/** Closes a client's connection unless it is cleared in time. */
 class AnswerLimit {
   #timer: NodeJS.Timeout
 
   constructor(client: ServerClient, ms: number) {
-    // A process that was frozen finds its timers run out before it reads what has come.
+    // After a freeze, timers fire before pending input is read.
     this.#timer = setTimeout(() => {
       this.#timer = setTimeout(() => client.break(), GRACE_MS)
     }, ms)
@@ -179,8 +179,8 @@ export async function connect(options: ConnectOptions): Promise<Client> {
 }
 
 /**
- * Opens and authenticates a connection, TLS included, and hands over its socket: for {@link Wire}, which speaks the
- * protocol from there on by itself.
+ * Opens and authenticates a connection, TLS included, and returns its socket for {@link Wire}, which speaks the
+ * protocol itself from then on.
  */
 export async function connectSocket(options: ConnectOptions): Promise<Socket> {
   const client = (await connect(options)) as ServerClient
@@ -192,8 +192,8 @@ export async function connectSocket(options: ConnectOptions): Promise<Socket> {
 }
 
 /**
- * The pool that graphile-worker fetches through. Its commits do not wait for the disk: deliveries are hints, and one that a
- * crash of the server brings back starts nothing that the ledger says has begun. Poolers refuse to be told so.
+ * The pool that graphile-worker fetches through. Its commits do not wait for the disk: deliveries are hints, and one
+ * that a server crash brings back starts nothing that the ledger says has begun. Poolers refuse this option.
  */
 export function createQueuePool(
   options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },

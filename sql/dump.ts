@@ -2,13 +2,13 @@ import { pathToFileURL } from 'node:url'
 import { type Client, connect } from './driver.ts'
 
 /**
- * The schema `public` as text, from the catalogs and in an order of its own, so that two databases of one schema give
- * the same text. The queue's tables are the queue library's; what extensions bring is theirs.
+ * The schema `public` as text, from the catalogs and in a fixed order, so that two databases with the same schema give
+ * the same text. Leaves out the queue library's tables and whatever belongs to extensions.
  */
 export async function dumpSchema(url: string): Promise<string> {
   const client = await connect({ url, applicationName: 'millrace-dump' })
   try {
-    // Names come out unqualified only while their schema is the one that is searched.
+    // Names come out unqualified only if their schema is on the search path.
     await client.query('set search_path to public')
     const parts: string[] = []
     for (const text of [EXTENSIONS, CONFIGURATIONS, TYPES, TABLES, INDEXES, VIEWS, FUNCTIONS, TRIGGERS])
@@ -54,7 +54,7 @@ const COLUMN = `format('  %I %s%s%s%s%s', attname, format_type(atttypid, atttypm
   case when attstorage <> typstorage then ' storage ' || case attstorage
     when 'p' then 'plain' when 'e' then 'external' when 'm' then 'main' else 'extended' end else '' end)`
 
-// Not null shows with its column; servers from version 18 on list it among the constraints, too.
+// Not null is shown with its column; from version 18 on, servers also list it among the constraints.
 const TABLES = `
   select format(E'create table %I (\\n%s\\n)%s;', relname, (
     select string_agg(line, E',\\n' order by place, line collate "C") from (
@@ -84,7 +84,7 @@ const VIEWS = `
   where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${OURS('pg_class', 'c.oid')}
   order by relname collate "C"`
 
-// Their bodies stand in files of their own: here is what each takes, gives and sets, and a digest of the body.
+// Function bodies have files of their own: here are each one's parameters, result, settings, and a digest of its body.
 const FUNCTIONS = `
   select rtrim(replace(pg_get_functiondef(p.oid), prosrc, md5(prosrc)), E' \\n') || ';' as line from pg_proc p
   where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${OURS('pg_proc', 'p.oid')}

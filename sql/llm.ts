@@ -10,9 +10,9 @@ const Rates = {
   /** US dollars per million tokens. */
   input: Decimal,
   output: Decimal,
-  /** Of input that the provider had in its cache; null: as other input. */
+  /** Input that the provider had in its cache; null: the price of other input. */
   cache_read: Decimal.nullish(),
-  /** Of output that is reasoning; null: as other output. */
+  /** Output that is reasoning; null: the price of other output. */
   reasoning: Decimal.nullish(),
 }
 
@@ -25,8 +25,8 @@ const Price = z.object({
 export type Price = z.output<typeof Price>
 
 /**
- * What a model cost on a day (`YYYY-MM-DD`, in UTC; null: today). No row where nobody knows: the model is not in the
- * catalog, or its price was not on that day.
+ * What a model cost on a day (`YYYY-MM-DD`, in UTC; null: today). No row if that is unknown: the model is not in the
+ * catalog, or its price on that day is not known.
  */
 export const priceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
   sql.type(Price)`
@@ -42,14 +42,14 @@ const Chosen = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
 })
-/** The model that an admin has chosen; what is null is the settings'. */
+/** The model that an admin has chosen; null fields are those of the settings. */
 export type Chosen = z.output<typeof Chosen>
 
-/** The model that an admin has chosen; no row: the one of the settings is current. */
+/** The model that an admin has chosen; no row: the one in the settings is current. */
 export const chosenModel = (): Query<Chosen> =>
   sql.type(Chosen)`select vendor, model_id, temperature, max_tokens from llm_current`
 
-/** What a list has changed: how many vendors and models it has, and how many are new, gone, or have another price. */
+/** What a list has changed: how many vendors and models it has, and how many models are new, gone or repriced. */
 export const Applied = z.strictObject({
   vendors: z.number(),
   models: z.number(),
@@ -59,7 +59,7 @@ export const Applied = z.strictObject({
 })
 export type Applied = z.output<typeof Applied>
 
-/** A vendor's model as lists have it. */
+/** A vendor's model as it is listed. */
 export interface ListedModel {
   readonly vendor: string
   readonly model_id: string
@@ -75,7 +75,7 @@ export interface ListedModel {
   readonly price: (Price & ListedRates) | null
 }
 
-/** What is listed of a price and not in what a chat costs. */
+/** Listed prices that do not count in the cost of a chat. */
 interface ListedRates {
   readonly cache_write?: string
   readonly input_audio?: string
@@ -87,7 +87,7 @@ export interface ModelList {
   readonly models: readonly ListedModel[]
 }
 
-/** Makes the catalog say what a list says; its prices hold from today (UTC), or from another day. */
+/** Makes the catalog match a list; its prices are valid from today (UTC), or from another day. */
 export const applyList = (
   list: ModelList,
   url: string,
@@ -102,12 +102,12 @@ const KnownModel = z.object({
   model_id: z.string(),
   input: z.number().nullable(),
   output: z.number().nullable(),
-  /** The list that it is of was no built-in one. */
+  /** Whether its list was synced, not built in. */
   synced: z.boolean(),
 })
 export type KnownModel = z.output<typeof KnownModel>
 
-/** The enabled models of some vendors with their last prices. */
+/** The enabled models of some vendors with their latest prices. */
 export const knownModels = (vendors: readonly string[]): Query<KnownModel> =>
   sql.type(KnownModel)`
     select m.vendor, m.model_id, p.input, p.output, exists (select from llm_list where source = 'sync') as synced
@@ -124,13 +124,13 @@ export const lastAttempt = (): Query<z.output<typeof Attempt>> =>
     select url, extract(epoch from now() - greatest(applied_at, refused_at)) / 3600 as hours from llm_list
     where url is not null`
 
-/** Notes why a list was refused; the next one that is applied clears it. */
+/** Records why a list was refused; the next one that is applied clears it. */
 export const noteRefusal = (url: string, refusal: string): Query<unknown> =>
   sql.type(noRows)`update llm_list set url = ${url}, refused_at = now(), refusal = ${refusal}`
 
 const Candidate = z.object({ vendor: z.string(), disabled: z.boolean(), chats: z.boolean() })
 
-/** Models of a name that some vendors have; the row of the one that is chosen later stays until then. */
+/** The models with an id at these vendors; none of them can be deleted until the transaction ends. */
 export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<z.output<typeof Candidate>> =>
   sql.type(Candidate)`
     select vendor, disabled, concat(family, ' ', model_id) !~ 'embed' and input_modalities @> '{text}'
@@ -138,7 +138,7 @@ export const modelsNamed = (modelId: string, vendors: readonly string[]): Query<
     from llm_model where model_id = ${modelId} and vendor = any(${sql.array([...vendors], 'text')})
     order by vendor for key share`
 
-/** Chooses a model; null: as the settings say. */
+/** Chooses a model; null fields: those of the settings. */
 export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Query<unknown> =>
   sql.type(noRows)`
     insert into llm_current (vendor, model_id, temperature, max_tokens, chosen_by)
@@ -147,5 +147,5 @@ export const chooseModel = (c: Chosen & { readonly chosenBy: number | null }): Q
       temperature = excluded.temperature, max_tokens = excluded.max_tokens, chosen_by = excluded.chosen_by,
       chosen_at = now()`
 
-/** The model of the settings is current again. */
+/** Makes the model in the settings current again. */
 export const unchooseModel = (): Query<unknown> => sql.type(noRows)`delete from llm_current`

@@ -2,13 +2,13 @@ import { Logger, runMigrations } from 'graphile-worker'
 import { type Client, connect, createQueuePool } from './driver.ts'
 import { BASELINE, BEFORE_BASELINE, functionAreas, migrationNames, migrationText } from './migrations.ts'
 
-// Two starts at once: the second waits here, then finds nothing to do.
+// Of two concurrent starts, the second waits here, then finds nothing to do.
 const LOCK = 7_236_501_144
 
 /**
- * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it, each in
- * a transaction that records its name first, and then the functions that have changed. Forward only; doing it again
- * changes nothing.
+ * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it,
+ * each in a transaction that records its name first, and then the functions that have changed. Forward only; running it
+ * again changes nothing.
  *
  * @param until applies no migration after this one.
  * @returns the names of what this call applied.
@@ -37,7 +37,7 @@ export async function migrate(url: string, until?: string): Promise<readonly str
 }
 
 const TOO_OLD =
-  "The database was made by a version before 1.0.0, and can't be brought forward: start with an empty one (move DATA_DIR away, or name another in DATABASE_URL)"
+  "The database was made by a version before 1.0.0 and can't be migrated: start with an empty one (move DATA_DIR away, or name another in DATABASE_URL)"
 
 const NOTES = `
   create table if not exists migration (name text constraint migration_pkey primary key, applied_at timestamptz not null default now());
@@ -51,7 +51,7 @@ async function applyMigration(client: Client, name: string): Promise<void> {
   })
 }
 
-/** Answers the areas whose functions are others now, as `functions/AREA`. */
+/** Returns the areas whose functions have changed, as `functions/AREA`. */
 async function applyFunctions(client: Client): Promise<string[]> {
   const { rows } = await client.query<{ area: string; digest: string }>(
     'select area, digest from migration_functions',
@@ -70,7 +70,7 @@ async function applyFunctions(client: Client): Promise<string[]> {
 }
 
 async function inTransaction(client: Client, failure: string, work: () => Promise<void>): Promise<void> {
-  // Bodies of functions may refer to what comes after them.
+  // Function bodies may refer to what is created after them.
   await client.query('begin; set local check_function_bodies = off')
   try {
     await work()

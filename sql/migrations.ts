@@ -2,25 +2,25 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 
 /**
- * The text of the schema. `schema/` is the baseline, an area a file, in the order of their numbers; `seeds/` is what its
- * tables hold from the start. `functions/AREA/` has each function in a file of its own, with its triggers; all of an area are
- * applied whenever one of them changes. What changes tables after 1.0.0 will be in `migrations/`, `NNNNNN-name.sql` each.
+ * The SQL of the schema. `schema/` is the baseline, one file per area, in the order of their numbers; `seeds/` has the
+ * initial rows of its tables. `functions/AREA/` has one file per function, with its triggers; all of an area are
+ * applied whenever one changes. Changes to tables after 1.0.0 will be in `migrations/`, named `NNNNNN-name.sql`.
  */
 
-/** The name under which a database notes that it was made from `schema/`. */
+/** The name under which a database records that it was made from `schema/`. */
 export const BASELINE = '000000-baseline'
 
-// What its tables hold from the start: written with its functions.
+// The initial rows of its tables: they are written by its functions.
 const SEEDS = '000000-seeds'
 
-/** The migration that made databases before there was a baseline; those can't be brought forward. */
+/** The migration that made databases before there was a baseline; those can't be migrated. */
 export const BEFORE_BASELINE = '000001-accounts.sql'
 
 /** All functions of an area. */
 export interface FunctionArea {
   readonly name: string
   readonly text: string
-  /** Of the text, in hexadecimal: differs when a function has changed. */
+  /** The digest of `text`, in hexadecimal: differs when a function has changed. */
   readonly digest: string
 }
 
@@ -38,7 +38,7 @@ export async function migrationText(name: string): Promise<string> {
   return name === SEEDS ? textOf('./seeds/') : readFile(at(`./migrations/${name}`), 'utf8')
 }
 
-/** The functions of all areas. Bodies refer to what may come later, so they are to be applied without being checked. */
+/** The functions of all areas. Bodies may refer to what comes later, so they must be applied without being checked. */
 export async function functionAreas(): Promise<readonly FunctionArea[]> {
   const areas = (await readdir(at('./functions/'))).sort()
   return Promise.all(
@@ -49,7 +49,7 @@ export async function functionAreas(): Promise<readonly FunctionArea[]> {
   )
 }
 
-// `settings.sql` is about the functions of its area, and comes after them.
+// `settings.sql` configures the functions of its area, so it comes after them.
 async function textOf(folder: string): Promise<string> {
   const names = await filesOf(folder)
   const last = (name: string): number => Number(name === 'settings.sql')

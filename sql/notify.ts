@@ -4,43 +4,43 @@ import { type Database, noRows, type Query, sql } from './db.ts'
 /** Channel of "these jobs have changed": payload is job ids separated by spaces, or `*` for too many to name. */
 export const JOB_EVENTS = 'job_events'
 
-/** Channel of "a worker has come or gone"; the payload says nothing. */
+/** Channel of "a worker has come or gone"; the payload is empty. */
 export const WORKER_CHANGED = 'worker_changed'
 
 /** Channel of "this account has changed": payload is the account id. */
 export const ACCOUNT_CHANGED = 'account_changed'
 
-/** Tells listeners that a worker has come or gone. */
+/** Notifies listeners that a worker has come or gone. */
 export const workerChanged = (): Query<unknown> => sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
 
-/** How many jobs one payload names: it ends at 7999 bytes (PostgreSQL's NOTIFY); 200 ids of 37 characters fit. */
+/** How many jobs one payload names: NOTIFY limits it to 7999 bytes; 200 ids of 37 characters fit. */
 export const MOST_TOLD = 200
-// Beyond it a reader finds what it watches sooner by itself than by reading all these.
+// With more payloads than this, readers find what they watch sooner by re-reading than by going through the ids.
 const MOST_PAYLOADS = 50
 const INTERVAL_MS = 25
-// What somebody watches come, word by word, is already collected over a time when it gets here.
+// Output that somebody watches as it comes, word by word, was already batched when it gets here.
 const SOON_MS = 2
-// A commit that notifies and writes holds the lock of the whole cluster while it is flushed: of a process, ten a second at most.
+// A commit that notifies and writes holds a cluster-wide lock while it is flushed: at most ten a second per process.
 const TURN_MS = 100
 
 /**
- * Tells listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a lock of the
- * whole cluster, so this is done once for many: the first of a burst at once, then at most one per 25 ms.
+ * Notifies listeners which jobs have changed, in a transaction of its own. A commit that notifies holds a cluster-wide
+ * lock, so notifications are batched: the first of a burst at once, then at most one per 25 ms.
  */
 export interface Publisher {
   notify(jobId: string, urgency?: Urgency): void
   /**
-   * Whether a statement of the caller's may tell about its jobs by itself, a round trip sooner: the first of a burst, ten times
-   * a second at most. What is marked from then on follows 25 ms later.
+   * Whether a statement of the caller's may notify about its jobs itself, a round trip sooner: the first of a burst,
+   * ten times a second at most. Jobs given to `notify` from then on follow 25 ms later.
    */
   claimSlot(): boolean
-  /** Sends what is marked; resolves when it is out. */
+  /** Sends what is pending; resolves when it is sent. */
   close(): Promise<void>
 }
 
 /**
- * `next`: at once, or with the rest of a burst. `soon`: within 2 ms also then, for what was collected already. `later`: never
- * at once, for jobs just added: a worker that is free tells of them first, and in that moment it needs all that is in its way.
+ * `next`: at once, or with the rest of a burst. `soon`: within 2 ms even in a burst, for what was already batched.
+ * `later`: never at once, for jobs just added: a free worker notifies first, and nothing should delay it then.
  */
 type Urgency = 'next' | 'soon' | 'later'
 

@@ -14,7 +14,7 @@ export const readOrganizations: ReadStatement<[pageSize: number, offset: number]
     select organization_json(organization) as o from organization order by id desc limit $1::int offset $2::int) page`,
 }
 
-/** Those of a member, newest first. */
+/** The organizations of an account, newest first. */
 export const readOrganizationsOf: ReadStatement<[pageSize: number, offset: number, account: number]> = {
   name: 'organizations_of',
   text: `select coalesce(json_agg(j), '[]')::text from (
@@ -22,7 +22,7 @@ export const readOrganizationsOf: ReadStatement<[pageSize: number, offset: numbe
     where m.user_id = $3::int order by m.organization_id desc limit $1::int offset $2::int) page`,
 }
 
-/** Who belongs where, by account. */
+/** All memberships, ordered by account. */
 export const readMemberships: ReadStatement<[pageSize: number, offset: number]> = {
   name: 'memberships',
   text: `select coalesce(json_agg(json_build_object('user_id', m.user_id, 'org_name', o.name, 'org_slug', o.slug, 'role', m.role)
@@ -33,8 +33,8 @@ export const readMemberships: ReadStatement<[pageSize: number, offset: number]> 
 }
 
 /**
- * What a caller may see of an organization: $1 organization, $2 caller, null for one who may see all. Answers no row when
- * there is no such organization, and instead of JSON the role of a caller whose role is too low, `none` without one.
+ * What a caller may see of an organization: $1 organization, $2 caller, null for one who may see all. No row when there
+ * is no such organization; for a caller whose role is too low, that role instead of JSON, or `none`.
  */
 const seenBy = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or m.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
@@ -49,7 +49,7 @@ export const readOrganization: ReadStatement<SeenBy> = {
   text: seenBy(ORG_ROLES, 'organization_json(o)'),
 }
 
-/** The members as they joined. */
+/** The members in the order in which they joined. */
 export const readMembers: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
   name: 'members',
   text: seenBy(
@@ -59,7 +59,7 @@ export const readMembers: ReadStatement<[...SeenBy, pageSize: number, offset: nu
   ),
 }
 
-/** The members as they joined, with what their accounts say. */
+/** The members in the order in which they joined, with data of their accounts. */
 export const readMemberDetails: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
   name: 'member_details',
   text: seenBy(
@@ -85,7 +85,7 @@ export const readInvites: ReadStatement<[...SeenBy, pageSize: number, offset: nu
 
 const Standing = z.object({ role: z.enum(ORG_ROLES).nullable() })
 
-/** Locks an organization for a change, and answers the caller's role in it; no row when there is no such organization. */
+/** Locks an organization for a change, and returns the caller's role in it; no row when it does not exist. */
 export const lockOrganization = (id: number, caller: number | null): Query<z.output<typeof Standing>> =>
   sql.prepared('lock_organization', Standing)`select role from organization_lock(${id}, ${caller}::int)`
 
@@ -113,7 +113,7 @@ export const insertOrganization = (o: NewOrganization): Query<z.output<typeof Cr
     )
     select id, json from created`
 
-/** Absent fields stay as they are; a description of null is cleared. */
+/** Absent fields stay as they are; null clears the description. */
 export const updateOrganization = (
   id: number,
   fields: { readonly name?: string | undefined; readonly description?: string | null | undefined },
@@ -145,7 +145,7 @@ export const insertMember = (organizationId: number, userId: number, role: OrgRo
 
 const ids = (all: readonly number[]) => sql.array([...all], 'int4')
 
-/** Adds all who are no members yet; answers those. @throws account.missing */
+/** Adds those who are not members yet, and returns them. @throws account.missing */
 export const insertMembers = (
   organizationId: number,
   userIds: readonly number[],
@@ -157,7 +157,7 @@ export const insertMembers = (
     on conflict on constraint organization_member_organization_id_user_id_key do nothing
     returning ${MEMBER}`
 
-/** Those of some ids that no account has. */
+/** Which of these ids belong to no account. */
 export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select distinct given as id from unnest(${ids(userIds)}) given
@@ -176,11 +176,11 @@ export const deleteMember = (organizationId: number, userId: number): Query<unkn
 
 // Invites.
 
-/** Makes invites of an address and its registration wait for each other; taken before any organization is locked. */
+/** Serializes invites of an address and its registration; taken before any organization is locked. */
 export const lockAddress = (email: string): Query<unknown> =>
   sql.type(noRows)`select invite_address_lock(${email})`
 
-/** Marks an address's pending invite to an organization as expired when its time is over. */
+/** Marks an address's pending invite to an organization as expired if it is past its time. */
 export const expireInvites = (organizationId: number, email: string): Query<unknown> =>
   sql.type(noRows)`
     update organization_invite set status = 'expired'
@@ -207,7 +207,7 @@ export interface NewInvite {
   readonly role: OrgRole
   readonly invitedBy: number | null
   readonly lifetimeSeconds: number
-  /** Of an address that has an account: it is a member at once. */
+  /** True for an address that has an account: it becomes a member at once. */
   readonly accepted: boolean
 }
 
@@ -230,7 +230,7 @@ const Invite = z.object({
 })
 export type Invite = z.output<typeof Invite>
 
-/** An invite; one past its time is expired, whatever its row says. */
+/** An invite; one past its time reads as expired, whatever its row says. */
 export const inviteById = (id: number): Query<Invite> =>
   sql.type(Invite)`
     select id, organization_id, email, role,
@@ -245,7 +245,7 @@ export const endInvite = (id: number, status: 'accepted' | 'revoked' | 'expired'
 
 const Accepted = z.object({ invite_id: z.number(), organization_id: z.number(), role: z.enum(ORG_ROLES) })
 
-/** Makes a new account a member wherever its address is invited; answers the invites that this has used up. */
+/** Makes a new account a member wherever its address is invited; returns the invites that were accepted. */
 export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof Accepted>> =>
   sql.type(Accepted)`select invite_id, organization_id, role from invites_accept(${accountId}, ${email})`
 
@@ -257,7 +257,7 @@ const Invitation = z.object({
   invited_by: z.string().nullable(),
 })
 
-/** What the mail of an invite says. */
+/** What the email of an invite says. */
 export const invitation = (id: number): Query<z.output<typeof Invitation>> =>
   sql.type(Invitation)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,

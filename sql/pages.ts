@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Pages of documents: what was read of them, and the extractions that read them. */
+/** Pages of documents: what was read from them, and the extractions that read them. */
 
 const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
@@ -18,7 +18,7 @@ export const readPages: ReadStatement<[id: number, owner: number | null]> = {
     from document d where ${OWNED}`,
 }
 
-/** The extraction under way. Null when there is no such document. */
+/** The running extraction, or else the next one. Null when there is no such document. */
 export const readExtraction: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_extraction',
   text: `
@@ -38,12 +38,12 @@ export const readPage: ReadStatement<[id: number, owner: number | null, number: 
 
 const PageImage = z.object({
   image: z.instanceof(Uint8Array).nullable(),
-  /** Whether there is something to draw. */
+  /** Whether there is something to render. */
   drawable: z.boolean(),
   etag: z.string(),
 })
 
-/** A page's picture as far as there is one; its name stays the same from the reading of the page to the next. */
+/** A page's image, if there is one; its ETag stays the same until the page is read again. */
 export const pageImage = (
   id: number,
   owner: number | null,
@@ -54,11 +54,11 @@ export const pageImage = (
     from document d join document_page p on p.document_id = d.id and p.page_number = ${page}
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-// Drawing.
+// Rendering.
 
 const Undrawn = z.object({ job_id: z.string() })
 
-/** A page that is still to be drawn, by the extraction that read it; no row when there is nothing to do. */
+/** The extraction that read a page whose image is still to be rendered; no row when there is nothing to do. */
 export const undrawnPage = (id: number, page: number): Query<z.output<typeof Undrawn>> =>
   sql.type(Undrawn)`
     select job_id from document_page
@@ -70,7 +70,7 @@ export interface Picture {
   readonly height: number
 }
 
-/** Stores what was drawn, or that nothing can be, once, and only for the reading that it was drawn for. */
+/** Stores the rendered image, or that there can be none, once, and only for the extraction that it was rendered for. */
 export const storeImage = (id: number, page: number, readBy: string, image: Picture | null): Query<unknown> =>
   sql.type(noRows)`
     update document_page set image = ${image === null ? null : sql.binary(Buffer.from(image.png))},
@@ -79,15 +79,15 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 
 // Extraction.
 
-/** Whether the bytes of a document are there, `true` or `false`. Null when there is no such document. */
+/** Whether the bytes of a document are stored, `true` or `false`. Null when there is no such document. */
 export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_has_bytes',
   text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED}`,
 }
 
 /**
- * Cancels the extraction of a document that runs, and those that wait, before its owner deletes it; answers which. In this
- * order: whoever stores pages has locked the job first, too.
+ * Cancels the running and queued extractions of a document before its owner deletes it; returns which. In this order,
+ * because storing pages also locks the job first.
  */
 export const cancelExtractions = (id: number, owner: number | null): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
@@ -107,7 +107,7 @@ const Source = z.object({
   media_type: z.string(),
 })
 
-/** What is read; no row once the document is deleted. */
+/** What an extraction reads; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
     select b.id as blob_id, d.byte_size, d.media_type
@@ -115,7 +115,7 @@ export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
 
 const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
 
-/** What earlier runs and attempts have made of a document's pages: `settled` only force reads again, `mine` this job wrote. */
+/** What earlier runs made of a document's pages: `settled` ones are reread only by force; `mine` are this job's. */
 export const extractedPages = (id: number, jobId: string): Query<z.output<typeof Known>> =>
   sql.type(Known)`
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
@@ -132,13 +132,13 @@ export interface PageRow {
   readonly model: string | null
   readonly detail: string | null
   readonly text: string
-  /** `png` is null where the picture is drawn once somebody asks for it. */
+  /** `png` is null if the image is rendered on its first request. */
   readonly image: {
     readonly png: Uint8Array | null
     readonly width: number
     readonly height: number
   } | null
-  /** Only force reads it again. */
+  /** Only a forced extraction reads it again. */
   readonly givenUp?: boolean
 }
 
@@ -148,10 +148,10 @@ export interface NumberedPage extends PageRow {
 
 const Stored = z.object({ stored: z.number() })
 
-// In the array of images an empty one stands for none: slonik takes no nulls there.
+// In the array of images, an empty one stands for none: slonik accepts no nulls there.
 /**
- * Stores pages in order, each in a transaction of its own, while the attempt is the running one; answers how many
- * were stored. Not for use inside a transaction.
+ * Stores pages in order, each in a transaction of its own, while the attempt is the current one; returns how many were
+ * stored. Not for use inside a transaction.
  */
 export const storePages = (
   id: number,
@@ -185,7 +185,7 @@ const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'mode
     'text',
   )
 
-/** What this job made of the pages. */
+/** How many pages this job has read, and how many it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>
   sql.type(z.object({ read: z.number(), unread: z.number() }))`
     select count(*) filter (where status = 'read')::int as read, count(*) filter (where status = 'unread')::int as unread

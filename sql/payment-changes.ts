@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 
-/** What tasks and the webhook write of payments; the rules are in `functions/payments/`. */
+/** What tasks and the webhook write about payments; the rules are in `functions/payments/`. */
 
-/** Applies what the provider has said; `changes` as `tasks/payments/facts.ts` has them. */
+/** Applies what the provider has reported; `changes` are those of `tasks/payments/facts.ts`. */
 export const applyChanges = (changes: readonly object[]): Query<unknown> =>
   sql.prepared('payment_apply', noRows)`select payment_apply(${JSON.stringify(changes)}::jsonb)`
 
@@ -19,7 +19,7 @@ export interface NewEvent {
 
 const Taken = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
 
-/** Stores an event, once; `fresh` when it needs a job, else the job that it has or had. */
+/** Stores an event once; `fresh` when it needs a job, otherwise with the job that works on it, null once applied. */
 export const takeEvent = (event: NewEvent): Query<z.output<typeof Taken>> =>
   sql.prepared('payment_event_take', Taken)`
     select fresh, job_id from payment_event_take(${event.id}, ${event.type}, to_timestamp(${event.created}::float8),
@@ -30,19 +30,19 @@ export const tieEventToJob = (id: string, jobId: string): Query<unknown> =>
 
 const Pending = z.object({ type: z.string(), at: z.number(), data: z.unknown() })
 
-/** An event that was not applied yet. */
+/** An event that has not been applied yet. */
 export const pendingEvent = (id: string): Query<z.output<typeof Pending>> =>
   sql.prepared('payment_event_pending', Pending)`
     select type, extract(epoch from created_at)::bigint as at, data from payment_event where id = ${id} and applied_at is null`
 
-/** Applies what a stored event says, and forgets it; false of one that was applied before. */
+/** Applies a stored event and clears its data; false when it was applied before. */
 export const applyStoredEvent = (id: string, changes: readonly object[]): Query<{ applied: boolean }> =>
   sql.prepared('payment_event_apply', z.object({ applied: z.boolean() }))`
     select payment_event_apply(${id}, ${JSON.stringify(changes)}::jsonb) as applied`
 
 const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
-/** Events that nobody is at any more, though they were never applied; the oldest first. */
+/** Events that were never applied and that no job works on any more, oldest first. */
 export const unappliedEvents = (most: number): Query<z.output<typeof UnappliedEvent>> =>
   sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
@@ -50,13 +50,13 @@ export const unappliedEvents = (most: number): Query<z.output<typeof UnappliedEv
       select from job where job.id = e.job_id and job.status in ('queued', 'running'))
     order by e.received_at limit ${most} for update of e skip locked`
 
-/** Which of these events are not known yet. */
+/** Which of these events are not stored yet. */
 export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
     select given as id from unnest(${sql.array(ids, 'text')}) given
     where not exists (select from payment_event e where e.id = given)`
 
-/** Forgets applied events that are older than the provider remembers; answers their number. */
+/** Deletes applied events that are older than the provider keeps them; returns how many. */
 export const deleteOldEvents = (keepDays: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with old as (
@@ -69,7 +69,7 @@ export const deleteOldEvents = (keepDays: number, batch: number): Query<{ count:
 
 const ReadUntil = z.object({ at: z.number() })
 
-/** Until when the provider's list of events was read, in seconds; no row when it never was. */
+/** The time up to which the provider's list of events was read, in seconds; no row when it never was. */
 export const readUntil = (): Query<z.output<typeof ReadUntil>> =>
   sql.type(ReadUntil)`select extract(epoch from read_until)::float8 as at from payment_reconciliation`
 
@@ -94,7 +94,7 @@ export const payer = (userId: number): Query<z.output<typeof Payer>> =>
     select a.id, a.email, a.full_name, c.provider_customer_id
     from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId}`
 
-/** Makes a customer of the provider an account's; an event may have told of it before. */
+/** Links a customer of the provider to an account; an event may have reported the customer before. */
 export const linkCustomer = (userId: number, providerCustomerId: string): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_customer as c (user_id, provider_customer_id) values (${userId}, ${providerCustomerId})
@@ -147,8 +147,8 @@ export const refundById = (id: number): Query<Refund> =>
     from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id}`
 
 /**
- * Gives back what was reserved for a refund that there will not be, and keeps why: an attempt that comes again is told
- * the same. Nothing changes for a refund that the provider has taken.
+ * Releases what was reserved for a refund that was refused, and stores why: a repeated attempt gets the same answer.
+ * Nothing changes for a refund that the provider has accepted.
  */
 export const refuseRefund = (id: number, refusal: { code: string; detail: string }): Query<unknown> =>
   sql.type(noRows)`
@@ -158,7 +158,7 @@ export const refuseRefund = (id: number, refusal: { code: string; detail: string
       'outcome', jsonb_build_array('0', 'failed'), 'refusal', jsonb_build_array('0', ${JSON.stringify(refusal)}::jsonb)))
     from charge where r.id = ${id} and r.charge_id = charge.id and not r.shown`
 
-/** The transaction that a provider's id stands for, as clients see it. */
+/** The transaction that a provider's id belongs to, as clients see it. */
 export const transactionJson = (providerId: string): Query<{ json: string }> =>
   sql.type(JsonText)`
     select payment_transaction_json(t)::text as json
@@ -166,7 +166,7 @@ export const transactionJson = (providerId: string): Query<{ json: string }> =>
 
 const Asked = z.object({ id: z.number() })
 
-/** Refunds that were asked for and of which nobody knows what became: their job ended some time ago. */
+/** Requested refunds whose outcome nobody knows: their job ended some time ago. */
 export const unsettledRefunds = (graceSeconds: number, most: number): Query<{ id: number }> =>
   sql.type(Asked)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
@@ -174,7 +174,7 @@ export const unsettledRefunds = (graceSeconds: number, most: number): Query<{ id
       and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
     order by t.id limit ${most}`
 
-/** Removes refusals that nobody will ask for again; answers their number. */
+/** Deletes refusals that nobody will ask for again; returns how many. */
 export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with refused as (
@@ -190,7 +190,7 @@ export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
 
 const Subscription = z.object({ id: z.number(), provider_subscription_id: z.string(), status: z.string() })
 
-/** A subscription of an owner, or of anybody. */
+/** A subscription of an owner, or of anybody (null). */
 export const ownedSubscription = (id: number, ownerId: number | null): Query<z.output<typeof Subscription>> =>
   sql.type(Subscription)`
     select s.id, s.provider_subscription_id, s.status from payment_subscription s

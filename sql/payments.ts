@@ -1,8 +1,8 @@
 import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
- * What the edge reads of payments. Whose rows a statement finds is said in the statement itself: `own` are those of the
- * account `owner`, `all` is for where there is no authentication, and `owner` is null.
+ * What the edge reads about payments. Each statement exists for two scopes: `own` finds the rows of the account
+ * `owner`; `all` is for deployments without authentication, where `owner` is null.
  */
 export type Scope = 'own' | 'all'
 type Scoped<M extends readonly ReadValue[]> = Readonly<
@@ -11,7 +11,7 @@ type Scoped<M extends readonly ReadValue[]> = Readonly<
 
 export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
 
-/** The statement for both scopes; `owned` says of a customer's column whose rows it is about. */
+/** A statement for both scopes; `owned` is the condition that a customer column belongs to the scope. */
 function scoped<M extends readonly ReadValue[]>(
   name: string,
   text: (owned: (column: string) => string) => string,
@@ -43,7 +43,7 @@ export const readTransaction = scoped<[id: number]>(
     where ${owned('t.customer_id')} and t.shown and t.id = $2::int`,
 )
 
-// Lists that are answered whole end here.
+// The limit of lists that have no pages.
 const MOST = 1000
 
 /** The subscriptions, newest first, of a status or all. */
@@ -80,11 +80,11 @@ const MAIN_CURRENCY = `coalesce((
     order by created_at desc, id desc limit 1000) latest
   group by currency order by count(*) desc, currency limit 1), 'usd')`
 
-// What has come in and stayed: of a payment that has succeeded, what was not given back.
+// What has come in and stayed: the amount of each payment that succeeded, less what was refunded.
 const PAID = `t.shown and t.charge_id is null and t.status in ('succeeded', 'refunded', 'partially_refunded')`
 const REVENUE = 'sum(t.amount - least(coalesce(t.refunded, 0), t.amount))'
 
-/** Counts and sums; `enabled` and `isTestMode` tell of the provider's key. */
+/** Counts and sums; `enabled` and `isTestMode` are about the provider's key. */
 export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
   (owned) => `
@@ -103,8 +103,8 @@ export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
 )
 
 /**
- * The revenue of each of the last days in UTC, of days without any too; no currency is the main one. A refund counts on
- * the day of its payment, so that the days add up to the revenue of the summary.
+ * The revenue of each of the last days in UTC, including days without any; without a currency, in the main one. A
+ * refund counts on the day of its payment, so that the days add up to the revenue of the summary.
  */
 export const readRevenue = scoped<[days: number, currency: string | null]>(
   'payment_revenue',

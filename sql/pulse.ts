@@ -2,34 +2,34 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, type Connections, type ConnectOptions, connect } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
 
-/** `writable`; `read-only`: it answers and takes no writes; `silent`: it does not answer, or can't be reached. */
+/** `read-only`: it answers but refuses writes; `silent`: it does not answer or can't be reached. */
 export type DatabaseState = 'writable' | 'read-only' | 'silent'
 
-/** Whether the database answers, asked once a second over a connection that does nothing else; and what its clock says. */
+/** A health check of the database, once a second over a dedicated connection, and the offset of its clock. */
 export interface Pulse {
   readonly state: DatabaseState
   /** How far the database's clock is ahead of this process's, in ms. */
   readonly clockOffsetMs: number
-  /** The database's time in ms since 1970, for whatever is compared with what another process has said. */
+  /** The database's time in ms since 1970: use it for times that other processes compare. */
   now(): number
   close(): Promise<void>
 }
 
 export interface PulseOptions extends ConnectOptions {
-  /** Those of the process: all of them break when the database goes silent, or takes no more writes. */
+  /** The process's connections: closed when the database goes silent or becomes read-only. */
   readonly connections: Connections
   readonly onChange: (state: DatabaseState, error: unknown) => void
-  /** Called when the clocks have come to differ by more than 10 s, or no longer do. */
+  /** Called when the clocks begin to differ by more than 10 s, and when they no longer do. */
   readonly onClock?: (offsetMs: number) => void
   readonly intervalMs?: number
   readonly answerMs?: number
 }
 
-// Together less than 3 s from the last answer to silence that is known.
+// Together less than 3 s from the last answer until silence is detected.
 const INTERVAL_MS = 1_000
 const ANSWER_MS = 1_500
 const RETRY_MS = 250
-// Looks at whether the answer has come: a process that was frozen reads what has come between two of them.
+// The wait is split so that, after a freeze, pending input is read between two checks.
 const LOOKS = 5
 
 class Silence extends Error {}
@@ -41,7 +41,7 @@ interface Beat {
   readonly read_only: string
 }
 
-/** Connects and asks until it is closed. Resolves with the first answer. @throws what keeps it from that. */
+/** Starts the check; resolves with the first answer. @throws the connection error. */
 export async function startPulse(options: PulseOptions): Promise<Pulse> {
   const pulse = new BeatingPulse(options)
   await pulse.start()
@@ -88,7 +88,7 @@ class BeatingPulse implements Pulse {
         this.#enter(await this.#beat(client), null)
         await this.#pause(intervalMs, client)
       } catch (error) {
-        // One that was closed by the server is opened anew before anything is said of the database.
+        // A connection that the server closed is replaced before the database counts as silent.
         const isFirst: boolean = client !== null && !(error instanceof Silence)
         client?.end().catch(() => {})
         client = null
@@ -136,12 +136,12 @@ class BeatingPulse implements Pulse {
     if (state === this.state) return
     const wasWritable = this.state === 'writable'
     this.state = state
-    // A server that is another one's standby now, or gone without a word: whatever was sent to it is not answered any more.
+    // The server is gone or demoted: statements already sent to it will not be answered.
     if (wasWritable) this.#options.connections.break()
     this.#options.onChange(state, mapDatabaseError(error))
   }
 
-  /** Until the time has passed, the connection has ended, or nothing more is to be asked. */
+  /** Waits until the time has passed, the connection has ended, or the check is closed. */
   async #pause(ms: number, client: Client | null): Promise<void> {
     const over = new AbortController()
     const signal = AbortSignal.any([this.#stop.signal, over.signal])

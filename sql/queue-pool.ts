@@ -3,21 +3,21 @@ import { type ConnectOptions, createQueuePool, type QueuePool } from './driver.t
 import { listen } from './listen.ts'
 
 export interface QueuePoolOptions extends ConnectOptions {
-  /** Where LISTEN works: another one when `url` leads through a pooler in transaction mode. */
+  /** Where LISTEN works; differs from `url` when that goes through a pooler in transaction mode. */
   readonly directUrl: string
   readonly pooled: boolean
-  /** Most connections at once, besides that of LISTEN. */
+  /** The maximum number of connections, besides the one for LISTEN. */
   readonly size: number
   readonly onError: (error: unknown) => void
 }
 
-// What graphile-worker listens to, and how it calls that it has missed something.
+// The channels that graphile-worker listens on, and the notification that makes it look for what it has missed.
 const CHANNELS = ['jobs:insert', 'worker:migrate']
 const ANYTHING = { channel: 'jobs:insert', payload: '{"count":1}' }
 
 type Listening = (error: undefined, client: SharedListenClient, release: () => void) => void
 
-/** What a runner takes for its own connection, and says LISTEN and UNLISTEN to. */
+/** What a runner uses as its own connection for LISTEN and UNLISTEN. */
 class SharedListenClient extends EventEmitter {
   query(): Promise<void> {
     return Promise.resolve()
@@ -25,8 +25,8 @@ class SharedListenClient extends EventEmitter {
 }
 
 /**
- * The pool of a worker's queue runners. Each of them asks it for a connection to LISTEN on, for good; they get one that all of
- * them share, and that is found out when it goes deaf.
+ * The pool of a worker's queue runners. Each runner asks it for a permanent connection to LISTEN on; they all
+ * share one, which is checked at intervals and replaced.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
   const { directUrl, applicationName, connections, onError } = options
@@ -50,7 +50,7 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
   }
   const shared = {
     options: pool.options,
-    // Only for LISTEN does the library ask with a callback.
+    // The library passes a callback only for LISTEN.
     connect: (listening?: Listening) => (listening === undefined ? pool.connect() : share(listening)),
     query: pool.query.bind(pool),
     on: pool.on.bind(pool),

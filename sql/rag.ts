@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** Collections for retrieval, their files and chunks. What is part of a collection has no `build_id`. */
+/** Collections for retrieval, their files and chunks. Files that are part of a collection have no `build_id`. */
 
 const SEEN = 'c.deleted_at is null and c.version > 0'
 
@@ -32,7 +32,7 @@ export const readFiles: ReadStatement<[collection: string]> = {
     from rag_collection c where c.name = $1 and ${SEEN}`,
 }
 
-/** What a search must know first. */
+/** What a search needs to know first. */
 export const readState: ReadStatement<[collection: string]> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
@@ -67,8 +67,8 @@ export const readRagCounts: ReadStatement<[]> = {
 type Only = [files: readonly number[] | null, ordinals: readonly number[] | null]
 
 /**
- * The chunks nearest to a vector, which is given as text, by the index of pgvector, one JSON text each. `files` and
- * `ordinals` are of the only ones that may be answered; null: any.
+ * The chunks nearest to a vector, which is given as text, by the index of pgvector, one JSON text each. Only chunks of
+ * `files` and `ordinals` are returned; null: any.
  */
 export const readNeighbours: ReadStatement<
   [collection: number, model: string, dimensions: number, vector: string, limit: number, ...Only]
@@ -78,7 +78,7 @@ export const readNeighbours: ReadStatement<
     from rag_neighbours($1::int, $2::text, $3::int, $4::text, $5::int, $6::bigint[], $7::int[])`,
 }
 
-// What a thread loads to search in.
+// What a thread loads for searching.
 
 const CollectionState = CollectionVersion.extend({
   dimensions: z.int().nullable(),
@@ -94,8 +94,8 @@ const LiveFile = CollectionState.extend({
 export type LiveFile = z.output<typeof LiveFile>
 
 /**
- * A collection and its files, as one moment had them, and whether each has vectors that are searched in memory. Files without
- * chunks are left out, and one row without a file is all when there are no others; no row when the collection was deleted.
+ * A collection and its files at one moment, and whether each has vectors that are searched in memory. Files without
+ * chunks are left out; without any other file there is one row without a file; no row when the collection was deleted.
  */
 export const liveFiles = (collection: number): Query<LiveFile> =>
   sql.type(LiveFile)`
@@ -115,14 +115,14 @@ const LoadedFile = z.object({
   end_lines: z.array(z.number()),
   pages: z.array(z.number().nullable()),
   headings: z.array(z.string().nullable()),
-  /** What the floats are of; all three are null where there are none. */
+  /** The model of the floats; all three are null when there are none. */
   model: z.string().nullable(),
   dimensions: z.number().nullable(),
   floats: z.instanceof(Uint8Array).nullable(),
 })
 export type LoadedFile = z.output<typeof LoadedFile>
 
-/** Files with what a search needs of their chunks, and a model's vectors; those without chunks, or gone meanwhile, have no row. */
+/** Files with what a search needs of their chunks, and a model's vectors; no row without chunks, or once deleted. */
 export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
   sql.type(LoadedFile)`
     select f.id, f.source, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
@@ -137,7 +137,7 @@ export const loadFiles = (ids: readonly number[], model: string | null): Query<L
 
 // Indexing.
 
-/** The collection of a name, made when there is none. */
+/** The id of the collection with a name, which is created if there is none. */
 export async function openCollection(tx: Queries, name: string): Promise<number> {
   const Row = z.object({ id: z.number() })
   const made = await tx.maybeOne(sql.type(Row)`
@@ -164,7 +164,7 @@ export const knownFiles = (collection: number, build: string | null): Query<Know
     select id, source, encode(sha256, 'hex') as sha256, analysis from rag_file
     where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
 
-/** Removes what other builds of the collection have left: they were killed, or had failed. */
+/** Deletes what other builds of the collection have left, which were killed or failed. */
 export const dropOtherBuilds = (collection: number, build: string): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
@@ -189,7 +189,7 @@ export interface NewChunk {
   readonly terms: Uint8Array
 }
 
-/** Adds files with their chunks to a build; one that it has already is made again. */
+/** Adds files with their chunks to a build; one that it already has is replaced. */
 export async function addFiles(
   tx: Queries,
   collection: number,
@@ -262,10 +262,10 @@ const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
 export interface Swap {
   readonly collection: number
   readonly build: string
-  /** Files of the collection that are no more. */
+  /** Files of the collection that no longer exist. */
   readonly gone: readonly number[]
   readonly request: object
-  /** What the vectors are of; null leaves those that are there. */
+  /** The model of the vectors; null leaves those that exist. */
   readonly model: string | null
 }
 
@@ -287,7 +287,7 @@ export const swapBuild = ({
 
 const Unembedded = z.object({ id: z.number(), chunk_count: z.number() })
 
-/** The files that a swap would leave in a collection, as far as they have no vectors of a model yet. */
+/** The files that a swap would leave in a collection and that have no vectors of a model yet. */
 export const unembeddedFiles = (
   { collection, build, gone }: Pick<Swap, 'collection' | 'build' | 'gone'>,
   model: string,
@@ -302,7 +302,7 @@ export const unembeddedFiles = (
 
 const ChunkText = z.object({ file_id: z.number(), text: z.string() })
 
-/** The texts of files' chunks with what is above them, in order. */
+/** The texts of files' chunks with the headings above them, in order. */
 export const chunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
   sql.type(ChunkText)`
     select file_id, concat_ws(E'\n', heading, content) as text from rag_chunk
@@ -314,7 +314,7 @@ export interface NewVectors {
   readonly floats: Uint8Array
 }
 
-/** Adds the vectors of files that are still there. */
+/** Adds the vectors of files that still exist. */
 export const addVectors = (model: string, rows: readonly NewVectors[]): Query<unknown> =>
   sql.type(noRows)`
     insert into rag_vector (file_id, model, dimensions, floats)
@@ -325,7 +325,7 @@ export const addVectors = (model: string, rows: readonly NewVectors[]): Query<un
     where exists (select from rag_file f where f.id = n.file_id for key share)
     on conflict (file_id, model) do update set dimensions = excluded.dimensions, floats = excluded.floats`
 
-/** Makes sure of the table for pgvector's index; false where that is not installed. */
+/** Creates the table for pgvector's index if there is none; false where pgvector is missing or takes no such length. */
 export const prepareNeighbours = (dimensions: number): Query<{ ready: boolean }> =>
   sql.type(z.object({ ready: z.boolean() }))`select rag_neighbours_prepare(${dimensions}) as ready`
 
@@ -353,7 +353,7 @@ export const addNeighbours = (
       'text',
     )})`
 
-/** The floats of stored bytes. A view of them needs an address that four divides, which bytes that came in have only by chance. */
+/** The floats of stored bytes. A view needs an offset divisible by four, which received bytes have only by chance. */
 export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
 
 /** A vector as pgvector reads it. */
@@ -361,12 +361,12 @@ export const textOfVector = (vector: Float32Array): string => `[${vector.join(',
 
 // Deleting.
 
-/** Takes a collection from everybody's sight; no row when nobody could see it. */
+/** Hides a collection; no row when there is no visible one. */
 export const hideCollection = (name: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update rag_collection set deleted_at = now() where name = ${name} and deleted_at is null and version > 0 returning id`
 
-/** Removes files of deleted collections, a batch at a time; answers how many. */
+/** Deletes files of deleted collections, a batch at a time; returns how many. */
 export const deleteHiddenFiles = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with gone as (delete from rag_file where id in (
@@ -374,7 +374,7 @@ export const deleteHiddenFiles = (batch: number): Query<{ count: number }> =>
       limit ${batch}) returning id)
     select count(*)::int as count from gone`
 
-/** Removes what builds have left whose jobs are no more, a batch at a time; answers how many files. */
+/** Deletes files of builds whose jobs no longer run, a batch at a time; returns how many. */
 export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with gone as (delete from rag_file where id in (
@@ -383,14 +383,14 @@ export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>
       limit ${batch}) returning id)
     select count(*)::int as count from gone`
 
-/** Removes collections without files that were deleted, or whose first run has not come to its end within a day. */
+/** Deletes collections without files that were deleted, or whose first run did not finish within a day. */
 export const deleteEmptyCollections = (): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_collection c
     where (c.deleted_at is not null or (c.version = 0 and c.created_at < now() - interval '1 day'))
       and not exists (select from rag_file f where f.collection_id = c.id)`
 
-/** Gives the room of removed rows to the next ones, and what is free at the end back to the disk. Not in a transaction. */
+/** Makes the space of deleted rows reusable, and returns what is free at the end to the disk. Not in a transaction. */
 export const VACUUMS: readonly Query<unknown>[] = [
   sql.type(noRows)`vacuum (analyze) rag_file`,
   sql.type(noRows)`vacuum (analyze) rag_chunk`,

@@ -5,11 +5,11 @@ import { Wire, WireError, type WireRows, type WireStatement, type WireValue } fr
 export type ReadValue = WireValue
 
 /**
- * A named statement whose answer is one text column: JSON that PostgreSQL built, or nothing. `P` are its parameters
- * $1 to $n, in order; their labels say what they mean.
+ * A named statement whose result is one text column: JSON that PostgreSQL built, or nothing. `P` are its parameters $1
+ * to $n, in order; their labels say what they mean.
  */
 export interface ReadStatement<P extends readonly ReadValue[]> extends WireStatement {
-  /** Never set: it carries `P`, as a function does, so that no statement passes for one that takes other values. */
+  /** Never set: it carries `P` as a function parameter, so that only statements with these values are assignable. */
   readonly parameters?: (values: P) => void
 }
 
@@ -31,28 +31,28 @@ export interface Reader {
   close(): Promise<void>
 }
 
-// A plan is kept from the time when its table was small and unknown, and reads all of it when it no longer is; that
-// lasts until the table is analyzed, which can take minutes. Planning all anew costs a few milliseconds. Behind a pooler this
-// reaches one server connection at a time: that which was used last.
+// A plan made when its table was small and not analyzed stays cached, and reads the whole table when it has grown,
+// until the table is analyzed, which can take minutes. Planning everything again costs a few milliseconds. Behind a
+// pooler this reaches one server connection at a time: the one used last.
 const REPLAN_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
 
 export interface ReaderOptions extends ConnectOptions {
-  /** How long the server may take for what was sent together, before the connection is given up; default 5 s. */
+  /** How long the server may take for one batch before the connection is closed; default 5 s. */
   readonly answerMs?: number
-  /** A pooler in transaction mode lies between, and takes no limit for the server. */
+  /** Whether a pooler in transaction mode is in between; it accepts no limits for the server. */
   readonly pooled?: boolean
-  /** Whether the database is known not to answer: then nothing is asked of it. */
+  /** Whether the database is known not to answer: reads then fail at once. */
   readonly isSilent?: () => boolean
 }
 
 const ANSWER_MS = 5_000
 
-/** Connects with the first read; when the connection breaks, the next read opens another, and a read it cut off is done once more. */
+/** Connects at the first read. When the connection breaks, the next read opens another, and an interrupted read is retried once. */
 export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Reader {
   const { answerMs = ANSWER_MS, pooled, isSilent } = options
   const open = async (): Promise<Wire> => {
-    // A server that answers ends a statement before the connection of all of them has to be given up.
+    // The server's limit is lower than ours: a server that answers ends the statement, and the connection stays.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
     return new Wire(await connectSocket({ ...options, ...limits }), answerMs)
   }
@@ -80,7 +80,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     if (isSilent?.()) return Promise.reject(fail('database.down'))
     const answer = wire === null || wire.broken ? again(statement, values) : wire.read(statement, values)
     return answer.then(pick, async (error) => {
-      // Reads change nothing: one that a lost connection cut off is done again on a fresh one.
+      // Reads change nothing: one that a lost connection interrupted is retried on a new one.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
       return again(statement, values).then(pick, (second) => {
         throw mapDatabaseError(second)
@@ -92,7 +92,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     return opened.read(statement, values)
   }
 
-  // One that fails says nothing that the next read does not.
+  // Errors are ignored: the next read reports the same.
   const replan = (): void => {
     if (wire?.broken === false) wire.read(REPLAN, []).catch(() => {})
   }

@@ -1032,7 +1032,7 @@ UNION ALL
 CREATE OR REPLACE FUNCTION public.account_delete(id integer)
  RETURNS TABLE(email text, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$9ea1c6ade5b62caae6fcc205c059c4e3$function$;
+AS $function$2c946fcf6c4bbb52e405c4f682a10366$function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
@@ -1043,7 +1043,7 @@ RETURN json_build_object('id', (a).id, 'email', (a).email, 'full_name', (a).full
 CREATE OR REPLACE FUNCTION public.account_last_admin()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$c82fc63b08d2d04999dff76371c6db70$function$;
+AS $function$5a946808428796e40c92c3abf5454b15$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
@@ -1122,12 +1122,12 @@ AS $function$55829e80949e64b168f71b23e53275de$function$;
 
 CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document integer, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
  LANGUAGE plpgsql
-AS $procedure$e7e9ce2840d9399d094149ba3392616e$procedure$;
+AS $procedure$07f87de65e1d6a0492b6d09575d1d4dc$procedure$;
 
 CREATE OR REPLACE FUNCTION public.document_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$50b4706a5b44ae2f20baeab932181efb$function$;
+AS $function$ee9d8720bac5df27498dcd4ab9f06662$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[])
  RETURNS tsvector
@@ -1138,7 +1138,7 @@ AS $function$31a99a8485e97c88f1e4f0fb6d5c758d$function$;
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
  LANGUAGE plpgsql
-AS $function$43b068953698672b19e5d722c579d213$function$;
+AS $function$145ff5cac39888bd3eb7b905679197d3$function$;
 
 CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
  RETURNS void
@@ -1192,7 +1192,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$2c79bc5ad8f217c500eedb3bb9fa6f06$function$;
+AS $function$50c0659b107f9d0684d53464e8390199$function$;
 
 CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
  RETURNS void
@@ -1223,7 +1223,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$979c6923a792021e7a4e5df6799078d8$function$;
+AS $function$17b24a42d126113c5e4b010a2ee0b125$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -1238,7 +1238,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$30b08d1cd20fecd9ded1d21d3798c79d$function$;
+AS $function$2707732f3747dc79103c0f4afbeecd90$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
@@ -1253,7 +1253,7 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$957ac0328c245003257cb63b2a08c90f$function$;
+AS $function$d2c0256e5eaef3ff215ec730886cf3ce$function$;
 
 CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, most integer)
  RETURNS SETOF uuid
@@ -1268,7 +1268,7 @@ AS $function$e08180b246a98858c30cde57f7796fb9$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$3719f081e002821c344258146cea52ef$function$;
+AS $function$c0f18ef3a0be383304af08b55cfb8db1$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -1311,7 +1311,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$107fa171cec909b007e309fd76f07d00$function$;
+AS $function$e92d337b04a360564d39de5f5a6cc82d$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void
@@ -1331,7 +1331,7 @@ AS $function$eb761be17cdfad60ef71362aac538b8e$function$;
 CREATE OR REPLACE FUNCTION public.login_end(subject bytea, matches boolean, most integer, lock interval)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$0a56ee65e5fe76a694e90c43fac84202$function$;
+AS $function$85cb6236c6ae41f5498291d21f2e1995$function$;
 
 CREATE OR REPLACE FUNCTION public.mailbox_lock(mailboxes text[])
  RETURNS void
@@ -1359,12 +1359,12 @@ RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'desc
 CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
  RETURNS TABLE(role text)
  LANGUAGE plpgsql
-AS $function$5e0c4479f9008fdd20e653ae4799dde7$function$;
+AS $function$fa6afc0076d1c645475e66f63027595d$function$;
 
 CREATE OR REPLACE FUNCTION public.organization_owner()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$b26f09990277c82d8420fcc0bf1a330e$function$;
+AS $function$fcbdd7fa48ce5cac6068b8763b74f0a6$function$;
 
 CREATE OR REPLACE FUNCTION public.page_indexed()
  RETURNS trigger
@@ -1380,7 +1380,7 @@ AS $function$b68065a8596c5b7ff68095606e69a38d$function$;
 CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$6066579511a29abb1a8e943e8c1c03d9$function$;
+AS $function$cca400f7fe7125c4a852a3ef11763db7$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_apply_dispute(dispute text, ids text[], said jsonb)
  RETURNS void
@@ -1400,12 +1400,12 @@ AS $function$e1476c62376d00d05269519a1265cb6e$function$;
 CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], said jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$ae064106636b94f06331f2a180dc5997$function$;
+AS $function$c5ab18dff3b921415d339da181da3cf6$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_customer_of(provider_customer text)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$fe05e891da03cb4ba66824d53656916e$function$;
+AS $function$ecad9bc5572a1bb4593534bcfb390fe0$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
  RETURNS json
@@ -1421,7 +1421,7 @@ AS $function$0d70165f284b44d01bd4201f89645084$function$;
 CREATE OR REPLACE FUNCTION public.payment_event_take(id text, type text, created_at timestamp with time zone, data jsonb)
  RETURNS TABLE(fresh boolean, job_id uuid)
  LANGUAGE plpgsql
-AS $function$e31b53fe3f82a85741789c39f57146cd$function$;
+AS $function$0ea6ac980a9c435f0a9775c9056437f7$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  RETURNS jsonb
@@ -1437,7 +1437,7 @@ AS $function$3e9f859d2c6b27f79203d74c6e4e0f86$function$;
 CREATE OR REPLACE FUNCTION public.payment_refunds_counted()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$f3115574124c024e1859f5dff4616aef$function$;
+AS $function$4eccb12c4a1346d32c1635b842465a45$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunds bigint)
  RETURNS text
@@ -1460,7 +1460,7 @@ RETURN json_build_object('id', (t).id, 'provider_transaction_id', (t).provider_t
 CREATE OR REPLACE FUNCTION public.payment_transactions_locked(ids text[])
  RETURNS integer[]
  LANGUAGE plpgsql
-AS $function$a09a1c298ca7e458701ac34061321874$function$;
+AS $function$81a6f3df5108478f1c470fb535c54440$function$;
 
 CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  RETURNS text
@@ -1482,7 +1482,7 @@ AS $function$68e3d22e971e1ebb39829b05427fa465$function$;
 CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer, files bigint[] DEFAULT NULL::bigint[], ordinals integer[] DEFAULT NULL::integer[])
  RETURNS TABLE(file_id bigint, ordinal integer, score double precision)
  LANGUAGE plpgsql
-AS $function$bd025f1a38c12c6e39bac30fb69ed53a$function$;
+AS $function$4e0252d6ec29b3e7b9ceee0c8b907ce0$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
  RETURNS void
@@ -1502,13 +1502,13 @@ AS $function$f6f0ccc089dbab50f674f25662dffbed$function$;
 CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, most integer, span interval)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$e44df8d048edd64571417f82055cb696$function$;
+AS $function$677852da68ebd5b5424fd727a2cb205f$function$;
 
 CREATE OR REPLACE FUNCTION public.search_terms(given text)
  RETURNS TABLE(n integer, negated boolean, exact tsquery, wide tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$7b2f7f9ad89b04c37d728722819dbc97$function$;
+AS $function$7a6f3a4f2988a650b4b98265fd2ad125$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger
@@ -1523,7 +1523,7 @@ AS $function$ea3b5f77c8583a81aed289ffb6ef5495$function$;
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)
  LANGUAGE plpgsql
-AS $function$3b8e4339e9e3a9279f741e726d0dc464$function$;
+AS $function$6c7157a1f85dada6ac68b7ae3c6136b6$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
 

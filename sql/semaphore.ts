@@ -1,24 +1,24 @@
-/** Lets so many work at a time; the others wait in order. */
+/** Lets a fixed number of callers run at a time; the others wait in order. */
 export interface Semaphore {
   run<T>(work: () => Promise<T>): Promise<T>
   readonly active: number
   readonly waiting: number
 }
 
-/** How long one waits at most, and what it fails with then. */
+/** How long a caller waits at most, and the error after that. */
 export interface Patience {
   readonly waitMs: number
   readonly late: () => Error
 }
 
-/** @param patience without it one waits for as long as it takes. */
+/** @param patience without it, callers wait without limit. */
 export function createSemaphore(places: number, patience?: Patience): Semaphore {
   return new FairSemaphore(places, patience)
 }
 
 interface Waiter {
   enter(): void
-  /** It has given up. */
+  /** Whether the caller has given up. */
   left: boolean
 }
 

@@ -5,7 +5,7 @@ import type { ReadStatement } from './reader.ts'
 
 /** Statements about jobs as callers of `/tasks` see them. */
 
-/** A task's state and result, if the caller may see it. `queues` are the named ones; `who` and the others as in sql/jobs.ts. */
+/** A task's state and result, if the caller may see it. `queues` are the named ones; the rest is as in sql/jobs.ts. */
 export const readTaskResult: ReadStatement<
   [who: number | null, everything: boolean, id: string, queues: readonly string[], keptSeconds: number]
 > = {
@@ -26,7 +26,7 @@ export const readTaskResult: ReadStatement<
       and ${KEPT('$5')}`,
 }
 
-/** Waiting and running jobs of each named queue, and the age of the oldest waiting one in seconds. */
+/** Queued and running jobs of each named queue, and the age of the oldest queued one in seconds. */
 export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
@@ -46,7 +46,7 @@ const Load = z.object({
   cancelled: z.number(),
 })
 
-/** How far these jobs have come. */
+/** The progress of these jobs. */
 export const loadState = (ids: readonly string[]): Query<z.output<typeof Load>> =>
   sql.type(Load)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
@@ -79,7 +79,7 @@ const PERCENTILES = (from: string, to: string) => {
       'max', max(${values})) end`
 }
 
-/** From the first added to the last ended, from added to ended, and from added to started, of those that were run. */
+/** For the jobs that ran: from the first added to the last ended, from added to ended, and from added to started. */
 export const loadTimes = (ids: readonly string[]): Query<z.output<typeof Times>> =>
   sql.type(Times)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,

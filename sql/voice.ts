@@ -10,17 +10,17 @@ const VoiceSettings = z.object({
   tts_speed: z.number(),
   stt_provider: z.string(),
   stt_model: z.string(),
-  /** Null: as it is heard. */
+  /** Null: detected by the provider. */
   stt_language: z.string().nullable(),
 })
 export type VoiceSettings = z.output<typeof VoiceSettings>
 
-/** What was set; no row: nobody has. */
+/** The stored settings; no row: there are none. */
 export const storedVoiceSettings = (): Query<VoiceSettings> =>
   sql.type(VoiceSettings)`
     select tts_provider, tts_model, tts_voice, tts_speed, stt_provider, stt_model, stt_language from voice_settings`
 
-/** Lets one change the settings at a time; the lock ends with the transaction. */
+/** Serializes changes to the settings; the lock ends with the transaction. */
 export const lockVoiceSettings = (): Query<unknown> =>
   sql.type(noRows)`select pg_advisory_xact_lock(hashtextextended('millrace.voice_settings', 0))`
 
@@ -34,7 +34,7 @@ export const storeVoiceSettings = (s: VoiceSettings, by: number | null): Query<u
       stt_model = excluded.stt_model, stt_language = excluded.stt_language, updated_by = excluded.updated_by,
       updated_at = now()`
 
-/** What is to be spoken, and how. */
+/** What to speak, and how. */
 export interface Speech {
   readonly provider: string
   readonly model: string
@@ -44,19 +44,19 @@ export interface Speech {
 }
 
 const Preview = z.object({ generation: z.string(), byte_size: z.number() })
-/** A preview whose bytes are all there. */
+/** A preview whose bytes are all stored. */
 export type Preview = z.output<typeof Preview>
 
-// Written once a day at most: when it was used last is about weeks.
+// Written once a day at most: `used_at` matters only to the week.
 const STALE = sql.fragment`used_at < now() - interval '1 day'`
 
-/** A preview whose bytes are all there; it is noted that it was used. */
+/** A preview whose bytes are all stored; records that it was used. */
 export const findPreview = (digest: Buffer): Query<Preview> =>
   sql.prepared('voice_preview', Preview)`
     with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${STALE})
     select generation, byte_size from voice_preview where digest = ${sql.binary(digest)} and byte_size is not null`
 
-/** Notes what is to be spoken; one who reads it afterwards finds it. */
+/** Stores what to speak; whoever reads it afterwards finds it. */
 export const wantPreview = (digest: Buffer, s: Speech): Query<unknown> =>
   sql.type(noRows)`
     insert into voice_preview (digest, provider, model, voice, speed, text)
@@ -76,7 +76,7 @@ export const wantedPreview = (digest: Buffer): Query<z.output<typeof Wanted>> =>
   sql.type(Wanted)`
     select provider, model, voice, speed, text, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 
-/** Begins a generation; what there was of another one goes. No row when nobody wants it any more. */
+/** Begins a generation and deletes the chunks of earlier ones. No row when nobody wants it any more. */
 export const beginPreview = (digest: Buffer): Query<{ generation: string }> =>
   sql.type(z.object({ generation: z.string() }))`
     with gone as (delete from voice_preview_chunk where digest = ${sql.binary(digest)})
@@ -103,7 +103,7 @@ export const endPreview = (digest: Buffer, generation: string, byteSize: number)
 
 const Chunk = z.object({ start: z.number(), bytes: z.instanceof(Uint8Array) })
 
-/** The chunk of a generation that holds a position; no row: it is not there, or not yet. */
+/** The chunk of a generation that contains a position; no row: it does not exist, or not yet. */
 export const previewChunk = (
   digest: Buffer,
   generation: string,
@@ -116,7 +116,7 @@ export const previewChunk = (
       order by ordinal desc limit 1) last
     where start + length(bytes) > ${position}`
 
-/** Previews that nobody has wanted for so many days; of the others, those beyond so many. */
+/** Deletes previews that nobody has used for `days`, and of the others those beyond the `most` recently used. */
 export const deleteOldPreviews = (days: number, most: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with old as (

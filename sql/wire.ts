@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 
 /**
- * PostgreSQL's extended protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html), as far as
- * the hot reads need it: named statements, text parameters, the first column of the rows. What comes together in one
- * turn of the event loop leaves in one write and under one Sync, so a busy connection spends its system calls on
- * dozens of reads at a time, here and in the server. That halves the cost of a read against `pg` (PERFORMANCE figures:
- * `npm run bench -- reads`), and is why this exists.
+ * PostgreSQL's extended protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html), as far as the
+ * hot reads need it: named statements, text parameters, the first column of the rows. Reads that arrive in one turn of
+ * the event loop are sent in one write and under one Sync, so a busy connection spends its system calls on dozens of
+ * reads at a time, here and in the server. That halves the cost of a read compared with `pg`, and is why this exists
+ * (figures: `npm run bench -- reads`).
  */
 
 export interface WireStatement {
@@ -37,10 +37,10 @@ interface Read {
   retries: number
 }
 
-/** Reads that went out under one Sync: an error in one makes the server skip the rest, which then go out again. */
+/** Reads sent under one Sync: an error in one makes the server skip the rest, which are then sent again. */
 interface Batch {
   readonly reads: readonly Read[]
-  /** How often it has been looked at while it waited as the first. */
+  /** How many times it has been checked while it was the oldest. */
   looks: number
   /** How many have been answered. */
   done: number
@@ -55,17 +55,17 @@ const ERROR_RESPONSE = 0x45
 const READY_FOR_QUERY = 0x5a
 // More would make the first of them wait for the last.
 const MOST_PER_BATCH = 128
-// How often a batch that waits is looked at, in its time.
+// How many times the oldest batch is checked within its time limit.
 const LOOKS = 5
-// What the server knows of our statements can differ from what we think after an error: then it says so. Where many
-// errors meet, one read may be told several times.
+// After an error, the statements that the server knows can differ from what we assume; it then reports one of these.
+// When several errors coincide, one read may get them several times.
 const UNKNOWN_STATEMENT = '26000'
 const KNOWN_STATEMENT = '42P05'
 const MOST_RETRIES = 10
 
 /** A connection that has been opened and authenticated, and does nothing but reads from here on. */
 export class Wire {
-  /** Set once the connection is of no more use. */
+  /** Set once the connection is unusable. */
   broken = false
   private readonly socket: Socket
   private readonly statements = new Map<string, 'sent' | 'ready'>()
@@ -96,7 +96,7 @@ export class Wire {
     })
   }
 
-  /** Sends what waits, lets what is under way be answered, and says goodbye. */
+  /** Sends what is waiting, lets pending reads be answered, and terminates the connection. */
   close(): Promise<void> {
     if (this.broken) return Promise.resolve()
     const closed = new Promise<void>((resolve) => this.socket.once('close', () => resolve()))
@@ -109,7 +109,7 @@ export class Wire {
     this.waiting.push(read)
     if (this.scheduled) return
     this.scheduled = true
-    // After the poll phase: all requests that arrived in it are here by then.
+    // After the poll phase, when all requests that arrived in it are here.
     setImmediate(() => this.flush())
   }
 
@@ -140,7 +140,7 @@ export class Wire {
   private receive(chunk: Buffer): void {
     this.parts.push(chunk)
     this.received += chunk.length
-    // A long message is put together once, when all of it is here: with each piece it would cost its length squared.
+    // A long message is assembled once, when it is complete: doing so with each piece would cost its length squared.
     if (this.received < this.needed) return
     const data = this.parts.length === 1 ? chunk : Buffer.concat(this.parts, this.received)
     let at = 0
@@ -203,7 +203,7 @@ export class Wire {
     read.reject(error)
   }
 
-  /** What an error made the server skip goes out again, each under a Sync of its own. */
+  /** Sends again what an error made the server skip, each under a Sync of its own. */
   private again(batch: Batch): void {
     for (const read of batch.reads.slice(batch.done)) {
       read.rows = []
@@ -212,7 +212,7 @@ export class Wire {
   }
 
   private lookForSilence(): void {
-    // Looks are counted, and not time: a process that was frozen reads what has come before it looks again.
+    // Checks are counted instead of time: a process that was frozen reads what has arrived before it checks again.
     const oldest = this.batches[0]
     if (oldest !== undefined && ++oldest.looks > LOOKS)
       this.break(new Error('Connection terminated: the server does not answer'))
@@ -230,7 +230,7 @@ export class Wire {
   }
 }
 
-/** Messages on their way out, in one growing buffer. */
+/** Outgoing messages, in one growing buffer. */
 class Outgoing {
   private buffer = Buffer.allocUnsafe(8192)
   private at = 0

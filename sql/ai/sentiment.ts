@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement, ReadValue } from '../reader.ts'
 
-/** What was made of conversations. */
+/** Sentiment scores of conversations. */
 
 export const SENTIMENTS = ['positive', 'neutral', 'negative', 'frustrated'] as const
 export const PERFORMANCES = ['good', 'acceptable', 'poor'] as const
@@ -15,8 +15,8 @@ const Unscored = z.object({
 export type Unscored = z.output<typeof Unscored>
 
 /**
- * Conversations with something new that nobody has said anything in for so many seconds, those that wait longest first;
- * of each the last `messages`.
+ * Conversations with an unscored answer in which nothing was said for `quietSeconds`, longest waiting first; of each
+ * the last `messages`.
  */
 export const unscoredConversations = (
   quietSeconds: number,
@@ -32,14 +32,14 @@ export const unscoredConversations = (
     where c.unscored_since is not null and c.updated_at < now() - make_interval(secs => ${quietSeconds}::float8)
     order by c.unscored_since limit ${limit}`
 
-/** A judgement; the score goes from -1 to 1. */
+/** A judgement; the score is from -1 to 1. */
 export interface Judgement {
   readonly sentiment: (typeof SENTIMENTS)[number]
   readonly performance: (typeof PERFORMANCES)[number]
   readonly score: number
 }
 
-/** Stores what was made of a conversation, unless something has been said since. */
+/** Stores the judgement of a conversation, unless something has been said since. */
 export const storeJudgement = (c: { id: string; since: string }, j: Judgement): Query<unknown> =>
   sql.type(noRows)`
     with scored as (
@@ -80,10 +80,10 @@ const stats = <M extends readonly ReadValue[]>(
     from ai_sentiment s ${join}`,
 })
 
-/** Of all conversations. */
+/** Statistics of all conversations. */
 export const readSentiment = stats<[]>('ai_sentiment', '', 'true')
 
-/** Of an account's. */
+/** Statistics of the conversations of an account. */
 export const readSentimentOf = stats<[owner: number]>(
   'ai_sentiment_of',
   'join ai_conversation c on c.id = s.conversation_id where c.owner_id = $2::int',

@@ -4,7 +4,7 @@ import type { ReadStatement } from '../reader.ts'
 
 /** Turns of conversations: what is written when one begins, and read while it runs. `ai_turn_settle` settles them. */
 
-/** What is known of an agent and a conversation when a turn is asked for; null: the turn begins one. */
+/** What is known about an agent and a conversation when a turn is requested; null: the turn begins a new one. */
 export const readTurnStart: ReadStatement<[agentSlug: string, conversation: string | null]> = {
   name: 'ai_turn_start',
   text: `select json_build_object(
@@ -13,7 +13,7 @@ export const readTurnStart: ReadStatement<[agentSlug: string, conversation: stri
     'conversation', (select json_build_object('user_id', user_id, 'owner_id', owner_id) from ai_conversation where id = $2::uuid))::text`,
 }
 
-/** A turn that begins. */
+/** A new turn. */
 export interface NewTurn {
   readonly conversationId: string
   readonly jobId: string
@@ -24,7 +24,7 @@ export interface NewTurn {
   readonly model: string
 }
 
-/** A conversation that begins with it. */
+/** The conversation that a first turn begins. */
 export interface NewConversation {
   readonly userId: string
   readonly ownerId: number | null
@@ -42,7 +42,7 @@ const messages = (turn: NewTurn) => sql.fragment`
   ) as m (place, id, role, status, content, job_id, provider, model, settled_at) order by m.place
   returning id`
 
-/** Adds the question and the pending answer; no row when there is no such conversation any more. */
+/** Adds the question and the pending answer; no row when the conversation no longer exists. */
 export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
   sql.prepared('ai_turn_insert', Id)`
     with conversation as (
@@ -50,7 +50,7 @@ export const insertTurn = (turn: NewTurn): Query<{ id: string }> =>
     )
     ${messages(turn)}`
 
-/** The same with the conversation. */
+/** Adds a conversation with its first turn. */
 export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: string }> =>
   sql.prepared('ai_turn_insert_first', Id)`
     with conversation as (
@@ -69,17 +69,17 @@ const Turn = z.object({
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
-  /** Readers have been shown pieces of an earlier attempt. */
+  /** Whether readers have been shown pieces of an earlier attempt. */
   shown: z.boolean(),
-  /** How the model that an admin has chosen is to be asked; null: as the settings say. */
+  /** The parameters for the model that an admin has chosen; null: those in the settings. */
   chosen: z.object({ temperature: z.number().nullable(), max_tokens: z.number().nullable() }).nullable(),
 })
 export type Turn = z.output<typeof Turn>
 
 /**
- * What the model is to be asked: the agent as it is now, and the last `messages` that came before the answer, oldest
- * first, the question among them. A question that came to no answer is left out: a provider that has refused it would
- * refuse it again, and all that comes with it. No row when the conversation is gone.
+ * What to ask the model: the current agent, and the last `messages` before the answer, oldest first, including the
+ * question. An unanswered question is left out: a provider that has refused it would refuse it again, with everything
+ * sent along. No row when the conversation is gone.
  */
 export const turnToAnswer = (
   answerId: string,
@@ -121,7 +121,7 @@ export const TurnState = z.object({
   response_time_ms: z.number().nullable(),
   error_detail: z.string().nullable(),
   settled_at: z.string().nullable(),
-  /** Of its job; null when that is gone. */
+  /** The seq of the job; null when the job is gone. */
   seq: z.number().nullable(),
   /** Whether the job has ended. */
   ended: z.boolean().nullable(),

@@ -3,7 +3,7 @@ import type { ReadStatement, ReadValue } from '../reader.ts'
 
 /** What models were used for, and what it cost. */
 
-// From `start` on and before `end`, where null leaves it open; `recent` is how many of the latest are listed.
+// From `start` on and before `end` (null: open); `recent` is how many of the latest are listed.
 const usage = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
@@ -21,7 +21,7 @@ const usage = <M extends readonly ReadValue[]>(
     ), total as (
       select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, coalesce(sum(input), 0) as input,
         coalesce(sum(output), 0) as output, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
-        -- Nothing at all costs nothing; what nobody knows the price of does not.
+        -- The cost of no usage is 0; that of usage without any known price is null.
         case when count(*) = 0 then 0 else sum(cost) end as cost
       from model
     )
@@ -41,16 +41,16 @@ const usage = <M extends readonly ReadValue[]>(
   }
 }
 
-/** Of everybody. */
+/** Usage of everybody. */
 export const readUsage = usage<[]>('ai_usage', 'true')
 
-/** Of one user_id: an account's, or nobody's (null), or with `ofAnybody` all of it. */
+/** Usage of one user_id: that of an account, of nobody (null), or with `ofAnybody` all of it. */
 export const readUsageOf = usage<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
 )
 
-/** What was used of a model outside of turns. */
+/** Usage of a model outside of turns. */
 export interface Usage {
   readonly userId: string
   readonly conversationId: string | null

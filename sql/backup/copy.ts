@@ -9,7 +9,7 @@ export function copyOut(client: Client, statement: string): Readable {
   return client.query(to(statement))
 }
 
-/** Answers the number of rows. */
+/** Returns the number of rows. */
 export async function copyIn(
   client: Client,
   statement: string,

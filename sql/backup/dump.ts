@@ -3,12 +3,12 @@ import { copyOut } from './copy.ts'
 import type { Section } from './format.ts'
 import { copyOutStatement, type Table, tablesOf } from './tables.ts'
 
-/** The head of a section of a backup, by what it holds. */
+/** The header of a section of a backup, by its kind. */
 export type Header =
   | {
       readonly kind: 'backup'
       readonly createdAt: string
-      /** The migrations of its database: those that a restore applies before it fills the tables. */
+      /** The migrations of its database, which a restore applies before it fills the tables. */
       readonly migrations: readonly string[]
     }
   | (Table & { readonly kind: 'table'; readonly rows: number })
@@ -16,7 +16,7 @@ export type Header =
   | { readonly kind: 'bytes'; readonly blob: StoredBytes }
   | { readonly kind: 'missing'; readonly blob: StoredBytes }
 
-/** Bytes that live outside of the database. */
+/** Bytes that are stored outside the database. */
 export interface StoredBytes {
   readonly blob_id: number
   readonly store: string
@@ -26,7 +26,7 @@ export interface StoredBytes {
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-/** Begins a transaction that sees one moment of the database, however long it takes, and holds nobody up. */
+/** Begins a transaction that sees one snapshot of the database, however long it takes, and blocks nobody. */
 export async function beginSnapshot(client: Client): Promise<void> {
   await client.query('begin isolation level repeatable read read only')
   await client.query('set local statement_timeout = 0')
@@ -55,7 +55,7 @@ export async function* databaseSections(client: Client): AsyncGenerator<Section<
   yield { header: { kind: 'sequences', values }, data: nothing() }
 }
 
-/** The sealed bytes of a kind of store, in the order of their ids: `like` is a pattern of `blob.store`. */
+/** The sealed bytes in a kind of store, ordered by id; `like` is a pattern of `blob.store`. */
 export async function storedBytes(client: Client, like: string): Promise<StoredBytes[]> {
   const { rows } = await client.query<StoredBytes>(
     `select id as blob_id, store, key, byte_size::float8 as byte_size from blob

@@ -4,9 +4,9 @@ import { open } from 'node:fs/promises'
 import { createGunzip } from 'node:zlib'
 
 /**
- * A backup file: a line that says what it is, then a gzip stream of frames: a letter, four bytes of length, the payload.
- * `H` opens a section with its JSON, `D` holds bytes of it, `E` ends it with their number and SHA-256, and `Z` ends the file
- * with the number of sections: so what was cut off or changed on the way is noticed.
+ * A backup file: a line that identifies it, then a gzip stream of frames: a letter, four bytes of length, the payload.
+ * `H` opens a section with its JSON, `D` holds bytes of it, `E` ends it with their number and SHA-256, and `Z` ends the
+ * file with the number of sections, so that truncation and corruption are detected.
  */
 export const MAGIC = 'millrace-backup 1\n'
 
@@ -15,12 +15,12 @@ export interface Section<H> {
   readonly data: AsyncIterable<Uint8Array>
 }
 
-/** What a backup file is not. */
+/** A file is not a backup, or not a complete one. */
 export class BackupError extends Error {}
 
 const MOST_FRAME_BYTES = 16 * 1024 * 1024
 
-/** Sections as the bytes behind the first line, before they are compressed. */
+/** Sections as the bytes after the first line, before they are compressed. */
 export async function* frames<H>(sections: AsyncIterable<Section<H>>): AsyncGenerator<Uint8Array> {
   let count = 0
   for await (const { header, data } of sections) {
@@ -47,8 +47,8 @@ function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {
 }
 
 /**
- * The sections of a file, in order; of each, all data is read before the next. `H` is the writer's own promise.
- * @throws BackupError for what is no backup, or not a whole one.
+ * The sections of a file, in order; the data of each must be read before the next. `H` is trusted, not checked.
+ * @throws BackupError for a file that is not a backup, or not a complete one.
  */
 export async function* readSections<H>(file: string): AsyncGenerator<Section<H>> {
   const reader = new FrameReader(await openStream(file))
@@ -87,7 +87,7 @@ async function openStream(file: string): Promise<AsyncIterator<Buffer>> {
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
     if (bytesRead < MAGIC.length || buffer.toString('latin1') !== MAGIC)
-      throw new BackupError('This is no backup of this service')
+      throw new BackupError('This is not a backup of this service')
   } finally {
     await handle.close()
   }
@@ -135,5 +135,5 @@ class FrameReader {
 }
 
 function damaged(): BackupError {
-  return new BackupError('The backup is damaged, or not whole')
+  return new BackupError('The backup is damaged or incomplete')
 }

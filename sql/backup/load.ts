@@ -4,7 +4,7 @@ import type { Header } from './dump.ts'
 import { BackupError, type Section } from './format.ts'
 import { copyInStatement, quoted, tablesOf } from './tables.ts'
 
-/** Whether a database holds nothing of ours: then it may be filled. */
+/** Whether a database holds nothing of ours, so that it may be filled. */
 export async function isEmpty(client: Client): Promise<boolean> {
   const { rows } = await client.query<{ empty: boolean }>(
     `select not exists (select from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
@@ -14,14 +14,14 @@ export async function isEmpty(client: Client): Promise<boolean> {
   return rows[0]!.empty
 }
 
-/** Makes a database empty again that was so before it was filled in vain. */
+/** Empties a database again after a failed restore; it was empty before. */
 export async function clear(client: Client): Promise<void> {
   await client.query('drop schema if exists graphile_worker cascade')
   await client.query('drop schema public cascade')
   await client.query('create schema public')
 }
 
-/** Fills the tables of a migrated database, inside one transaction of {@link beginLoad} and {@link endLoad}. */
+/** Loads a section into a migrated database, inside one transaction of {@link beginLoad} and {@link endLoad}. */
 export async function loadSection(client: Client, { header, data }: Section<Header>): Promise<number> {
   if (header.kind === 'sequences') {
     for (const [name, value] of Object.entries(header.values))
@@ -29,7 +29,7 @@ export async function loadSection(client: Client, { header, data }: Section<Head
     await drain(data)
     return 0
   }
-  if (header.kind !== 'table') throw new BackupError('The backup is damaged, or not whole')
+  if (header.kind !== 'table') throw new BackupError('The backup is damaged or incomplete')
   const rows = await copyIn(client, copyInStatement(header), data)
   if (rows !== header.rows)
     throw new BackupError(`The table ${header.name} got ${rows} rows instead of ${header.rows}`)
@@ -46,8 +46,8 @@ interface Held {
 }
 
 /**
- * Begins to fill: what the migrations put into tables goes, triggers rest, since what they would do is in the backup,
- * and foreign keys wait until both their sides are there.
+ * Begins a load: deletes what the migrations put into tables, disables triggers, since their results are in the backup,
+ * and drops foreign keys until both their sides are loaded.
  */
 export async function beginLoad(client: Client): Promise<Held> {
   await client.query('begin')
@@ -65,8 +65,8 @@ export async function beginLoad(client: Client): Promise<Held> {
 }
 
 /**
- * Ends it: checks every reference, and sends what was on its way to workers. What ran then has no worker any more, and
- * the first one that starts takes it over.
+ * Ends a load: checks every reference, and sends deliveries for the queued jobs to workers. The jobs that were running
+ * have no worker any more, and the first one that starts takes them over.
  */
 export async function endLoad(client: Client, { constraints, tables }: Held): Promise<void> {
   for (const { table, name, definition } of constraints)
@@ -79,7 +79,7 @@ export async function endLoad(client: Client, { constraints, tables }: Held): Pr
   await client.query('commit')
 }
 
-/** Reads a section to its end, which proves it whole; answers its number of bytes. */
+/** Reads a section to its end, which verifies it; returns its number of bytes. */
 export async function drain(data: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0
   for await (const chunk of data) bytes += chunk.length

@@ -3,13 +3,13 @@ import type { Client } from '../driver.ts'
 /** A table as a backup holds it. */
 export interface Table {
   readonly name: string
-  /** Those that are stored as they are given; generated ones follow from them. */
+  /** The columns that are stored; generated ones follow from them. */
   readonly columns: readonly string[]
-  /** Its primary key: rows come in its order, so that the same rows give the same bytes. */
+  /** The primary key: rows are in its order, so that the same rows give the same bytes. */
   readonly key: readonly string[]
 }
 
-// Workers that live elsewhere, and what the migrations themselves write.
+// The leases of workers that run elsewhere, and what the migrations themselves write.
 const LEFT_OUT = ['worker_lease', 'migration', 'migration_functions']
 
 export async function tablesOf(client: Client): Promise<Table[]> {

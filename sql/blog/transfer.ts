@@ -2,15 +2,15 @@ import { z } from 'zod'
 import type { PostStatus } from '../blog.ts'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Posts on their way out, and files of posts on their way in. */
+/** Export of posts, and import of uploaded files of posts. */
 
 const Exported = z.object({ id: z.number(), json: z.string() })
 export type Exported = z.output<typeof Exported>
 
-// Never less than a post, and so much of several that a statement is worth its trip.
+// At least one post, and enough of them to make a statement worth its round trip.
 const EXPORT_BYTES = 1_048_576
 
-/** The next posts after an id, in the order of their ids, as JSON of what an export holds; none: that was all. */
+/** The next posts after an id, ordered by id, as the JSON of an export; none: that was all. */
 export const exportedAfter = (id: number, status: PostStatus | null): Query<Exported> =>
   sql.type(Exported)`
     with next as (
@@ -43,7 +43,7 @@ export const claimUpload = (id: number, jobId: string): Query<unknown> =>
 export const deleteUpload = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blog_upload where id = ${id}`
 
-/** Removes an upload that no job has come to read. */
+/** Deletes an upload that no job has claimed. */
 export const discardUpload = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blog_upload where id = ${id} and job_id is null`
 
@@ -52,7 +52,7 @@ const Upload = z.object({ file_name: z.string(), format: z.enum(UPLOAD_FORMATS),
 export const upload = (id: number): Query<z.output<typeof Upload>> =>
   sql.type(Upload)`select file_name, format, result from blog_upload where id = ${id}`
 
-/** Keeps how an import ended, and no longer what it was made from. */
+/** Stores how an import ended, and deletes the uploaded bytes. */
 export const endUpload = (id: number, result: object): Query<unknown> =>
   sql.type(noRows)`
     with gone as (delete from blog_upload_chunk where upload_id = ${id})
@@ -65,7 +65,7 @@ export const uploadChunk = (id: number, ordinal: number): Query<{ bytes: Uint8Ar
   sql.prepared('blog_upload_chunk', Chunk)`
     select bytes from blog_upload_chunk where upload_id = ${id} and ordinal = ${ordinal}`
 
-/** Removes uploads of a day ago and more whose job has ended, or never came about. */
+/** Deletes uploads older than a day whose job has ended or was never added. */
 export const deleteAbandonedImports = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with abandoned as (
@@ -76,7 +76,7 @@ export const deleteAbandonedImports = (batch: number): Query<{ count: number }> 
     )
     select count(*)::int as count from abandoned`
 
-/** A post as an import writes it; what is absent of times and author is the import's own, or stays as it is. */
+/** A post as an import writes it; absent times and author are the import's own, or stay as they are. */
 export interface ImportedPost {
   readonly title: string
   readonly slug: string
@@ -86,14 +86,14 @@ export interface ImportedPost {
   readonly seo_title: string | null
   readonly seo_description: string | null
   readonly hero_image_url: string | null
-  /** Null: nobody; undefined: who imports. */
+  /** Null: none; undefined: the importer. */
   readonly author_name: string | null | undefined
   readonly created_at: string | undefined
   readonly updated_at: string | undefined
   readonly published_at: string | null | undefined
 }
 
-/** The full name of who imports; a column of null when nobody does, or when they have none. */
+/** The full name of the importer; null when there is no importer, or no name. */
 export const importer = (id: number | null): Query<{ name: string | null }> =>
   sql.type(z.object({ name: z.string().nullable() }))`
     select (select full_name from account where id = ${id}::int) as name`
@@ -101,7 +101,7 @@ export const importer = (id: number | null): Query<{ name: string | null }> =>
 const Slugged = z.object({ id: z.number(), slug: z.string() })
 export type Slugged = z.output<typeof Slugged>
 
-/** Those of these slugs that are taken; they stay as they are until the transaction ends. */
+/** Which of these slugs are taken; their posts cannot change until the transaction ends. */
 export const takenSlugs = (slugs: readonly string[]): Query<Slugged> =>
   sql.type(Slugged)`
     select id, slug from blog_post where slug = any(${sql.array([...slugs], 'text')}) order by id for update`
@@ -114,7 +114,7 @@ const given = (posts: readonly ImportedPost[]) => sql.fragment`(
       (g ->> 'published_at')::timestamptz as published_at, n
     from jsonb_array_elements(${JSON.stringify(posts)}::jsonb) with ordinality as list(g, n))`
 
-/** Adds posts, in order; answers those whose slug was still free. */
+/** Adds posts, in order; returns those whose slug was still free. */
 export const insertPosts = (
   posts: readonly ImportedPost[],
   author: { readonly id: number | null; readonly name: string | null },
@@ -130,7 +130,7 @@ export const insertPosts = (
     on conflict (slug) do nothing
     returning id, slug`
 
-/** Writes over posts that are there. */
+/** Overwrites existing posts. */
 export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =>
   sql.type(Slugged)`
     update blog_post p set title = g.title, content = g.content, status = g.status, excerpt = g.excerpt,
@@ -142,7 +142,7 @@ export const overwritePosts = (posts: readonly ImportedPost[]): Query<Slugged> =
     from ${given(posts)} g where p.slug = g.slug
     returning p.id, p.slug`
 
-/** A tag that an import needs: its slug, and its name should it have to be made. */
+/** A tag that an import needs: its slug, and the name to create it with. */
 export interface NeededTag {
   readonly slug: string
   readonly name: string
@@ -151,7 +151,7 @@ export interface NeededTag {
 const texts = (all: readonly string[]) => sql.array([...all], 'text')
 const numbers = (all: readonly number[]) => sql.array([...all], 'int4')
 
-/** Finds tags by their slugs, and makes those that are missing; one whose name is taken is named by its slug. */
+/** Finds tags by their slugs, and creates missing ones; one whose name is taken is named after its slug. */
 export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
   const slugs = texts(tags.map(({ slug }) => slug))
   return sql.type(Slugged)`
@@ -159,7 +159,7 @@ export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {
       select distinct on (slug) slug, name, n
       from unnest(${slugs}, ${texts(tags.map(({ name }) => name))}) with ordinality as list(slug, name, n) order by slug, n
     ), named as (
-      -- Of one name the first has it; the others, and those of whose name there is a tag already, find another.
+      -- The first tag with a name gets it; the others, and those whose name an existing tag has, get another one.
       select slug, case when row_number() over (partition by name order by n) = 1
         and not exists (select from blog_tag t where t.name = given.name) then name else blog_free_name(slug) end as name, n
       from given where not exists (select from blog_tag t where t.slug = given.slug)

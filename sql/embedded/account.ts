@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
 
-/** The user and group that PostgreSQL runs as. Undefined everywhere below means: as ourselves. */
+/** The user and group that PostgreSQL runs as. Everywhere below, undefined means our own. */
 export interface Account {
   readonly uid: number
   readonly gid: number
@@ -10,8 +10,8 @@ export interface Account {
 const NOBODY: Account = { uid: 65_534, gid: 65_534 }
 
 /**
- * PostgreSQL refuses to run as root, so root runs it as someone else: the owner of the existing data folder,
- * else the user `postgres`, made when the system has none and knows how, else `nobody`.
+ * PostgreSQL refuses to run as root, so root runs it as someone else: the owner of the existing data folder, else the
+ * user `postgres`, created if the system has none and can do so, else `nobody`.
  */
 export function chooseAccount(owner: Account | undefined): Account | undefined {
   if (process.getuid?.() !== 0) return undefined
@@ -57,22 +57,22 @@ export function canRead(account: Account, file: string): boolean {
   return asAccount(account, 'test -r "$1"', file)
 }
 
-// Modes alone don't tell: access lists, mount options and security modules decide too.
+// File modes alone are not enough: access lists, mount options and security modules decide too.
 function asAccount(account: Account, script: string, file: string): boolean {
   const options = { cwd: '/', stdio: 'ignore', ...account } as const
   const { status, error } = spawnSync('/bin/sh', ['-c', script, 'sh', file], options)
   const { code } = (error ?? {}) as NodeJS.ErrnoException
   if (code === 'EPERM' || code === 'EINVAL') {
     throw new Error(
-      `PostgreSQL can't run as root, and this root may not become the user ${account.uid}: start as an ordinary user, or set DATABASE_URL`,
+      `PostgreSQL can't run as root, and this root may not switch to the user ${account.uid}: start as an ordinary user, or set DATABASE_URL`,
     )
   }
   return status === 0
 }
 
 /**
- * Lets `account` pass through `folder`, when it is root's and closed to every group: its group becomes the
- * account's and may enter, not list. Answers whether the account can enter afterwards.
+ * Lets `account` pass through `folder`, if root owns it and no group may enter it: its group becomes the account's and
+ * may enter, but not list. Returns whether the account can enter afterwards.
  */
 export function openTo(account: Account, folder: string): boolean {
   if (canEnter(account, folder)) return true

@@ -20,9 +20,9 @@ import type { Place } from './place.ts'
 export interface Binaries {
   readonly initdb: string
   readonly postgres: string
-  /** Major version, as PG_VERSION in a data folder says it. */
+  /** Major version, as in the PG_VERSION file of a data folder. */
   readonly major: string
-  /** The whole environment of the programs: no secrets of ours, no `PG…` variables of the caller. */
+  /** The complete environment of the programs: no secrets of ours, no `PG…` variables of the caller. */
   readonly env: Record<string, string>
 }
 
@@ -75,7 +75,7 @@ function tryOut(binaries: Binaries, account: Account | undefined): string | unde
 function withLinks(found: Package, home: string): Binaries {
   const { native, version } = found
   const extra = makeLinks(native, path.join(home, 'lib'))
-  // The libraries among them look for others beside their link: both folders are searched.
+  // Some of these libraries look for others beside their link, so both folders are searched.
   const libraries = extra && `${extra}:${path.join(native, 'lib')}`
   return {
     initdb: path.join(native, 'bin/initdb'),
@@ -93,8 +93,8 @@ function withLinks(found: Package, home: string): Binaries {
 }
 
 /**
- * npm drops symlinks from packages; the package lists them for its install script, which may have been off.
- * Makes those that are missing, in place, else in `aside`, whose path is then returned.
+ * npm drops symlinks from packages; the package lists them for its install script, which may have been disabled.
+ * Creates the missing ones in place, or else in `aside`, whose path is then returned.
  */
 function makeLinks(native: string, aside: string): string | undefined {
   const missing = readLinks(native).filter(({ target }) => !existsSync(target))

@@ -27,8 +27,8 @@ export interface ClusterOptions {
 }
 
 /**
- * Makes sure that there is a cluster in `data`, and answers the superuser's password. A lost password file is
- * replaced and the password set anew.
+ * Ensures that there is a cluster in `data`, and returns the superuser's password. A lost password file is replaced by
+ * one with a new password.
  *
  * @throws when `data` holds anything but a cluster of our major version: it is never overwritten.
  */
@@ -78,7 +78,7 @@ function readPassword(file: string): string | undefined {
   }
 }
 
-// A crash half-way leaves only `postgres.new`, which the next start removes: the lock is held.
+// A crash halfway leaves only `postgres.new`, which the next start removes: the lock is held.
 async function initialise(options: ClusterOptions, password: string): Promise<void> {
   const { data, account, ephemeral } = options
   const unfinished = `${data}.new`
@@ -96,14 +96,14 @@ async function initialise(options: ClusterOptions, password: string): Promise<vo
     rmSync(secret, { force: true })
     if (existsSync(unfinished)) rmSync(unfinished, { recursive: true, force: true })
   }
-  options.log(`Made a database in ${data} (${Math.round(performance.now() - started)} ms)`)
+  options.log(`Created a database in ${data} (${Math.round(performance.now() - started)} ms)`)
 }
 
 async function runInitdb({ account, binaries }: ClusterOptions, args: readonly string[]): Promise<void> {
   try {
     await run(binaries.initdb, args, { account, env: binaries.env })
   } catch (error) {
-    // Containers like to run under a number without a name.
+    // Containers often run under a uid without a name.
     const nameless = (error as Error).message.includes('user does not exist')
     if (!nameless) throw error
     throw new Error(`${(error as Error).message}\nGive it an entry in /etc/passwd, or set DATABASE_URL.`)
@@ -131,7 +131,7 @@ async function resetPassword(options: ClusterOptions, password: string): Promise
   const { account, binaries, data } = options
   const input = `ALTER ROLE postgres PASSWORD '${password}'\n`
   await run(binaries.postgres, ['--single', '-D', data, 'postgres'], { account, env: binaries.env, input })
-  options.log(`The password file of ${data} was missing; a new password is set`)
+  options.log(`The password file of ${data} was missing; a new password was set`)
 }
 
 function sync(folder: string): void {

@@ -5,9 +5,9 @@ import { endProcess, isPostgresOf, postgresProcessesIn } from './processes.ts'
 /** The first lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
 export interface PidFile {
   readonly pid: number
-  /** Of the TCP port, which is in the name of its socket too. */
+  /** The TCP port, which is also in the name of the socket. */
   readonly port: number
-  /** The folder of its socket. */
+  /** The folder of the socket. */
   readonly sockets: string
   readonly status: string
 }
@@ -24,8 +24,8 @@ export function readPidFile(data: string): PidFile | undefined {
 }
 
 /**
- * Clears away what a server left behind whose owner died; the caller holds the lock. A live server is stopped, a
- * pid file that names another program is removed, and server processes that outlived their postmaster are ended.
+ * Cleans up after a server whose owner died; the caller holds the lock. A live server is stopped, a pid file that names
+ * another program is removed, and server processes that outlived their postmaster are ended.
  */
 export async function clearLeftovers(data: string, log: (line: string) => void): Promise<void> {
   const found = readPidFile(data)
@@ -40,7 +40,7 @@ export async function clearLeftovers(data: string, log: (line: string) => void):
       { signal: 'SIGKILL', ms: 2_000 },
     ])
   }
-  // PostgreSQL removes the file of a dead server itself, but takes a pid used again, or an empty file, for a live one.
+  // PostgreSQL removes the file of a dead server itself, but takes a reused pid, or an empty file, for a live one.
   rmSync(path.join(data, 'postmaster.pid'), { force: true })
 }
 

@@ -3,10 +3,10 @@ import path from 'node:path'
 import { identify } from './processes.ts'
 
 /**
- * Takes the lock of a database folder: the file `lock` names the process that owns the running server. A lock
- * whose owner is gone is taken over. Only processes of one machine exclude each other.
+ * Takes the lock of a database folder: the file `lock` names the process that owns the running server. A lock whose
+ * owner is gone is taken over. It only excludes processes on the same machine.
  *
- * @returns what gives the lock back.
+ * @returns a function that releases the lock.
  * @throws "already running" when its owner is alive.
  */
 export function takeLock(home: string): () => void {
@@ -23,7 +23,7 @@ export function takeLock(home: string): () => void {
   let held = true
   return () => {
     if (held && read(file) === record) rmSync(file, { force: true })
-    held = false // A second call must not free what this process has locked anew.
+    held = false // A second call must not release a lock that this process has taken since.
   }
 }
 
@@ -34,7 +34,7 @@ function removeStale(file: string, home: string): void {
   if (owner !== undefined) {
     throw new Error(`The database in ${home} is already running (pid ${owner}); stop that process first`)
   }
-  // Two processes may find the same stale lock: whoever moved away the winner's fresh one puts it back.
+  // Two processes may find the same stale lock: the one that moved the winner's new lock away puts it back.
   const aside = `${file}.stale.${process.pid}`
   if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return
   if (read(aside) !== seen) succeeds(() => linkSync(aside, file), 'EEXIST')
@@ -46,7 +46,7 @@ function liveOwner(record: string): number | undefined {
     const { pid, started } = JSON.parse(record) as { pid: number; started: string }
     return identify(pid) === started ? pid : undefined
   } catch {
-    return undefined // Links appear whole, so this is no lock of ours being written.
+    return undefined // A link appears with its content, so this is not a lock of ours being written.
   }
 }
 

@@ -20,7 +20,7 @@ export interface Place {
   readonly account: Account | undefined
   /** The folder that holds data, sockets and lock: the data dir, or a folder elsewhere that the data dir names. */
   readonly home: string
-  /** Whether that is elsewhere. */
+  /** Whether `home` is elsewhere. */
   readonly moved: boolean
   /** PostgreSQL's data folder. It may not exist yet. */
   readonly data: string
@@ -31,9 +31,9 @@ export interface Place {
 const NOTE = 'postgres.moved'
 
 /**
- * Settles where the database of `dataDir` lives: in it, unless root starts it and PostgreSQL's user can't pass
- * through the folders above. Then it lives under /var/lib/millrace (`ephemeral`: the temporary directory), and
- * the file `postgres.moved` in `dataDir` says where.
+ * Decides where the database of `dataDir` lives: in it, unless root starts it and PostgreSQL's user can't pass through
+ * the folders above. Then it lives under /var/lib/millrace (`ephemeral`: the temporary directory), and the file
+ * `postgres.moved` in `dataDir` says where.
  *
  * @throws when a database exists and its user can't reach it, or the place that the note names is gone.
  */
@@ -70,7 +70,7 @@ function readNote(dataDir: string): string | undefined {
   try {
     return readFileSync(path.join(dataDir, NOTE), 'utf8').split('\n')[0] || undefined
   } catch (error) {
-    // A note that can't be read is not a missing one: a second, empty database would be made beside the first.
+    // An unreadable note is not a missing one: ignoring it would create a second, empty database beside the first.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
@@ -92,11 +92,11 @@ function sharedBases(ephemeral: boolean): string[] {
 
 function firstUsable(account: Account | undefined, bases: readonly string[]): string {
   const found = bases.find((base) => isOurs(base) && (!account || openTo(account, base)))
-  if (!found) throw new Error(`None of ${bases.join(', ')} can be made for the user ${account?.uid} to reach`)
+  if (!found) throw new Error(`None of ${bases.join(', ')} can be made reachable for user ${account?.uid}`)
   return realpathSync(found)
 }
 
-/** Makes `folder` for all to enter and us alone to write; false when it is someone else's or can't be made. */
+/** Creates `folder`, which all may enter and only we may write; false when it is someone else's or can't be created. */
 function isOurs(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
@@ -113,7 +113,7 @@ function isOurs(folder: string): boolean {
 const LONGEST_SOCKET_FOLDER = 87
 
 /**
- * Makes the folder for the sockets, only the server's user and root may enter it: in `home`, or in the temporary
+ * Creates the folder for the sockets, which only the server's user and root may enter: in `home`, or in the temporary
  * directory when that path is too long for a socket. Removes what a crashed server left there.
  */
 export function prepareSockets(home: string, account: Account | undefined): string {

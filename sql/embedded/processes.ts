@@ -4,8 +4,8 @@ import path from 'node:path'
 import type { Account } from './account.ts'
 
 /**
- * Says which process a pid stands for, so that a pid used again later is not taken for it: start time and boot
- * on Linux (proc_pid_stat(5), field 22), start time by `ps` elsewhere. Undefined when it is gone or a zombie.
+ * Identifies the process behind a pid, so that a process that reuses the pid later is not taken for it: start time and
+ * boot on Linux (proc_pid_stat(5), field 22), start time by `ps` elsewhere. Undefined when it is gone or a zombie.
  */
 export function identify(pid: number): string | undefined {
   if (process.platform !== 'linux') {
@@ -13,7 +13,7 @@ export function identify(pid: number): string | undefined {
     return stdout?.trim() || undefined
   }
   try {
-    // The name, field 2, may hold blanks and brackets: fields are counted from the last bracket.
+    // The name, field 2, may contain spaces and parentheses: fields are counted from the last closing one.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined
@@ -49,7 +49,7 @@ function worksIn(pid: number, data: string): boolean {
   }
 }
 
-/** Sends each signal in turn, waiting up to its `ms` for the process to be gone. Answers whether it is. */
+/** Sends each signal in turn, waiting up to its `ms` for the process to be gone. Returns whether it is. */
 export async function endProcess(
   pid: number,
   steps: readonly { signal: NodeJS.Signals; ms: number }[],
@@ -68,7 +68,7 @@ export async function endProcess(
   return gone()
 }
 
-/** Polls `condition` until it holds or `ms` are over; answers whether it held. */
+/** Polls `condition` until it holds or `ms` have passed; returns whether it held. */
 export async function until(condition: () => boolean, ms: number, every = 10): Promise<boolean> {
   const deadline = performance.now() + ms
   while (!condition()) {
@@ -92,7 +92,7 @@ export function run(
     }
     child.stdout.on('data', collect)
     child.stderr.on('data', collect)
-    child.stdin.on('error', () => {}) // A program that ends before it has read all: its exit code tells.
+    child.stdin.on('error', () => {}) // The program may exit before it has read everything; its exit code decides.
     child.stdin.end(options.input ?? '')
     child.on('error', reject)
     child.on('close', (code, signal) => {

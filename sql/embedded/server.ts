@@ -23,11 +23,11 @@ export interface Server {
 }
 
 const LOG_LIMIT = 10 * 1024 * 1024
-const START_LIMIT_MS = 120_000 // A crash may have left much log to replay.
+const START_LIMIT_MS = 120_000 // A crash may have left a lot of log to replay.
 const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
 
 /**
- * Starts the server and keeps it running: one that dies unasked is started again on the same port.
+ * Starts the server and keeps it running: if it dies unexpectedly, it is restarted on the same port.
  *
  * @throws with the last lines of its log when it doesn't come up.
  */
@@ -73,7 +73,7 @@ async function startOnFreePort(options: ServerOptions): Promise<{ port: number; 
     try {
       return { port, child: await launch(options, port) }
     } catch (error) {
-      // Another program took the port between our look and the server's.
+      // Another program took the port between our check and the server's start.
       if (attempt === 5 || !/could not (bind|create any TCP)/.test((error as Error).message)) throw error
     }
   }
@@ -95,7 +95,7 @@ async function launch(
   })
   closeSync(output)
   child.unref()
-  // For an exit without stop(), a crash of ours: a last, synchronous request for a fast shutdown.
+  // For an exit without stop(), such as a crash of ours: a last, synchronous request for a fast shutdown.
   const lastResort = () => child.kill('SIGINT')
   process.once('exit', lastResort)
   child.once('exit', () => process.removeListener('exit', lastResort))
@@ -116,7 +116,7 @@ function serverArguments({ data, sockets, settings }: ServerOptions, port: numbe
   return ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
 
-/** Waits until postmaster.pid says `ready`; answers what went wrong instead, if anything. */
+/** Waits until postmaster.pid says `ready`; returns what went wrong instead, if anything. */
 async function becomesReady(
   child: ChildProcess,
   options: ServerOptions,
@@ -129,10 +129,10 @@ async function becomesReady(
   const started = performance.now()
   let told = started
   while (failure === undefined) {
-    if (hasEnded(child)) return `ended at its start (${child.signalCode ?? child.exitCode})`
+    if (hasEnded(child)) return `exited during startup (${child.signalCode ?? child.exitCode})`
     const file = readPidFile(options.data)
     if (file?.pid === child.pid && file?.status === 'ready') return undefined
-    if (isStopping()) return 'was stopped while it started'
+    if (isStopping()) return 'was stopped during startup'
     const now = performance.now()
     if (now - started > START_LIMIT_MS) return `wasn't ready after ${START_LIMIT_MS / 1_000} s`
     if (now - told > 5_000) {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import { JOB_EVENTS, MOST_TOLD } from '../notify.ts'
 
-/** What workers are told by the queue, and claim by it; how, stands in `functions/jobs/job_claim.sql`. */
+/** Deliveries from the queue, and the jobs that workers claim by them, see `functions/jobs/job_claim.sql`. */
 
 /** A delivery of the queue: a mailbox has due jobs of a task, from an ordinal on. */
 export interface Delivery {
@@ -11,9 +11,9 @@ export interface Delivery {
   /** The mailbox's limit. */
   readonly limit: number | null
   readonly first: number
-  /** Its last one; null: however many come after it. */
+  /** The last ordinal; null: no upper bound. */
   readonly last: number | null
-  /** Whose job the first one is. */
+  /** The owner of the first job. */
   readonly owner: number | null
 }
 
@@ -23,7 +23,7 @@ export interface Claimed {
   readonly attempt: number
   readonly tries: number
   readonly max_tries: number
-  /** How often a process has died under it; from `SUSPECT_FROM` on it runs alone. */
+  /** How often a process has died while running it; from `SUSPECT_FROM` on it runs alone. */
   readonly interruptions: number
   readonly owner_id: number | null
   readonly mailbox: string
@@ -33,7 +33,7 @@ export interface Claimed {
   readonly payload: string
 }
 
-/** A delivery, and for how many jobs there is room. */
+/** A delivery, and for how many of its jobs there is room. */
 export interface Wanted {
   readonly delivery: Delivery
   readonly places: number
@@ -43,8 +43,9 @@ const Claims = z.object({ claims: z.string().nullable(), told: z.string().nullab
 type Claims = z.output<typeof Claims>
 
 /**
- * Claims what these deliveries, each of another mailbox, are about: at most `places` jobs of each; a text for `claimedOf`. `tells`
- * those who listen to jobs, a round trip sooner than a notification of its own, unless there are more than `MOST_TOLD`.
+ * Claims the jobs of these deliveries, each for a different mailbox: at most `places` jobs of each; a text for
+ * `claimedOf`. With `tells`, it also notifies listeners, a round trip sooner than a separate notification, unless there
+ * are more than `MOST_TOLD` jobs.
  */
 export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = false): Query<Claims> => {
   const column = <T>(of: (one: Wanted) => T): readonly T[] => wanted.map(of)
@@ -83,7 +84,7 @@ export const claimJobs = (lease: string, wanted: readonly Wanted[], tells = fals
       )}) as claims offset 0) claimed`
 }
 
-// The jobs of a limited mailbox begin where its oldest waits, be it one that waits again.
+// Claims in a limited mailbox start at its oldest queued job, which may be one that was requeued.
 const firstOf = ({ limit, first }: Delivery): number => (limit === null ? first : 0)
 
 type ClaimedList = readonly [
@@ -130,7 +131,7 @@ const claimedJob = ([
   payload,
 })
 
-/** Puts deliveries back for other workers, due in so many ms. */
+/** Puts deliveries back for other workers, due in `pauseMs`. */
 export const sendAgain = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
     select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** What the monitor shows: one statement, so that its parts are of one moment. */
+/** What the monitor shows: one statement, so that all parts are from the same moment. */
 
-/** The rows of ended jobs are put together over so many seconds. */
+/** Ended jobs are grouped into buckets of this many seconds. */
 export const BUCKET_SECONDS = 5
 
-// A flood is counted as far as this; what is older than its newest rows shows as less than it was.
+// Only this many of the newest ended jobs are counted: in a flood, older buckets show less than there was.
 const MOST_ENDED = 50_000
 const MOST_LISTED = 50
 
@@ -22,8 +22,9 @@ const Monitor = z.object({
 export type Monitor = z.output<typeof Monitor>
 
 /**
- * JSON texts: queues with their depth, workers by their leases, the longest running, first waiting and last failed jobs
- * that are kept yet, and what has ended in the last `seconds` as `[queue, bucket, ended, failed, p50 ms, p95 ms]` from creation to end.
+ * JSON texts: queues with their depth, workers by their leases, the longest running, first queued and last failed jobs
+ * that are still kept, and what has ended in the last `seconds` as `[queue, bucket, ended, failed, p50 ms, p95 ms]`
+ * from creation to end.
  */
 export const readMonitor = (seconds: number, keptSeconds: number): Query<Monitor> =>
   sql.prepared('monitor', Monitor)`
@@ -75,7 +76,7 @@ export const readMonitor = (seconds: number, keptSeconds: number): Query<Monitor
 
 const History = z.object({ json: z.string().nullable() })
 
-/** The last events of a job with their times, oldest first; the caller has looked whether it may be seen. */
+/** The last events of a job with their times, oldest first; the caller has checked that it may be seen. */
 export const jobHistory = (id: string, limit: number): Query<z.output<typeof History>> =>
   sql.prepared('job_history', History)`
     select json_agg(json_build_object('seq', seq, 'kind', kind, 'at', iso(created_at), 'data', data) order by seq)::text as json

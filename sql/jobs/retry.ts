@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 
-/** Doing again what failed. The failed job stays as it is, its one terminal event too; another job takes its work. */
+/** Retries of failed jobs. The failed job and its one terminal event stay as they are; a new job does the work. */
 
 const Ended = z.object({
   name: z.string(),
@@ -11,19 +11,19 @@ const Ended = z.object({
 })
 export type Ended = z.output<typeof Ended>
 
-/** A job, locked so that of two requests to do it again the second finds the job of the first. */
+/** A job, locked so that the second of two concurrent retry requests finds the new job of the first. */
 export const jobToRetry = (id: string): Query<Ended> =>
   sql.type(Ended)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
 
-/** The job that does a failed one again, once there is one. */
+/** The job that retries a failed one, once there is one. */
 export const retryOf = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
 
-/** Ties a new job to the failed one. */
+/** Links a new job to the failed one. */
 export const tieRetry = (id: string, failed: string): Query<unknown> =>
   sql.type(noRows)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`
 
-/** Failed jobs that nobody has done again, the oldest first; of one queue or task when given. */
+/** Failed jobs that were not retried, oldest first; of one queue or task if given. */
 export const failedJobs = (
   { queue, name }: { queue: string | null; name: string | null },
   limit: number,

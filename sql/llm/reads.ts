@@ -1,13 +1,13 @@
 import type { ReadStatement } from '../reader.ts'
 
-/** What the edge reads of the catalog: JSON as clients see it. */
+/** What the edge reads from the catalog: JSON as clients see it. */
 
 const TODAY = `(now() at time zone 'UTC')::date`
 const PRICE_TODAY = `left join lateral (
     select input, output from llm_price p where p.vendor = m.vendor and p.model_id = m.model_id
       and p.valid_from <= ${TODAY} order by p.valid_from desc limit 1) p on true`
 
-/** The catalog in numbers; `callable` are the vendors that can be called from here. */
+/** The catalog in numbers; `callable` are the vendors that this deployment can call. */
 export const readCatalogStatus: ReadStatement<[callable: readonly string[]]> = {
   name: 'llm_status',
   text: `
@@ -41,7 +41,7 @@ export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
       counted on counted.modality = given.modality`,
 }
 
-/** Models, the latest first; `pattern` is a part of the id or title, and null is any. */
+/** Models, latest first; `pattern` is a part of the id or title; null: any. */
 export const readModels: ReadStatement<
   [
     pattern: string | null,
@@ -81,7 +81,7 @@ export const readPrices: ReadStatement<[vendor: string, modelId: string, limit: 
     from llm_model m where m.vendor = $1 and m.model_id = $2`,
 }
 
-/** The current model with what the catalog knows of it; what is given is that of the settings. */
+/** The current model with its entry in the catalog; the parameters are the model of the settings. */
 export const readCurrent: ReadStatement<
   [vendor: string, modelId: string, temperature: number, maxTokens: number]
 > = {

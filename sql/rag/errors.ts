@@ -1,20 +1,20 @@
-/** What is refused of retrieval: a part of the one table in `sql/errors.ts`. */
+/** The errors of retrieval: a part of the one table in `sql/errors.ts`. */
 export const ragErrors = {
   'rag.missing': { detail: 'Collection not found' },
   'rag.deleted': { detail: 'The collection was deleted while it was indexed' },
-  'rag.root_missing': { detail: 'RAG_ROOT is no folder that the worker can read' },
-  'rag.path_outside': { detail: 'The path lies outside of RAG_ROOT' },
+  'rag.root_missing': { detail: 'RAG_ROOT is not a folder that the worker can read' },
+  'rag.path_outside': { detail: 'The path is outside RAG_ROOT' },
   'rag.path_missing': { detail: 'The path does not exist' },
   'rag.path_kind': { detail: 'The path is neither a folder nor a file' },
   'rag.path_denied': { detail: 'The service may not read the path' },
-  'rag.path_excluded': { detail: 'The path is among what is never indexed' },
-  'rag.exclude_invalid': { detail: 'A pattern of exclude_patterns cannot be read' },
+  'rag.path_excluded': { detail: 'The path is one that is never indexed' },
+  'rag.exclude_invalid': { detail: 'A pattern in exclude_patterns is invalid' },
   'rag.too_many_files': { detail: 'The path holds more than {most} files; exclude some' },
   'rag.too_many_chunks': {
-    detail: 'The collection would have more than {most} chunks; index less, or into several collections',
+    detail: 'The collection would have more than {most} chunks; index less, or use several collections',
   },
   'rag.embedding_failed': {
-    detail: 'The provider of embeddings could not be reached or failed: {reason}',
+    detail: 'The embeddings provider could not be reached or failed: {reason}',
     retry: 'later',
   },
   'rag.busy': { detail: 'The collection keeps changing; try again shortly', retry: 'later' },

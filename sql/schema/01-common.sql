@@ -1,4 +1,4 @@
--- What every area builds on.
+-- Shared by every area.
 
 -- A time as clients see it.
 create function iso(at timestamptz) returns text
@@ -8,7 +8,7 @@ create function iso(at timestamptz) returns text
 create extension if not exists unaccent;
 create extension if not exists pg_trgm;
 
--- Words as they are, without accents: a document may be in any language, so nothing is stemmed.
+-- Words without accents, not stemmed: a document may be in any language.
 create text search configuration folded (copy = simple);
 alter text search configuration folded
   alter mapping for hword, hword_part, word, hword_asciipart, asciihword, asciiword with unaccent, simple;

@@ -1,5 +1,5 @@
--- Accounts and their sessions. A session is a family of refresh tokens: each token is used once and names
--- its successor's family, so a replay can revoke them all by revoking the one session row.
+-- Accounts and their sessions. A session is a family of refresh tokens: each is used once and replaced by another of
+-- its family, so a replay can revoke them all by revoking the one session row.
 
 create table account (
   id integer generated always as identity,
@@ -19,8 +19,8 @@ create table account (
   constraint account_role_check check (role in ('user', 'moderator', 'admin'))
 );
 
--- Revoked, a session can no longer be refreshed; ended, its access tokens are refused too. `address` and `user_agent`
--- are what its sign-in came from.
+-- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address` and
+-- `user_agent` are those of the sign-in.
 create table session (
   id uuid not null,
   account_id integer not null,
@@ -50,9 +50,9 @@ create index refresh_token_expires_at_idx on refresh_token (expires_at);
 -- One token of a family is current; every other one has been rotated.
 create unique index refresh_token_session_id_current_key on refresh_token (session_id) where rotated_at is null;
 
--- Tokens that were mailed. They are derived from the id and the deployment's key, so that the task that mails one
--- needs no more than its row; what is stored can't be used. One that was used is kept until it would have run out: a
--- task that is repeated after its mail was read must not bring it back.
+-- Mailed tokens. A token is derived from the id and the deployment's key, so the task that mails it needs only the row,
+-- and the stored digest cannot be used as a token. A used token is kept until it would have expired: a task that is
+-- repeated after its email was read must not revive it.
 create table account_token (
   id uuid not null,
   account_id integer not null,
@@ -70,7 +70,7 @@ create table account_token (
 create index account_token_account_id_idx on account_token (account_id, kind);
 create index account_token_expires_at_idx on account_token (expires_at);
 
--- Failed logins by address, known or not: an address that has no account is locked like any other.
+-- Failed logins by email address, with or without an account: an unknown address is locked like any other.
 create table login_failure (
   subject bytea not null,
   failures integer not null,

@@ -1,4 +1,4 @@
--- Requests of a client in a window. Losing them in a crash of the server harms nobody, so they are not logged.
+-- A client's requests in a time window. Unlogged: losing them in a crash of the server does no harm.
 create unlogged table request_limit (
   name text not null,
   subject text not null,

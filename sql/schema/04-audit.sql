@@ -1,4 +1,4 @@
--- Who did what to whom, when and from where. No foreign keys: it outlives what it tells of.
+-- Who did what to whom, when and from where. No foreign keys: events outlive the rows they refer to.
 create table audit_event (
   id bigint generated always as identity,
   at timestamptz not null default now(),

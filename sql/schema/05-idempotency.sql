@@ -1,5 +1,5 @@
--- The first answer to each Idempotency-Key of a caller, kept for 24 hours: written in the transaction of what the request did.
--- Of one that waits for a job there is the job first, and its answer later.
+-- The first response to each Idempotency-Key of a caller, kept for 24 hours and written in the transaction of the
+-- request's work. For a request that waits for a job, the row holds the job first and gets the response later.
 create table idempotency_key (
   scope text not null,
   key text not null,

@@ -1,9 +1,9 @@
--- The job ledger. A row of `job` is the truth about a job. It waits in a mailbox: one for each owner and task, or that of an
--- actor. graphile-worker's table holds only deliveries, and a delivery only says that a mailbox has due jobs from an ordinal on;
--- the worker that gets it claims what it can run of them.
+-- The job ledger. A row of `job` is the truth about a job. A job waits in a mailbox: that of its actor, or that of its
+-- owner for this task. graphile-worker's table holds only deliveries; a delivery says only that a mailbox has due jobs
+-- from an ordinal on, and the worker that gets it claims as many of them as it can run.
 --
 -- status:  queued  waits in its mailbox
---          running held by the lease `lease_id`; `attempt` fences every write of the one that runs it
+--          running held by the lease `lease_id`; `attempt` fences every write of the current attempt
 --          done, failed, cancelled   written once
 
 create table worker_lease (
@@ -24,11 +24,11 @@ create table job (
   name text not null,
   queue text not null,
   owner_id integer,
-  -- Where it waits; an actor's or its owner's for this task. Compared as bytes: half the time of an index in a language's order.
+  -- The mailbox of its actor, or of its owner for this task. Compared as bytes: half the time of a language's order.
   mailbox text collate "C" not null,
-  -- So many jobs of the mailbox run at once, the oldest first; 1: an actor, whose messages keep their order. Null: any number.
+  -- How many of the mailbox run at once, oldest first; 1: an actor, whose messages keep their order; null: any number.
   mailbox_limit integer,
-  -- A function of this row (`settle(job)`) that is called in the transaction in which the job ends, however it does.
+  -- The SQL function `settle(job)` that is called with this row in the transaction that ends the job, however it ends.
   settle text,
   payload jsonb not null,
   status text not null,
@@ -38,7 +38,7 @@ create table job (
   seq integer not null default 0,
   attempt integer not null default 0,
   tries integer not null default 0,
-  -- How often a process or a thread has died with an attempt of it and others in it; then, how often with it alone.
+  -- How often a process or thread has died while running it beside other jobs, then how often while running it alone.
   interruptions integer not null default 0,
   reported integer not null default 0,
   max_tries integer not null,
@@ -48,8 +48,8 @@ create table job (
   result jsonb,
   error_code text,
   error_detail text,
-  -- The failed job that this one does again; each is done again once. No foreign key: housekeeping removes the failed one
-  -- first, and that changes nothing about the other.
+  -- The failed job that this one retries; each is retried once. No foreign key: housekeeping deletes the failed job
+  -- first, which changes nothing about this one.
   retry_of uuid,
   request_id text,
   created_at timestamptz not null default now(),
@@ -67,20 +67,20 @@ create table job (
 ) with (fillfactor = 85);
 -- An actor handles one message at a time.
 create unique index job_actor_running_key on job (mailbox) where status = 'running' and mailbox_limit = 1;
--- What is counted before another job of a limited mailbox may run; running in words that `job_running_idx` has not, so that no
--- plan that was made for an empty table reads all that runs.
+-- For counting the running jobs of a limited mailbox. Its predicate is worded differently from that of
+-- `job_running_idx`, so that a plan made for an empty table never reads all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
--- The only index of what waits, for the same reason.
+-- The only index of queued jobs, for the same reason.
 create index job_mailbox_idx on job (mailbox, ordinal) where status = 'queued';
 create index job_owner_id_idx on job (owner_id, id) where owner_id is not null;
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
--- The latest failures among many jobs that did not fail.
+-- For finding the latest failures among many jobs that did not fail.
 create index job_failed_idx on job (finished_at) where status = 'failed';
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
 
--- What streams replay. No foreign key: it would lock and rewrite the hot job row for every event; a trigger removes
--- the events of a job with the job.
+-- The events that streams replay. No foreign key: it would lock and rewrite the hot job row for every event. A trigger
+-- deletes a job's events with the job.
 create table job_event_row (
   job_id uuid not null,
   seq integer not null,
@@ -90,11 +90,11 @@ create table job_event_row (
   constraint job_event_row_pkey primary key (job_id, seq)
 );
 
--- Of what happens to a job its own row says most: that its first attempt began, and how it ended. Rows of their own for
--- these two were a fifth of what PostgreSQL did for a short job (40 us of CPU time, 32 without), and most of what it left.
--- So only what the row does not say is stored, and `job_event` is both together, for whoever reads. A job begins without
--- events and its first attempt is the first, so that one is event 1; an ended job says no more, so its end is the last, and
--- its row stays as it was then.
+-- A job's own row already has the two most common events: that its first attempt began, and how it ended. Storing rows
+-- for these took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without), and most of the space
+-- that the job left behind. So only the other events are stored, and readers use `job_event`, which combines both. A
+-- job starts without events, so the start of its first attempt is event 1; an ended job has no more events and its row
+-- no longer changes, so its end is the last event.
 create view job_event as
   select id as job_id, 1 as seq, 'status' as kind,
     '{"label": "", "total": null, "status": "running", "current": null}'::jsonb as data, started_at as created_at

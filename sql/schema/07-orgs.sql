@@ -1,7 +1,7 @@
--- Organizations, who belongs to them, and who is invited.
+-- Organizations, their members and invites.
 --
--- All that changes an organization locks its row first: changes of one organization come one after the other, and what
--- a change reads once it has the lock is what it changes.
+-- Every change to an organization locks its row first, so changes to one organization run one after the other, and what
+-- a change reads after taking the lock is still true when it writes.
 
 create table organization (
   id integer generated always as identity,
@@ -34,8 +34,8 @@ create index organization_member_organization_id_idx on organization_member (org
 create index organization_member_user_id_idx on organization_member (user_id, organization_id);
 create index organization_member_owner_idx on organization_member (organization_id) where role = 'owner';
 
--- Its token is derived from the id and the deployment's key, and is not stored. A pending invite past its time reads as
--- none; it is marked as expired when somebody next comes across it.
+-- The token is derived from the id and the deployment's key and is not stored. A pending invite past its time no longer
+-- counts as pending; its row is marked as expired when it is next used.
 create table organization_invite (
   id integer generated always as identity,
   organization_id integer not null,

@@ -1,18 +1,18 @@
 -- Documents, the bytes they were made from, and what was read from their pages.
 
--- Bytes are stored once per content. A blob without a digest is an upload under way.
+-- Identical bytes are stored once. A blob without a digest is an upload in progress, or is being deleted.
 create table blob (
   id bigint generated always as identity,
   sha256 bytea,
   byte_size bigint not null default 0,
-  -- Where its bytes are, in the words of BLOB_STORE, so that a deployment that changes its store still finds what it has.
+  -- Where its bytes are, in the format of BLOB_STORE, so that a deployment that changes its store finds older blobs.
   store text not null default 'postgres',
-  -- The bytes' name there: random, so that two uploads of the same content never share a file, and one that goes takes
-  -- nothing of one that comes.
+  -- The name of the bytes in that store: random, so that two uploads of the same content never share a file, and
+  -- deleting one never deletes the bytes of the other.
   key uuid not null default gen_random_uuid(),
-  -- The multipart upload of an object store that is under way: its parts are paid for until somebody ends it.
+  -- The object store's multipart upload in progress: its parts are billed until it is completed or aborted.
   upload_id text,
-  -- Its bytes are being removed, and no document may be made of them.
+  -- Its bytes are being deleted, and no document may be made of them.
   deleted boolean not null default false,
   created_at timestamptz not null default now(),
   constraint blob_pkey primary key (id),
@@ -31,12 +31,12 @@ create table blob_chunk (
   constraint blob_chunk_blob_id_fkey foreign key (blob_id) references blob (id) on delete cascade
 );
 
--- The bytes of a document are compressed already, or are read as they are: do not spend CPU on them.
+-- Document bytes are already compressed, or are read as they are: do not spend CPU on compressing them.
 alter table blob_chunk alter column bytes set storage external;
 
--- What clients see of a document, as JSON without its closing brace: built when the row is written, because it is read
--- far more often. Without white space between its parts, as what the service itself writes: it goes out as it is. row_to_json
--- writes it so, json_build_object does not. Immutable in truth: JSON writes dates in ISO form whatever the session's settings.
+-- A document as clients see it, as JSON without its closing brace: built when the row is written, because it is read
+-- far more often. Sent unchanged, so without white space between its parts, like all JSON of the service: row_to_json
+-- writes none, json_build_object does. Truly immutable: JSON has dates in ISO form whatever the session's settings.
 create function document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
   page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
   supersedes_id integer, tags text[], created_at timestamptz, updated_at timestamptz)
@@ -72,7 +72,7 @@ create table document (
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   deleted_at timestamptz,
-  -- The row of a deleted document stays, since others may supersede it; what was made of its bytes goes, once.
+  -- When the pages of a deleted document were deleted, once. Its row stays, since others may supersede it.
   collected_at timestamptz,
   fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count,
     document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)) stored,
@@ -87,12 +87,12 @@ create table document (
   constraint document_supersedes_id_check check (supersedes_id <> id)
 );
 
--- Identical bytes are one document of their owner; null (no authentication) is an owner like any other.
+-- An owner has one document for identical bytes; null (no authentication) is an owner like any other.
 create unique index document_owner_id_sha256_key on document (owner_id, sha256) nulls not distinct where deleted_at is null;
 create index document_owner_id_idx on document (owner_id, id desc) where deleted_at is null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
--- Which documents are of these bytes, whoever's they are.
+-- For finding the documents with given bytes, of any owner.
 create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (search) where deleted_at is null;
 create index document_tags_idx on document using gin (tags) where deleted_at is null;
@@ -105,15 +105,15 @@ create table document_page (
   model text,
   detail text,
   text text not null default '',
-  -- Of its text; whoever writes that without it gets it from `page_indexed`.
+  -- The vector of `text`; `page_indexed` fills it in for writes that leave it out.
   search tsvector not null,
   image bytea,
-  -- A size without an image is a picture that has not been drawn yet.
+  -- A size without an image means that the page has not been rendered yet.
   width integer,
   height integer,
-  -- Reading it crashed again and again, or went over its budget: only a forced extraction tries it again.
+  -- Reading it crashed repeatedly, or exceeded its budget: only a forced extraction tries it again.
   given_up boolean not null default false,
-  -- The extraction that wrote the row: an attempt that goes on after a crash knows its own pages by it.
+  -- The extraction that wrote the row: an attempt that continues after a crash recognizes its own pages by it.
   job_id uuid not null,
   updated_at timestamptz not null default now(),
   constraint document_page_pkey primary key (document_id, page_number),
@@ -130,8 +130,8 @@ create table document_page (
 alter table document_page alter column image set storage external;
 create index document_page_search_idx on document_page using gin (search);
 
--- Every word that occurs, for finding words by a part of them: an index over whole texts would be several times
--- their size, and cost more than reading them.
+-- Every word that occurs, for finding words by a part of them: an index over whole texts would be several times their
+-- size, and using it would cost more than reading them.
 create table search_word (
   word text not null,
   constraint search_word_pkey primary key (word)

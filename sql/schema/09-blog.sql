@@ -1,7 +1,7 @@
--- Blog: posts and their tags, and files of posts on their way in.
+-- Blog: posts, their tags, and uploaded files of posts.
 
--- What clients see of a post, as JSON: built when the row is written, because it is read far more often. Without white
--- space, see document_fields. Immutable in truth: JSON writes dates in ISO form whatever the session's settings.
+-- A post as clients see it, as JSON: built when the row is written, because it is read far more often. Without white
+-- space, see document_fields. Truly immutable: JSON has dates in ISO form whatever the session's settings.
 create function blog_post_json(id integer, title text, slug text, excerpt text, content text, status text,
   author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
   seo_title text, seo_description text, hero_image_url text, tags text)
@@ -15,13 +15,13 @@ $$;
 create table blog_post (
   id integer generated always as identity,
   title text not null,
-  -- By bytes, so that a range finds the slugs with one beginning.
+  -- Compared as bytes, so that a range finds the slugs with a common prefix.
   slug text collate "C" not null,
   excerpt text,
   content text not null default '',
   status text not null default 'draft',
   author_id integer,
-  -- Kept when the account goes.
+  -- Kept when the account is deleted.
   author_name text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -29,7 +29,7 @@ create table blog_post (
   seo_title text,
   seo_description text,
   hero_image_url text,
-  -- The JSON list of the tags; triggers keep it.
+  -- The tags as a JSON list, maintained by triggers.
   tags text not null default '[]',
   json text not null generated always as (blog_post_json(id, title, slug, excerpt, content, status, author_id,
     author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url, tags)) stored,
@@ -74,8 +74,8 @@ create table blog_post_tag (
 );
 create index blog_post_tag_tag_id_idx on blog_post_tag (tag_id, post_id);
 
--- How many posts have a status: the sum of its rows, so that no list counts 10,000 posts. A change adds up the rows
--- that nobody else holds and puts one in their place: no writer waits for another, and there are a few rows at most.
+-- How many posts have a status: the sum of its rows, so that no list counts 10,000 posts. A change replaces the rows
+-- that nobody else has locked by one with their sum: no writer waits for another, and there are a few rows at most.
 create table blog_post_count (
   id bigint generated always as identity,
   status text not null,
@@ -84,14 +84,14 @@ create table blog_post_count (
 );
 alter table blog_post_count set (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
--- A file of posts that was uploaded, until its import has ended.
+-- An uploaded file of posts, until its import has ended.
 create table blog_upload (
   id bigint generated always as identity,
   file_name text not null,
   format text not null,
-  -- The import that reads it; null while the file is on its way.
+  -- The import that reads it; null while the file is being uploaded.
   job_id uuid,
-  -- Written with the posts: an attempt that dies after that has its successor answer with it.
+  -- Written with the posts: if the attempt dies after that, the next one answers with this result.
   result jsonb,
   created_at timestamptz not null default now(),
   constraint blog_upload_pkey primary key (id),

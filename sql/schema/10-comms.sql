@@ -1,25 +1,25 @@
--- What was asked to be sent by email, text message or call, and what became of it. Most providers take no idempotency
--- key, so this is how a message is sent once: the row says that a request is about to go out before it does, and what
--- the provider answered after it has. What stands between the two may have been sent, and is never simply sent again.
+-- Requested emails, text messages and calls, and what became of them. Most providers accept no idempotency key, so this
+-- is how a message is sent only once: the row records a request before it is sent, and the provider's answer after it.
+-- A request between the two may have been sent, and is never simply sent again.
 --
--- status:  queued   no request has gone out
---          sending  a request goes out, and may have been taken
---          sent     the provider has taken it
---          failed   the last request was certainly not taken; the job may try again
---          unknown  a request went out, and nobody could tell what became of it
+-- status:  queued   no request has been sent
+--          sending  a request is being sent, and may have been accepted
+--          sent     the provider has accepted it
+--          failed   the last request was certainly not accepted; the job may try again
+--          unknown  a request was sent, and its outcome could not be determined
 
 create table comms_send (
   id uuid not null,
   channel text not null,
   owner_id integer,
-  -- The job that sends it; it is gone sooner than this row.
+  -- The job that sends it; it is deleted sooner than this row.
   job_id uuid not null,
   recipients text[] not null,
-  -- What to send, as the task of the channel reads it; gone once it is sent.
+  -- What to send, in the format of the channel's task; cleared once it is sent.
   message jsonb,
   status text not null default 'queued',
   requests integer not null default 0,
-  -- What the provider calls it, and the state it was in when it was taken.
+  -- The provider's id for it, and its state when the provider accepted it.
   provider_id text,
   provider_status text,
   error_code text,
@@ -38,7 +38,7 @@ create table comms_send (
   constraint comms_send_message_check check (status = 'sent' or message is not null)
 );
 
--- One message of the provider is the answer to one send.
+-- A message of the provider belongs to one send only.
 create unique index comms_send_provider_id_key on comms_send (channel, provider_id) where provider_id is not null;
 create index comms_send_owner_id_idx on comms_send (owner_id, id) where owner_id is not null;
 create index comms_send_recipient_idx on comms_send (channel, (recipients[1]), requested_at) where provider_id is not null;

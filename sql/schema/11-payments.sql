@@ -1,11 +1,11 @@
--- Payments: what the provider has told of them, whoever asked for it.
+-- Payments: what the provider has reported about them, whoever asked for it.
 --
--- Events come late, twice, and in any order. What they say is therefore kept as facts: name -> [stamp, value]. Of two
--- values of a fact the one with the greater stamp holds, so that a row depends on what was said of it and never on the
--- order in which it was heard. Stamps are compared as bytes; tasks/payments/changes.ts makes them. What clients see is
--- generated from the facts. Money is in the smallest unit of its currency.
+-- Events arrive late, twice, and in any order. Their contents are therefore kept as facts: name -> [stamp, value]. Of
+-- two values of a fact, the one with the greater stamp wins, so a row depends only on what was reported about it and
+-- never on the order in which it arrived. Stamps are compared as bytes; tasks/payments/facts.ts makes them. What
+-- clients see is generated from the facts. Amounts are in the smallest unit of their currency.
 
--- A customer of the provider. One whose account is deleted, or who never had one, is nobody's.
+-- A customer of the provider. `user_id` is null when the account was deleted, or there never was one.
 create table payment_customer (
   id integer generated always as identity,
   user_id integer,
@@ -25,17 +25,17 @@ return case
   when greatest(refunds, (facts #>> '{refunded,1}')::bigint) >= (facts #>> '{money,1,amount}')::bigint then 'refunded'
   else 'partially_refunded' end;
 
--- A payment, or a refund of one. A refund is there from when it is asked for, and shown once the provider has taken it.
+-- A payment, or a refund of one. A refund has a row once requested, and is shown once the provider has accepted it.
 create table payment_transaction (
   id integer generated always as identity,
   customer_id integer,
-  -- What a refund is a refund of.
+  -- The payment that a refund is for.
   charge_id integer,
   facts jsonb not null default '{}',
-  -- Refunds of it that the provider has taken, and those that it was or will be asked for.
+  -- The sums of its refunds that the provider has accepted, and of those that it was or will be asked for.
   refunds bigint not null default 0,
   reserved bigint not null default 0,
-  -- The job that asks for a refund, and what it says why.
+  -- The job that requests a refund, and the reason it gives.
   job_id uuid,
   reason text,
   type text not null generated always as (case when charge_id is not null then 'refund'
@@ -54,7 +54,7 @@ create table payment_transaction (
   provider_transaction_id text generated always as (coalesce(facts #>> '{refund,1}', facts #>> '{invoice,1}',
     facts #>> '{payment_intent,1}', facts #>> '{charge,1}', facts #>> '{session,1}')) stored,
   created_at timestamptz generated always as (to_timestamp((facts #>> '{created,1}')::float8)) stored,
-  -- One whose amount no event has told yet is not.
+  -- False until an event has reported the amount.
   shown boolean not null generated always as (facts ? 'money' and facts ? 'created'
     and (charge_id is null or facts ? 'refund')) stored,
   constraint payment_transaction_pkey primary key (id),
@@ -63,7 +63,7 @@ create table payment_transaction (
   constraint payment_transaction_currency_check check (currency = lower(currency)),
   constraint payment_transaction_status_check check (status in
     ('succeeded', 'pending', 'failed', 'refunded', 'partially_refunded', 'canceled')),
-  -- Whatever runs at once, not more is given back than was paid.
+  -- Never refund more than was paid, whatever runs concurrently.
   constraint payment_transaction_refunds_check check (refunds >= 0 and reserved >= 0 and refunds <= amount),
   constraint payment_transaction_customer_id_fkey foreign key (customer_id) references payment_customer (id),
   constraint payment_transaction_charge_id_fkey foreign key (charge_id) references payment_transaction (id)
@@ -74,7 +74,7 @@ create index payment_transaction_customer_id_idx on payment_transaction (custome
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 
--- Which row a provider's id belongs to: of a charge, payment intent, invoice, session or refund.
+-- Which row the provider's id of a charge, payment intent, invoice, session or refund belongs to.
 create table payment_reference (
   provider_id text not null,
   transaction_id integer not null,
@@ -104,7 +104,7 @@ create table payment_subscription (
 create index payment_subscription_customer_id_idx on payment_subscription (customer_id, id desc);
 create index payment_subscription_status_idx on payment_subscription (status, id desc);
 
--- Disputes and early fraud warnings. One may be heard of before its payment.
+-- Disputes and early fraud warnings. One may be reported before its payment.
 create table payment_dispute (
   id integer generated always as identity,
   transaction_id integer,
@@ -131,7 +131,7 @@ create index payment_dispute_status_idx on payment_dispute (status, id desc);
 create index payment_dispute_provider_charge_id_idx on payment_dispute (provider_charge_id);
 create index payment_dispute_provider_payment_intent_id_idx on payment_dispute (provider_payment_intent_id);
 
--- Events by their id, each once. What one says is kept until it is applied: it names people and where they live.
+-- Events by id, each stored once. Its data is kept until it is applied: it contains names and addresses of people.
 create table payment_event (
   id text not null,
   type text not null,
@@ -146,7 +146,7 @@ create table payment_event (
 create index payment_event_pending_idx on payment_event (received_at) where applied_at is null;
 create index payment_event_received_at_idx on payment_event (received_at);
 
--- Until when the provider's list of events was read: one row at most.
+-- The time up to which the provider's list of events was read: one row at most.
 create table payment_reconciliation (
   single boolean not null default true,
   read_until timestamptz not null,

@@ -1,11 +1,11 @@
 -- The catalog of language models: who offers which, what they can do, and what they cost since when.
 --
--- A list comes as a whole, with the release or from models.dev, and llm_apply makes the tables say what it says. What a
--- list no longer has is disabled and keeps its prices, because what was used was paid for. Prices are US dollars per
--- million tokens. A price holds from its day until the day of the next one.
+-- A list is always complete; it comes with the release or from models.dev, and llm_apply makes the tables match it. A
+-- model that a list no longer has is disabled and keeps its prices, because past usage was paid at them. Prices are
+-- US dollars per million tokens. A price is valid from its day until the day of the next one.
 
 create table llm_vendor (
-  -- As models.dev has it, which is also how the settings call a provider.
+  -- The id used by models.dev, which is also how the settings name a provider.
   id text not null,
   name text not null,
   constraint llm_vendor_pkey primary key (id),
@@ -19,12 +19,12 @@ create table llm_model (
   model_id text not null,
   title text not null,
   family text,
-  -- In tokens; 0 where that means nothing, as for speech.
+  -- In tokens; 0 where it does not apply, as for speech.
   context_window integer not null,
   max_output integer not null,
   input_modalities text[] not null,
   output_modalities text[] not null,
-  -- Both together.
+  -- The union of both.
   modalities text[] not null,
   reasoning boolean not null,
   released_on date,
@@ -45,16 +45,16 @@ create table llm_price (
   vendor text not null,
   model_id text not null,
   valid_from date not null,
-  -- Both null: since this day nobody knows.
+  -- Both null: unknown since this day.
   input numeric,
   output numeric,
-  -- Null: as any other input or output.
+  -- Null: the price of other input or output.
   cache_read numeric,
   cache_write numeric,
   reasoning numeric,
   input_audio numeric,
   output_audio numeric,
-  -- [{over, input, output, cache_read?, …}]: prices of requests with more than so many tokens of input, in ascending
+  -- [{over, input, output, cache_read?, …}]: prices of requests with more than `over` tokens of input, in ascending
   -- order; as decimal strings, because JSON numbers are read as binary ones.
   tiers jsonb not null default '[]',
   constraint llm_price_pkey primary key (vendor, model_id, valid_from),
@@ -67,7 +67,7 @@ create table llm_price (
   constraint llm_price_tiers_check check (jsonb_typeof(tiers) = 'array')
 );
 
--- Which list the tables say, and what became of the last one that was refused: one row.
+-- Which list the tables hold, and why the last refused one was refused: one row.
 create table llm_list (
   id boolean not null default true,
   source text not null,
@@ -81,12 +81,12 @@ create table llm_list (
   constraint llm_list_refusal_check check ((refused_at is null) = (refusal is null))
 );
 
--- The model that an admin has chosen instead of the one of the settings: one row, or none.
+-- The model that an admin has chosen instead of the one in the settings: one row, or none.
 create table llm_current (
   id boolean not null default true,
   vendor text not null,
   model_id text not null,
-  -- Null: those of the settings.
+  -- Null: those in the settings.
   temperature numeric,
   max_tokens integer,
   chosen_by integer,

@@ -1,6 +1,6 @@
--- Conversations with models. A turn is a job `ai.chat` of its conversation's actor: the question and a pending answer are
--- written with the job, and the answer is settled by the job's end, in its transaction. So what is stored as the answer
--- is what its readers have seen, whichever way the turn ended and whoever ended it.
+-- Conversations with models. A turn is an `ai.chat` job of its conversation's actor: the question and a pending answer
+-- are written with the job, and the answer is settled in the transaction that ends the job. So the stored answer is
+-- what its readers have seen, however the turn ended and whoever ended it.
 
 create table ai_agent (
   slug text not null,
@@ -27,14 +27,14 @@ create table ai_agent (
 
 create table ai_conversation (
   id uuid not null,
-  -- Whose it is: what a caller without an account calls themselves, or the account's id.
+  -- The account's id, or the name that a caller without an account uses.
   user_id text not null,
   owner_id integer,
   title text not null,
   provider text not null,
   model text not null,
   last_response_ms double precision,
-  -- When the last answer came that no score is about; null: there is none.
+  -- When the last answer that has no score yet arrived; null: there is none.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -47,9 +47,9 @@ create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at
 create index ai_conversation_owner_id_idx on ai_conversation (owner_id) where owner_id is not null;
 create index ai_conversation_unscored_idx on ai_conversation (unscored_since) where unscored_since is not null;
 
--- status:  complete  a question, or a whole answer
+-- status:  complete  a question, or a complete answer
 --          pending   its job has not ended
---          failed, stopped  what came of it before the turn failed or was stopped; nothing, often
+--          failed, stopped  the answer up to the point where the turn failed or was stopped; often empty
 create table ai_message (
   id uuid not null,
   ordinal bigint generated always as identity,
@@ -75,7 +75,7 @@ create table ai_message (
 create index ai_message_conversation_id_idx on ai_message (conversation_id, ordinal);
 create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
 
--- What a model was used for. Costs are US dollars, to the last digit; null where the price is not known.
+-- The usage of models. Costs are exact, in US dollars; null where the price is not known.
 create table ai_usage (
   id bigint generated always as identity,
   user_id text not null,
@@ -85,13 +85,13 @@ create table ai_usage (
   action text not null,
   vendor text not null,
   model text not null,
-  -- All tokens of the request, those from the provider's cache among them; all of the answer, with those of reasoning.
+  -- All tokens of the request, including those from the provider's cache; all of the answer, including reasoning.
   input_tokens bigint not null,
   cached_tokens bigint not null default 0,
   output_tokens bigint not null,
   reasoning_tokens bigint not null default 0,
   cost numeric,
-  -- Counted by us, because the provider did not say.
+  -- Counted by us, because the provider did not report them.
   estimated boolean not null,
   success boolean not null,
   created_at timestamptz not null default now(),

@@ -1,6 +1,6 @@
--- Voice: how speech is made and understood, and previews of voices.
+-- Voice: the settings of speech synthesis and recognition, and previews of voices.
 
--- What somebody has set: one row, or none.
+-- The stored settings: one row, or none.
 create table voice_settings (
   id boolean not null default true,
   tts_provider text not null,
@@ -9,7 +9,7 @@ create table voice_settings (
   tts_speed numeric not null,
   stt_provider text not null,
   stt_model text not null,
-  -- Null: as it is heard.
+  -- Null: detected by the provider.
   stt_language text,
   updated_by integer,
   updated_at timestamptz not null default now(),
@@ -21,10 +21,10 @@ create table voice_settings (
 );
 create index voice_settings_updated_by_idx on voice_settings (updated_by);
 
--- What is spoken and how, and its MP3 in chunks, which are read while they come. A provider speaks no text twice in the
--- same bytes: those of each attempt have a generation of their own, and only one generation is there at a time.
+-- What is spoken and how, and its MP3 in chunks, which are read while later ones still arrive. A provider never gives
+-- the same bytes twice: each attempt has a generation of its own, and only one generation is stored at a time.
 create table voice_preview (
-  -- Of provider, model, voice, speed and text.
+  -- The digest of provider, model, voice, speed and text.
   digest bytea not null,
   provider text not null,
   model text not null,
@@ -33,7 +33,7 @@ create table voice_preview (
   text text not null,
   -- Null until the first attempt.
   generation uuid,
-  -- Null until all bytes are there.
+  -- Null until all bytes are stored.
   byte_size integer,
   used_at timestamptz not null default now(),
   constraint voice_preview_pkey primary key (digest),
@@ -46,12 +46,12 @@ create table voice_preview_chunk (
   digest bytea not null,
   generation uuid not null,
   ordinal integer not null,
-  -- Where it begins.
+  -- The position of its first byte.
   start integer not null,
   bytes bytea not null,
   constraint voice_preview_chunk_pkey primary key (digest, generation, ordinal),
   constraint voice_preview_chunk_digest_fkey foreign key (digest) references voice_preview (digest) on delete cascade
 );
 
--- MP3 does not get smaller.
+-- MP3 does not compress any further.
 alter table voice_preview_chunk alter column bytes set storage external;

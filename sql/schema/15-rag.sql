@@ -1,26 +1,26 @@
--- Retrieval: collections of files in chunks. The inverted index is not here: a thread beside each edge holds it in memory,
--- made of the terms that each chunk has in order, and made again when the version of a collection has grown. So a run
--- that changes a twentieth of the files writes a twentieth of the rows.
+-- Retrieval: collections of files, cut into chunks. The inverted index is not stored: a thread beside each edge keeps
+-- it in memory, built from the ordered terms of each chunk, and rebuilds it when the version of a collection has grown.
+-- So a run that changes a twentieth of the files writes a twentieth of the rows.
 
 create table rag_collection (
   id integer generated always as identity,
   name text collate "C" not null,
-  -- Grows with every swap. 0: nothing was swapped in yet, and nobody sees it.
+  -- Incremented by every swap. 0: nothing was swapped in yet, and nobody sees the collection.
   version bigint not null default 0,
-  -- What made the vectors, and how long they are; null: it has none.
+  -- The model that made the vectors, and their length; null: there are none.
   embedding_model text,
   dimensions integer,
-  -- Whether all of its vectors are in a table of pgvector's, see below; else they are searched in memory.
+  -- Whether all of its vectors are in a pgvector table, see below; otherwise they are searched in memory.
   has_neighbours boolean not null default false,
-  -- Statistics of what is swapped in: files, chunks, and all terms of all chunks.
+  -- Totals of what is swapped in: files, chunks, and the terms of all chunks.
   document_count integer not null default 0,
   chunk_count integer not null default 0,
   term_count bigint not null default 0,
-  -- What the last run was asked for.
+  -- The request of the last run.
   metadata jsonb not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  -- Nobody sees it any more; a task removes its rows.
+  -- Nobody sees it any more; a task deletes its rows.
   deleted_at timestamptz,
   constraint rag_collection_pkey primary key (id),
   constraint rag_collection_name_check check (length(name) between 1 and 100),
@@ -33,14 +33,14 @@ create index rag_collection_deleted_idx on rag_collection (id) where deleted_at 
 create table rag_file (
   id bigint generated always as identity,
   collection_id integer not null,
-  -- The job that has made it, until it is swapped in; then null.
+  -- The job that made it, until it is swapped in; then null.
   build_id uuid,
   -- Its path below RAG_ROOT.
   source text collate "C" not null,
   sha256 bytea not null,
   byte_size bigint not null,
   format text not null,
-  -- The version of the code that has cut it into chunks and terms.
+  -- The version of the code that cut it into chunks and terms.
   analysis integer not null,
   chunk_count integer not null,
   term_count integer not null,
@@ -50,7 +50,7 @@ create table rag_file (
   constraint rag_file_sha256_check check (octet_length(sha256) = 32)
 );
 create unique index rag_file_source_key on rag_file (collection_id, source) where build_id is null;
--- For those of a collection that goes.
+-- For deleting the files of a collection.
 create index rag_file_collection_id_idx on rag_file (collection_id);
 create unique index rag_file_build_key on rag_file (collection_id, source) where build_id is not null;
 
@@ -59,7 +59,7 @@ create table rag_chunk (
   -- From 0 within the file.
   ordinal integer not null,
   content text not null,
-  -- Where it stands: characters (UTF-16) of the file's text, lines from 1; the page of a PDF.
+  -- Its position: characters (UTF-16) of the file's text, lines from 1; the page of a PDF.
   start_offset integer not null,
   end_offset integer not null,
   start_line integer not null,
@@ -67,35 +67,35 @@ create table rag_chunk (
   page integer,
   -- The headings above it, outermost first, joined by ' > '.
   heading text,
-  -- The hashes of its terms in order, 4 bytes each, least first.
+  -- The hashes of its terms in order, 4 bytes each, little-endian.
   terms bytea not null,
   constraint rag_chunk_pkey primary key (file_id, ordinal),
   constraint rag_chunk_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
   constraint rag_chunk_terms_check check (octet_length(terms) % 4 = 0)
 );
 
--- Hashes and floats do not get shorter, so the try is saved; what goes out of line is the content.
+-- Hashes and floats do not compress, so the attempt is skipped; it is the content that is moved out of line.
 alter table rag_chunk alter column terms set storage external;
 
--- The vectors of a file's chunks, in their order, by the model that made them; written once, beside the rows of the
--- chunks. While a collection moves to another model, a file may have those of two.
+-- The vectors of a file's chunks, in their order, one row for each model; written once, apart from the rows of the
+-- chunks. While a collection moves to another model, a file may have the vectors of both.
 create table rag_vector (
   file_id bigint not null,
   model text not null,
   dimensions integer not null,
-  -- Floats of 4 bytes, least first; those of a chunk are of length 1 together.
+  -- Little-endian floats of 4 bytes; the vector of each chunk has length 1.
   floats bytea not null,
   constraint rag_vector_pkey primary key (file_id, model),
   constraint rag_vector_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
   constraint rag_vector_floats_check check (dimensions between 1 and 16000 and octet_length(floats) % (4 * dimensions) = 0)
 );
 alter table rag_vector alter column floats set storage external;
--- Rows leave with their files: little is dead at a time, and it is soon taken back.
+-- Rows are deleted with their files: few are dead at a time, and their space is reclaimed soon.
 alter table rag_file set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_chunk set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_vector set (autovacuum_vacuum_scale_factor = 0.05);
--- Where pgvector is installed, vectors are also in a table for each length, with an index that finds neighbours without
--- looking at all of them. It is made when the first vectors of a length come.
+-- Where pgvector is installed, vectors are also kept in one table for each length, with an index that finds neighbours
+-- without scanning all of them. The table is created when the first vectors of a length arrive.
 do $$ begin
   if exists (select from pg_available_extensions where name = 'vector') then create extension if not exists vector; end if;
 exception when insufficient_privilege then null;

@@ -26,7 +26,7 @@ export async function verifyBackup(file: string): Promise<Header & { readonly ki
     await drain(data)
     first ??= header
   }
-  if (first?.kind !== 'backup') throw new BackupError('The backup is damaged, or not whole')
+  if (first?.kind !== 'backup') throw new BackupError('The backup is damaged or incomplete')
   const known = new Set(await migrationNames())
   const newer = first.migrations.filter((name) => !known.has(name))
   if (newer.length > 0) throw new BackupError(`The backup is of a newer version: it has ${newer.join(', ')}`)

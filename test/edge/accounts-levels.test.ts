@@ -153,7 +153,7 @@ test('under every level a page of another site signs nobody in', async () => {
     assertRefused(
       await edge.post(`${AUTH}/token`, { headers, form }),
       403,
-      'A page of another site may not have this done',
+      'A page on another site may not make this request',
     )
   }
 })

@@ -50,7 +50,7 @@ for (const [name, call] of Object.entries(WAYS)) {
     )
     for (const headers of foreign) {
       const what = JSON.stringify(headers)
-      assertRefused(await call(headers), 403, 'A page of another site may not have this done', what)
+      assertRefused(await call(headers), 403, 'A page on another site may not make this request', what)
     }
     const after = await query(
       'select (select count(*) from account) as a, (select count(*) from session) as s',

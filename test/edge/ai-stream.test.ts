@@ -120,7 +120,7 @@ describe('POST /ai/chat/stream', () => {
       const frames = await say({ ...slowly, betweenMs: 5, breaks: { after: 2, does } })
       const { event, data } = frames.at(-1)!
       assert.equal(event, 'error')
-      assert.match(String(data.detail), /^AI provider error: the answer broke off: /)
+      assert.match(String(data.detail), /^AI provider error: the answer was cut off: /)
       assert.match(String(data.detail), reason)
       assert.equal(models.asked.length, before + 1)
       // What had come is kept, as its readers have seen it.

@@ -147,7 +147,7 @@ describe('the domains', () => {
     const missing = await post('/domains/other.example/check')
     assert.deepEqual(
       [missing.status, missing.json],
-      [404, { detail: 'The account of the email provider has no such domain' }],
+      [404, { detail: 'The email provider account has no such domain' }],
     )
   })
 

@@ -140,7 +140,7 @@ describe('supersession', () => {
       [d, foreign, /does not exist/],
       [d, deleted, /does not exist/],
       [d, a, /another one already/],
-      [a, c, /at once or by others/],
+      [a, c, /directly or through others/],
     ]
     for (const [id, target, words] of cases) {
       const answer = await patch(id, { supersedes_id: target })

@@ -335,8 +335,8 @@ describe('the current model', () => {
       [{ model: 'none' }, 404, 'The catalog has no such model'],
       [{ model: 'axb', provider: 'groq' }, 404, 'The catalog has no such model'],
       [{ model: 'gone' }, 400, 'The model is disabled: its vendor has withdrawn it'],
-      [{ model: 'speaks' }, 400, 'The model does not answer text with text'],
-      [{ model: 'vector-embed' }, 400, 'The model does not answer text with text'],
+      [{ model: 'speaks' }, 400, 'The model does not support text chat'],
+      [{ model: 'vector-embed' }, 400, 'The model does not support text chat'],
     ]
     const before = (await api.get('/llm/current')).json
     for (const [json, status, detail] of refusals) {

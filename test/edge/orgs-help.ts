@@ -109,10 +109,10 @@ export function assertRefused(answer: Answered, status: number, detail?: string 
 }
 
 export const MISSING = 'Organization not found'
-export const NOT_MEMBER = 'This is for members of the organization'
+export const NOT_MEMBER = 'Only members of the organization may do this'
 export const LOW = 'This needs the role admin or owner in the organization'
 export const OWNERS = 'This needs the role owner in the organization'
-export const RANK = 'Nobody may grant a role above the own one, or change somebody who is ranked above'
+export const RANK = 'You cannot grant a role above your own, or change a member who ranks above you'
 export const LAST_OWNER =
-  'An organization keeps an owner; transfer the ownership first, or delete the organization'
+  'An organization must have an owner; transfer the ownership first, or delete the organization'
 export const ROLE = 'The role must be owner, admin or member'

@@ -94,7 +94,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     assertRefused(
       await invite(owner, id, ` ${email.toUpperCase()}`),
       400,
-      'An invite of this address is already pending',
+      'An invite for this address is already pending',
     )
     assert.equal((await invite(other.owner, other.id, email)).status, 201)
   })
@@ -124,7 +124,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     await invite(owner, id, email)
     // As the deployment's own admin is made, without registering.
     await query(`insert into account (email, password_hash) values ($1, 'x')`, [email])
-    assertRefused(await invite(owner, id, email), 400, 'An invite of this address is already pending')
+    assertRefused(await invite(owner, id, email), 400, 'An invite for this address is already pending')
   })
 
   test('the same address twenty times at once is invited once', async () => {

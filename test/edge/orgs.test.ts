@@ -211,7 +211,7 @@ describe('one organization', () => {
 
   test('PATCH of nothing is 400, of what does not fit 422', async () => {
     const { id, owner } = await org()
-    assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'Nothing to change was given')
+    assertRefused(await call(owner, 'PATCH', `/${id}`), 400, 'No fields to change were given')
     assertRefused(await call(owner, 'PATCH', `/${id}`, { query: { slug: 'x' } }), 400)
     for (const query of [{ name: '' }, { name: 'n'.repeat(201) }, { description: 'd'.repeat(2001) }])
       assertRefused(await call(owner, 'PATCH', `/${id}`, { query: query as Record<string, string> }), 422)
@@ -282,9 +282,9 @@ describe('POST /orgs/{org_id}/transfer-ownership', () => {
   test('to oneself, to an outsider and to nobody are 400', async () => {
     const { id, owner, outsider } = await org()
     const to = (user_id: unknown) => call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id } })
-    assertRefused(await to(owner.id), 400, 'The ownership cannot be transferred to oneself')
+    assertRefused(await to(owner.id), 400, 'The ownership cannot be transferred to yourself')
     for (const target of [outsider.id, 999_999])
-      assertRefused(await to(target), 400, 'The ownership can be transferred to a member only')
+      assertRefused(await to(target), 400, 'The ownership can only be transferred to a member')
     for (const target of ['1', 0, 1.5, null, 2 ** 31]) assertRefused(await to(target), 422)
     assert.equal((await roles(id))[owner.id], 'owner')
   })

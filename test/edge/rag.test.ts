@@ -171,8 +171,8 @@ describe('indexing and searching', () => {
       assert.deepEqual(answer.json.errors[0].loc.slice(0, 2), ['body', loc])
     }
     for (const [path, detail] of [
-      ['..', 'The path lies outside of RAG_ROOT'],
-      ['/etc/hostname', 'The path lies outside of RAG_ROOT'],
+      ['..', 'The path is outside RAG_ROOT'],
+      ['/etc/hostname', 'The path is outside RAG_ROOT'],
       ['nowhere', 'The path does not exist'],
     ] as const) {
       const answer = await index({ path, collection_name: 'default' })

@@ -11,7 +11,7 @@ const other = await startEdge(url)
 const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const admin = await api.register('admin@example.com')
 const user = await api.register('user@example.com')
-const DETAIL = 'This is the last active admin; make another account admin first'
+const DETAIL = 'This is the last active admin; make another account an admin first'
 
 const WAYS = {
   demote: (edge: Api, id: number, token: string) =>

@@ -131,7 +131,7 @@ test('users change their own name, admins anybody’s, moderators only theirs', 
   assert.match(own.json.updated_at, /Z$/)
   assert.equal((await me(api, user.token)).json.full_name, 'Ada Lövelace')
   assert.equal((await patch(`${user.id}?full_name=Byron`, admin.token)).json.full_name, 'Byron')
-  const refused = 'This is for the account itself or an admin'
+  const refused = 'Only the account itself or an admin may do this'
   assertRefused(await patch(`${user.id}?full_name=X`, moderator.token), 403, refused)
   assertRefused(await patch(`${admin.id}?full_name=X`, user.token), 403, refused)
   assertRefused(await patch(`${UNKNOWN}?full_name=X`, user.token), 403, refused)
@@ -140,10 +140,10 @@ test('users change their own name, admins anybody’s, moderators only theirs', 
 })
 
 test('a change of nothing is 400; an empty name clears; a long one, or one with NUL, is 422', async () => {
-  assertRefused(await patch(String(user.id), user.token), 400, 'Nothing to change was given')
-  assertRefused(await patch(`${user.id}?role=admin`, user.token), 400, 'Nothing to change was given')
+  assertRefused(await patch(String(user.id), user.token), 400, 'No fields to change were given')
+  assertRefused(await patch(`${user.id}?role=admin`, user.token), 400, 'No fields to change were given')
   const inBody = await patch(String(user.id), user.token, { json: { full_name: 'X' } })
-  assertRefused(inBody, 400, 'Nothing to change was given')
+  assertRefused(inBody, 400, 'No fields to change were given')
   assert.equal((await patch(`${user.id}?full_name=`, user.token)).json.full_name, null)
   assert.equal((await patch(`${user.id}?full_name=${'x'.repeat(200)}`, user.token)).status, 200)
   for (const name of ['x'.repeat(201), 'a%00b']) {
@@ -172,7 +172,7 @@ test('a role that is none is 422, none at all 400, of nobody 404', async () => {
   }
   const more = await patch(`${user.id}/role`, admin.token, { json: { role: 'user', is_active: true } })
   assert.equal(more.status, 422)
-  assertRefused(await patch(`${user.id}/role`, admin.token), 400, 'Nothing to change was given')
+  assertRefused(await patch(`${user.id}/role`, admin.token), 400, 'No fields to change were given')
   assertRefused(await patch(`${UNKNOWN}/role?role=user`, admin.token), 404, NOT_FOUND)
   assert.equal((await me(api, user.token)).json.role, 'user')
 })

@@ -173,7 +173,7 @@ describe('no preview', () => {
     const answer = await preview({ voice_id: 'marin', model: 'tts-1' })
     assert.deepEqual(
       [answer.status, answer.json],
-      [400, { detail: 'model cannot be tts-1; it may be one of gpt-4o-mini-tts' }],
+      [400, { detail: 'model cannot be tts-1; it must be one of gpt-4o-mini-tts' }],
     )
   })
 

@@ -93,7 +93,7 @@ describe('the catalogs', () => {
       '/stt/x/models',
     ]) {
       const answer = await catalog(path)
-      assert.deepEqual([answer.status, answer.json], [404, { detail: 'There is no such provider of voice' }])
+      assert.deepEqual([answer.status, answer.json], [404, { detail: 'There is no such voice provider' }])
     }
   })
 
@@ -143,21 +143,21 @@ describe('the settings', { concurrency: false }, () => {
   test('are ids of the catalog, and go together', async () => {
     const before = await now()
     const refusals: readonly [object, string][] = [
-      [{ tts_provider: 'x' }, 'tts_provider cannot be x; it may be one of openai, mistral'],
-      [{ tts_provider: 'groq' }, 'tts_provider cannot be groq; it may be one of openai, mistral'],
-      [{ stt_provider: 'cohere' }, 'stt_provider cannot be cohere; it may be one of openai, groq, mistral'],
+      [{ tts_provider: 'x' }, 'tts_provider cannot be x; it must be one of openai, mistral'],
+      [{ tts_provider: 'groq' }, 'tts_provider cannot be groq; it must be one of openai, mistral'],
+      [{ stt_provider: 'cohere' }, 'stt_provider cannot be cohere; it must be one of openai, groq, mistral'],
       [
         { tts_model: 'voxtral-mini-tts-3-0' },
-        'tts_model cannot be voxtral-mini-tts-3-0; it may be one of gpt-4o-mini-tts, tts-1-hd, tts-1',
+        'tts_model cannot be voxtral-mini-tts-3-0; it must be one of gpt-4o-mini-tts, tts-1-hd, tts-1',
       ],
-      [{ stt_model: 'whisper-1' }, 'stt_model cannot be whisper-1; it may be one of voxtral-mini-latest'],
+      [{ stt_model: 'whisper-1' }, 'stt_model cannot be whisper-1; it must be one of voxtral-mini-latest'],
       [
         { tts_voice: 'marin' },
-        'tts_voice cannot be marin; it may be one of alloy, ash, coral, echo, fable, nova, onyx, sage, shimmer',
+        'tts_voice cannot be marin; it must be one of alloy, ash, coral, echo, fable, nova, onyx, sage, shimmer',
       ],
       [
         { tts_provider: 'mistral', tts_voice: 'onyx' },
-        'tts_voice cannot be onyx; it may be one of en_paul_neutral, gb_jane_neutral',
+        'tts_voice cannot be onyx; it must be one of en_paul_neutral, gb_jane_neutral',
       ],
     ]
     for (const [change, detail] of refusals) {

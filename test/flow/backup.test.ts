@@ -185,8 +185,8 @@ test('what is damaged, cut off, no backup or newer is refused before anything is
     ['changed', packed(changed), /damaged/],
     ['cut', whole.subarray(0, whole.length - 20), /damaged/],
     ['without end', packed(frames.subarray(0, frames.length - 20)), /damaged/],
-    ['not one', Buffer.from('PK something else'), /no backup/],
-    ['empty', Buffer.alloc(0), /no backup/],
+    ['not one', Buffer.from('PK something else'), /not a backup/],
+    ['empty', Buffer.alloc(0), /not a backup/],
     ['newer', packed(newer), /newer version: it has 999999-accounts/],
   ] as const) {
     writeFileSync(at(name), bytes)

@@ -58,7 +58,7 @@ test('a subscription ends with its period, at the provider first', async () => {
     ),
   )
   assert.equal((await read()).status, 'canceled')
-  assertRefused(await cancel(), 400, 'The subscription is canceled already')
+  assertRefused(await cancel(), 400, 'The subscription is already canceled')
 })
 
 test('it always waits', async () => {

@@ -165,7 +165,7 @@ describe('a fault of ours', () => {
   test('no secret: 503 that names the setting', async () => {
     const body = JSON.stringify(event('x', { id: 'x' }))
     const answer = await unsigned.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
-    assertRefused(answer, 503, 'Events of payments are not configured. Set PROVIDER_WEBHOOK_SECRET.')
+    assertRefused(answer, 503, 'Payment events are not configured. Set PROVIDER_WEBHOOK_SECRET.')
   })
 
   test('the database is out of reach: 503, and the event is stored when it comes again', async () => {

@@ -42,5 +42,5 @@ test('a picture that is not drawn in time is asked for again later', async () =>
   const [page] = await query('select document_id from document_page where image is null')
   const answer = await reader.fetch(`/api/v1/documents/${page!.document_id}/pages/2/image`)
   assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '5'])
-  assert.deepEqual(await answer.json(), { detail: 'The image is still being drawn; try again shortly' })
+  assert.deepEqual(await answer.json(), { detail: 'The image is still being rendered; try again shortly' })
 })

@@ -114,6 +114,6 @@ test('a pooler that can not serve is named at the start', async () => {
   }
   const [mixing, mapping] = [await pooler({ size: 1, maps: false }), await pooler({ size: 1 })]
   await refused('edge', mixing.url, env, /PgBouncer needs version 1.21 and max_prepared_statements above 0/)
-  await refused('worker', mapping.url, {}, /DATABASE_URL_UNPOOLED has to name a direct connection/)
-  await refused('edge', mapping.url, { DATABASE_URL_UNPOOLED: mixing.url }, /where LISTEN hears nothing/)
+  await refused('worker', mapping.url, {}, /DATABASE_URL_UNPOOLED must name a direct connection/)
+  await refused('edge', mapping.url, { DATABASE_URL_UNPOOLED: mixing.url }, /where LISTEN receives nothing/)
 })

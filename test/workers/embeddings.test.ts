@@ -102,7 +102,7 @@ describe('a provider', () => {
       answer = () => [status, body]
       await assert.rejects(embedder(env())(['a'], signal), {
         code: 'rag.embedding_failed',
-        detail: `The provider of embeddings could not be reached or failed: ${reason}`,
+        detail: `The embeddings provider could not be reached or failed: ${reason}`,
       })
     }
   })

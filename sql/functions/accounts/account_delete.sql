@@ -1,11 +1,11 @@
--- Deletes an account. What it alone owned passes to the highest-ranked, longest-standing other member, or goes when
--- there is none. Answers what became of it: `inherited` [{organization_id, heir_id}], `deleted` [{organization_id,
--- slug}]; no row when there is no such account.
+-- Deletes an account. An organization that it alone owned passes to the highest-ranked, longest-standing other member,
+-- or is deleted when there is none. Returns what became of them: `inherited` [{organization_id, heir_id}], `deleted`
+-- [{organization_id, slug}]; no row when there is no such account.
 create or replace function account_delete(id integer)
 returns table (email text, inherited json, deleted json) language plpgsql as $$
 #variable_conflict use_column
 begin
-  -- Organizations before accounts, as in every change; then those that it was added to before its row was locked.
+  -- Organizations before accounts, as in every change; the second pass locks those joined before its row was locked.
   for pass in 1..2 loop
     perform from organization o where o.id in (
       select m.organization_id from organization_member m where m.user_id = account_delete.id)

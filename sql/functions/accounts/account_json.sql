@@ -1,5 +1,3 @@
--- What keeps accounts safe: forced ends of sessions, mailed tokens, failed logins, request limits, the audit trail.
-
 -- An account as clients see it.
 create or replace function account_json(a account) returns json language sql stable parallel safe
   return json_build_object('id', a.id, 'email', a.email, 'full_name', a.full_name, 'is_active', a.is_active,

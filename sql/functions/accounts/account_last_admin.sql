@@ -1,8 +1,8 @@
--- There is always somebody who can administrate: the last active admin stays one, whatever runs at once.
+-- There is always an active admin: the last one cannot be demoted, deactivated or deleted, whatever runs concurrently.
 create or replace function account_last_admin() returns trigger language plpgsql as $$
 begin
   perform pg_advisory_xact_lock(7236501146);
-  -- A statement of its own: it sees what the transaction has left that the lock waited for.
+  -- A separate statement, so that it sees what the previous holder of the lock has committed.
   if not exists (select from account where role = 'admin' and is_active) then
     raise exception 'The last active admin has to stay' using errcode = 'check_violation', constraint = 'account_last_admin';
   end if;

@@ -1,5 +1,6 @@
--- How a login whose password was checked ends: `ok`, `wrong`, or `locked`. Decided under the row's lock: of any number
--- of guesses at once, `most` in a row are told that they were wrong, and none is told that it was right after that.
+-- How a login whose password was checked ends: `ok`, `wrong`, `wrong, now locked` or `locked`. Decided under the row's
+-- lock: of concurrent guesses, at most `most` in a row are told that they were wrong, and no later one that it was
+-- right.
 create or replace function login_end(subject bytea, matches boolean, most integer, lock interval)
 returns text language plpgsql as $$
 #variable_conflict use_column
@@ -7,7 +8,7 @@ declare
   known login_failure;
 begin
   select * into known from login_failure f where f.subject = login_end.subject for update;
-  -- What is locked does the same work for the right password as for a wrong one.
+  -- A locked address does the same work for the right password as for a wrong one.
   if known.locked_until > clock_timestamp() then return 'locked'; end if;
   if matches then
     delete from login_failure f where f.subject = login_end.subject;
@@ -15,12 +16,12 @@ begin
   end if;
   insert into login_failure as f (subject, failures, failed_at) values (login_end.subject, 1, clock_timestamp())
   on conflict on constraint login_failure_pkey do update set
-    -- A lock that has run out, or failures that are as old as one, no longer count.
+    -- An expired lock, or failures older than a lock lasts, no longer count.
     failures = case when coalesce(f.locked_until, f.failed_at + lock) <= clock_timestamp() then 1 else f.failures + 1 end,
     locked_until = case when f.locked_until > clock_timestamp() then f.locked_until end,
     failed_at = case when f.locked_until > clock_timestamp() then f.failed_at else clock_timestamp() end
   returning * into known;
-  -- Locked by one that was the first failure, too, and that the look above could not see yet.
+  -- Locked by a concurrent first failure, which the select above could not see yet.
   if known.locked_until is not null then return 'locked'; end if;
   if known.failures >= most then
     update login_failure f set locked_until = clock_timestamp() + lock where f.subject = login_end.subject;

@@ -8,13 +8,13 @@ begin
   select s.* into family from session s join refresh_token t on t.session_id = s.id
   where t.digest = presented for update of s;
   if not found or family.ended_at is not null then return; end if;
-  -- Read under the family's lock, so that of two exchanges at once the second sees the first.
+  -- Read under the family's lock, so that the second of two concurrent exchanges sees the first.
   select * into token from refresh_token where digest = presented;
   if token.rotated_at is null then
     if token.expires_at <= now() then return; end if;
   elsif not exists (select from refresh_token t where t.digest = successor and t.session_id = family.id
       and t.rotated_at is null and t.expires_at > now()) then
-    -- After a sign-out, too: its access tokens are still good, and somebody else has had the refresh token.
+    -- After a sign-out, too: its access tokens are still valid, and somebody else has had the refresh token.
     update session set revoked_at = coalesce(revoked_at, now()), ended_at = now() where id = family.id;
     return query select family.account_id, family.id, '', true;
     return;

@@ -1,4 +1,4 @@
--- A name for a tag that an import has to make, when its own is taken: its slug, with a number if need be.
+-- A free name for a tag that an import creates when the wanted name is taken: its slug, with a number if necessary.
 create or replace function blog_free_name(slug text) returns text language plpgsql stable as $$
 declare
   free text := left(slug, 80);

@@ -1,5 +1,5 @@
--- Writes the lists of tags of posts anew. Their rows are locked first and looked at after that, by another statement:
--- what a concurrent transaction has changed of their tags is seen then.
+-- Rewrites the tag lists of posts. Their rows are locked first, and their tags are read by another statement after
+-- that, so that it sees what concurrent transactions have changed.
 create or replace function blog_tags_shown(posts integer[]) returns void language plpgsql as $$
 begin
   perform from blog_post where id = any(posts) order by id for update;

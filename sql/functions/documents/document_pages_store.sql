@@ -1,7 +1,7 @@
--- Stores pages in the order given, each in a transaction of its own, as long as the attempt is the running one of its
--- job; `stored` says how many were. All but the last commit without waiting for the disk: the last one's flush is
--- theirs as well, and nobody has been told of any before it. The words of all of them are noted with the first page,
--- once each; a word that no page holds after a crash finds nothing, and the next attempt brings the page.
+-- Stores pages in the given order, each in a transaction of its own, as long as the attempt is the current one of its
+-- job; `stored` is how many were stored. All but the last commit without waiting for the disk: the flush of the last
+-- one covers them, and nobody is told about any page before it. The words of all pages are stored with the first page,
+-- once each; a word whose page was lost in a crash finds nothing, and the next attempt stores the page.
 create or replace procedure document_pages_store(inout stored integer, p_job uuid, p_attempt integer, p_document integer,
   numbers integer[], statuses text[], methods text[], models text[], details text[], texts text[], images bytea[],
   widths integer[], heights integer[], givings_up boolean[])
@@ -15,7 +15,7 @@ begin
     if i < last then
       perform set_config('synchronous_commit', 'off', true);
     end if;
-    -- Held until the commit: a take-over waits for it.
+    -- Held until the commit: a takeover waits for it.
     exit when job_fence(p_job, p_attempt) is not true;
     insert into document_page (document_id, page_number, status, method, model, detail, text, search, image, width, height,
       job_id, given_up)

@@ -1,19 +1,19 @@
--- What supersedes what: a live document of the same owner, and never in a circle. That it is superseded by one document
--- at most is the unique index document_supersedes_id_key.
+-- A document may supersede only a live document of the same owner, and never in a cycle. The unique index
+-- document_supersedes_id_key ensures that a document is superseded by one document at most.
 create or replace function document_supersedes() returns trigger language plpgsql as $$
 begin
-  -- One change of an owner's at a time, or two could close a circle together.
+  -- One change per owner at a time, or two could close a cycle together.
   perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
   if not exists (select from document target where target.id = new.supersedes_id and target.deleted_at is null
       and target.owner_id is not distinct from new.owner_id) then
-    raise exception 'Superseding a document that is not there'
+    raise exception 'The document to supersede does not exist'
       using errcode = 'check_violation', constraint = 'document_supersedes_missing';
   end if;
   if exists (
     with recursive older as (
       select new.supersedes_id as id union select document.supersedes_id from document join older on document.id = older.id
     ) select from older where id = new.id) then
-    raise exception 'A circle of supersession'
+    raise exception 'Documents supersede each other in a cycle'
       using errcode = 'check_violation', constraint = 'document_supersedes_circle';
   end if;
   return new;

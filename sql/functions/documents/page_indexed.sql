@@ -1,4 +1,4 @@
--- Whoever writes a page's text without its vector gets it, and its words, from here.
+-- Fills in the vector of a page whose text is written without it, and stores its words.
 create or replace function page_indexed() returns trigger language plpgsql as $$
 begin
   new.search := page_vector(new.text);

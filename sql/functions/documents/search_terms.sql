@@ -1,5 +1,5 @@
--- The terms of a search, at most 16: words, "phrases", and either after a `-` for what must not occur. `exact` is the
--- term itself; `wide` finds it as the beginning or a part of a word, too. A term without any word is left out.
+-- The terms of a search, at most 16: words, "phrases", and either with a leading `-` for what must not occur. `exact`
+-- is the term itself; `wide` also matches it as the beginning or a part of a word. A term without any word is left out.
 create or replace function search_terms(given text) returns table (n integer, negated boolean, exact tsquery, wide tsquery)
 language plpgsql stable rows 3 as $$
 declare
@@ -19,7 +19,7 @@ begin
     if term[3] is not null then wide := exact || (exact::text || ':*')::tsquery; end if;
     if term[3] is not null and numnode(exact) = 1 then
       select lexeme into part from unnest(to_tsvector('folded', bare));
-      -- Two letters are in everything; two characters of other scripts can be a word.
+      -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
       if length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]' then
         wide := wide || coalesce((
           select string_agg(quoted_lexeme(word), ' | ')::tsquery from (

@@ -1,4 +1,4 @@
--- In the order of the words, so that two transactions never wait for each other.
+-- In the order of the words, so that two transactions never deadlock.
 create or replace function search_words_kept() returns trigger language plpgsql as $$
 begin
   insert into search_word (word)

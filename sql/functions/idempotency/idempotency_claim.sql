@@ -1,6 +1,6 @@
--- Takes a key for the rest of the transaction, or answers what became of the request that has it. Nothing is written:
--- the key is kept together with its answer, by idempotency_keep. `first`: nobody has used it for 24 hours; `running`: a
--- transaction has taken it and is still open; `other`: it was used for another request; `repeated`: for this one.
+-- Claims a key for the rest of the transaction, or returns what became of the request that has it. Writes nothing:
+-- keepKey (sql/idempotency.ts) stores the key with its response. `first`: nobody has used it for 24 hours; `running`:
+-- an open transaction has claimed it; `other`: it was used for another request; `repeated`: for this one.
 create or replace function idempotency_claim(scope text, key text, fingerprint bytea)
 returns table (state text, status smallint, headers jsonb, body text, job_id uuid)
 language plpgsql as $$
@@ -11,7 +11,7 @@ begin
     return next;
     return;
   end if;
-  -- A statement of its own: it sees what the transaction has left that had the lock before.
+  -- A separate statement, so that it sees what the previous holder of the lock has committed.
   return query select case when k.fingerprint = idempotency_claim.fingerprint then 'repeated' else 'other' end,
       k.status, k.headers, k.body, k.job_id
     from idempotency_key k

@@ -1,5 +1,5 @@
--- Which of these jobs wait behind one of their mailbox that was due from the beginning: its delivery has no end. It is looked for among the last 2000 of all jobs: while somebody holds
--- a snapshot open, what claims leave dead in the index of the waiting stays there.
+-- Which of these jobs wait behind one of their mailbox that was due when added: its delivery has no upper bound. Only
+-- the last 2000 of all jobs are searched: a snapshot that is held open keeps the dead index entries that claims leave.
 create or replace function job_behind(ids uuid[]) returns uuid[] language sql
 as $$
   select coalesce(array_agg(job.id), '{}') from job cross join lateral (

@@ -1,11 +1,11 @@
--- Claims what deliveries are about for a lease: of each mailbox at most `places` due jobs, the oldest first, in a range of ordinals;
--- of a limited one no more than its limit leaves. A mailbox is given once, with the task of its delivery. Sends the next delivery
--- of each mailbox that has more. Answers the jobs in order, as JSON: a list for each, as `claimedJob` reads it, since one value is
--- read in a third of the time that rows take; null: none.
+-- Claims the jobs that deliveries announce, for a lease: from each mailbox at most `places` due jobs, oldest first, in
+-- a range of ordinals; from a limited one no more than its limit leaves. Each mailbox is given once, with the task of
+-- its delivery. Sends the next delivery for each mailbox that has more. Returns the jobs in order as JSON, a list for
+-- each, as `claimedJob` reads it, since one value is read in a third of the time that rows take; null: none.
 --
--- No job is left without a delivery from it or one before it on. One that was added behind others has none of its own (see
--- job_enqueue): until its commit its transaction shares the mailbox's lock. So under that lock alone is it decided from where on the
--- next delivery is, or that there is none; where it can't be had, the same delivery comes again.
+-- Every queued job has a delivery that starts at it or before it. A job added behind others has none of its own (see
+-- job_enqueue): its transaction shares the mailbox's lock until its commit. So only under that lock is it decided where
+-- the next delivery starts, or that there is none; where the lock is not available, the same delivery is sent again.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
   lasts bigint[], places integer[])
 returns text
@@ -13,13 +13,13 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
-  -- How soon is looked again where nothing more was found.
+  -- The delay of the next delivery where no more jobs were found.
   pause constant interval := '20 ms';
   locked text[] := '{}';
   filled text[];
   claims text;
 begin
-  -- Under a lease that is gone they would be taken over at once.
+  -- Jobs claimed under a lost lease would be taken over at once.
   if not exists (select from worker_lease where id = lease) then
     perform job_deliver(tasks, mailboxes, limits, owners, firsts, lasts, array_fill(now() + pause, array[cardinality(tasks)]));
     return null;
@@ -42,7 +42,7 @@ begin
         select job.id, job.name, job.run_at from job
         where job.mailbox = wanted.mailbox and job.status = 'queued' and job.ordinal >= wanted.first
           and job.ordinal <= coalesce(wanted.last, 9223372036854775807)
-          -- An actor's first message is its next, also when it is not due.
+          -- An actor's first message is always its next one, even when it is not due.
           and (wanted.most = 1 or job.run_at <= clock_timestamp())
         order by job.ordinal limit greatest(wanted.free, 0) for update skip locked) waiting
       where waiting.run_at <= clock_timestamp() and waiting.name = wanted.task) next
@@ -56,15 +56,15 @@ begin
   select
     (select json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
       c.mailbox_limit, c.request_id, c.payload::text) order by c.ordinal)::text from claimed c),
-    -- As many as there was room for: there may be more.
+    -- The mailboxes whose places are all filled: they may have more jobs.
     array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free)
   into claims, filled;
 
-  -- Nobody counts on a delivery that has an end.
+  -- A delivery with an upper bound needs no lock: no job relies on it.
   select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, most, last)
   where w.most is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
-  -- A statement of its own: what was committed before the locks were had counts. What somebody else is claiming seems to wait, too.
+  -- A separate statement: it sees what was committed before it had the locks. Jobs being claimed still look queued.
   perform job_send_next(array_agg(w.mailbox), array_agg(w.first), array_agg(w.last), case when is_filled then interval '0' else pause end)
   from (
     select w.*, w.most is not null or w.mailbox = any(filled) as is_filled from unnest(mailboxes, limits, firsts, lasts) as w(mailbox, most, first, last)

@@ -1,5 +1,5 @@
--- Ends attempts that are done. Which limited mailboxes they are of is said by the caller, who knows it: looking it up took as long
--- as the lock. Answers the ids of those that are not the running ones.
+-- Ends attempts that are done. The caller passes their limited mailboxes, since it knows them: looking them up took as
+-- long as the lock. Returns the ids of those whose attempt is not the current one.
 create or replace function job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
 returns setof uuid
 language plpgsql

@@ -1,12 +1,13 @@
--- Adds jobs, in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy, settle (of limited
--- mailboxes: see the column), payload, max_tries, delay_ms (from now on, by the database's clock), request_id, joins. With
--- `when_busy` = `join` a job becomes the first of its mailbox, the running one before those that wait, that is not being cancelled
--- and whose payload holds `joins`; where there is none it waits. Answers, in order, the id that each spec became: its own, or that of
--- the job that it joined.
+-- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy,
+-- settle (only for limited mailboxes: see the column), payload, max_tries, delay_ms (from now, by the database's
+-- clock), request_id, joins. With `when_busy` = `join`, a spec joins the first job of its mailbox, running before
+-- queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits. Returns the job
+-- id of each spec: its own, or that of the job that it joined.
 --
--- A job has a delivery, or waits behind one that has: in a limited mailbox behind those that fill it, each of which sends the next
--- when it ends; in any other behind one that was due from the beginning, from which a claim goes on to it. Jobs that are due later
--- have a delivery of their own, which ends with them: a claim of one must not look at all others that wait for their time.
+-- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
+-- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
+-- to it. Jobs due later have deliveries with an upper bound: claiming one must not scan all others that are not due
+-- yet.
 create or replace function job_enqueue(specs jsonb) returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
 as $$
@@ -39,7 +40,7 @@ begin
     select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
   behind := job_behind(send);
   if cardinality(behind) > 0 then
-    -- A claim that has taken what they wait behind has this lock until its end: then they do not.
+    -- A claim that takes the jobs they wait behind holds this lock until its commit; then nothing is ahead of them.
     perform pg_advisory_xact_lock_shared(key) from (
       select distinct mailbox_lock_key(mailbox) as key from job where id = any(behind) order by 1) locks;
     behind := job_behind(behind);

@@ -1,4 +1,4 @@
--- Whether an attempt is the running one of its job, and keeps it so until the commit: a take-over waits for it.
+-- Whether an attempt is the current one of its job. It stays so until the commit: a takeover waits for the row lock.
 create or replace function job_fence(job_id uuid, of_attempt integer)
 returns boolean
 language sql

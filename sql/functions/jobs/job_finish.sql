@@ -1,10 +1,9 @@
--- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes: done, failed,
--- cancelled; retry (again after delay_ms, as a failed try); release (again at once, the try not counted);
--- interrupted (again at once, the try not counted: its process died with it and others in it); crashed (the same, with nothing
--- beside it: given up, with code and detail, when it has been interrupted `most` times in all). What was only interrupted is
--- given up by nobody: from `suspect` interruptions on it runs alone, and is not counted any further.
--- Sends the next job of each limited mailbox. An event is stored only of what goes back to the queue. Answers the
--- ids that were ended by this call.
+-- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes: done, failed, cancelled;
+-- retry (again after delay_ms, as a failed try); release (again at once, the try not counted); interrupted (again at
+-- once, the try not counted: its process died while running it beside others); crashed (the same while running it
+-- alone: it fails, with code and detail, at `most` interruptions in all). A job that was only interrupted never fails
+-- for it: its interruptions are counted up to `suspect`, from which on it runs alone. Sends the next job of each
+-- limited mailbox. Stores an event only for what goes back to the queue. Returns the ids that this call has ended.
 create or replace function job_finish(entries jsonb, suspect integer, most integer)
 returns setof uuid
 language plpgsql
@@ -23,7 +22,7 @@ begin
     select * from jsonb_to_recordset(entries)
       as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
   ), moved as (
-    -- Each expression sees the row as it is under its lock: a cancel request that commits while this waits counts.
+    -- Each expression sees the row under its lock, so a cancel request that commits while this waits for it counts.
     update job set
       status = case
         when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
@@ -62,7 +61,7 @@ begin
   if settled is not null then
     perform job_settle(settled);
   end if;
-  -- An actor's that waits again is its next.
+  -- `again` has no actor's jobs: a requeued one is its actor's next, which job_send_next sends.
   perform job_send(again, array(
     select (select ordinal from job where job.id = a.id) from unnest(again) with ordinality a(id, n) order by n));
   perform job_send_next(freed);

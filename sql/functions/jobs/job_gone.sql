@@ -1,5 +1,5 @@
--- Their events go with jobs that are removed. By statement: housekeeping removes a thousand at a time, an account takes all of
--- its own along.
+-- Deletes the events of deleted jobs. Per statement: housekeeping deletes a thousand jobs at a time, and deleting an
+-- account deletes all of its jobs.
 create or replace function job_gone() returns trigger language plpgsql as $$
 begin
   delete from job_event_row e using gone where e.job_id = gone.id;

@@ -1,5 +1,5 @@
--- Takes over what the workers whose lease has run out were doing. Right after a restart of PostgreSQL every lease
--- looks expired though its worker lives, so nobody is judged until the server has been up for `grace`.
+-- Takes over the jobs of workers whose lease has expired. Right after a restart of PostgreSQL every lease looks expired
+-- though its worker is alive, so nothing is taken over until the server has been up for `grace`.
 create or replace function job_recover(grace interval, suspect integer, most integer)
 returns setof uuid
 language plpgsql

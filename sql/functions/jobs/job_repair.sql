@@ -1,12 +1,12 @@
--- Finds what no other function looks for and has it go on: waiting jobs that are due and have no delivery in the queue, and
--- deliveries that are locked by no live worker's pool. The service never leaves such rows behind by itself; a database that went
--- back to an earlier moment, a deleted row or an interrupted repair by hand does. What became due within `patience` is left alone.
--- Answers the jobs that it has sent.
+-- Repairs what no other function looks for: queued jobs that are due and have no delivery, and deliveries that are
+-- locked by a pool of no live worker. The service never leaves such rows behind by itself; a database restored to an
+-- earlier moment, a deleted row or an interrupted manual repair does. What became due within `patience` is left alone.
+-- Returns the jobs for which it sent a delivery.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
   lost uuid[];
 begin
-  -- One at a time: all would find the same.
+  -- One at a time: concurrent repairs would find the same rows.
   if not pg_try_advisory_xact_lock(7236501147) then return; end if;
 
   perform graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
@@ -15,7 +15,7 @@ begin
       and not exists (select from worker_lease where locked_by = any(pool_ids))) orphaned
   having count(*) > 0;
 
-  -- From one mailbox to the next by the index, however many jobs each has.
+  -- Skips from mailbox to mailbox by the index, however many jobs each has.
   with recursive line as (
     (select mailbox from job where status = 'queued' order by mailbox limit 1)
     union all
@@ -30,7 +30,7 @@ begin
     select job.* from job where job.mailbox = line.mailbox and job.status = 'queued' and (job.mailbox_limit = 1 or job.run_at <= now())
     order by job.ordinal limit 1) head
   where greatest(head.created_at, head.run_at) < now() - patience
-    -- Of a limited mailbox any delivery will do, and while it is full what ends sends the next.
+    -- For a limited mailbox any delivery will do, and while it is full, each job that ends sends the next one.
     and not exists (
       select from delivery where delivery.mailbox = head.mailbox and (
         head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))

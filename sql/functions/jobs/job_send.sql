@@ -1,5 +1,5 @@
--- Sends a delivery for each of these waiting jobs: from it on up to the one at the same place in `lasts`, due when it is, and no
--- sooner than `pause`.
+-- Sends a delivery for each of these queued jobs: from its ordinal up to the one at the same place in `lasts`, due when
+-- the job is, but not before `pause` has passed.
 create or replace function job_send(ids uuid[], lasts bigint[] default null, pause interval default '0') returns void
 language plpgsql
 as $$

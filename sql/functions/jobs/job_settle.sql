@@ -1,4 +1,4 @@
--- Calls what the tasks of these jobs have declared for the end of a job; in the transaction that ends them.
+-- Calls the function that each of these jobs declares in `settle`, in the transaction that ends them.
 create or replace function job_settle(ids uuid[]) returns void language plpgsql as $$
 declare
   ended job;

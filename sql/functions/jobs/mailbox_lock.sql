@@ -1,5 +1,5 @@
--- Waits for the locks of these mailboxes, which are had until the transaction ends. Always in key order, so that two transactions
--- never wait for each other.
+-- Acquires the locks of these mailboxes until the transaction ends. Always in key order, so that two transactions never
+-- deadlock.
 create or replace function mailbox_lock(mailboxes text[]) returns void language plpgsql
 as $$
 begin

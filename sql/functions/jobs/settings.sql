@@ -1,12 +1,13 @@
--- How the planner goes about the functions of the ledger.
+-- Planner settings for the functions of the ledger.
 --
--- They find rows by their keys alone, whatever the statistics say: those are mostly of moments when nothing waits or runs, and a
--- connection keeps the plans that it made then. A flood made every claim of its first minute read the whole table, and a partial
--- index that is said to be nearly empty was read for each entry of a batch (47 ms for 500 ends, 4 ms now). So no joins but by
--- index, nothing read from end to end and kept, and no table from end to end; and in the functions a row that was found by its id is asked for its state in words that
--- no index has: a lease for running (job_lease_check), none for waiting, and `status || ''` where neither will do. Of lists that
--- are read in order, bitmaps would sort all that waits. With plans that hang on no value there is nothing to plan anew: half the
--- time of a call for one job was planning.
+-- These find rows only by their keys, whatever the statistics say: those are mostly from moments when nothing is queued
+-- or running, and a connection keeps the plans that it made then. In a flood, every claim of the first minute read the
+-- whole table, and a partial index that the statistics called nearly empty was read for each entry of a batch (47 ms
+-- for 500 ends, 4 ms now). So joins go by index only, and sequential scans and materialized results are off. The
+-- functions also test the state of a row that they find by its id with conditions that no index has: a lease for
+-- running (job_lease_check), none for queued, and `status || ''` where neither will do. For lists that are read in
+-- order, a bitmap scan would sort everything that is queued. Generic plans need no replanning: planning took half the
+-- time of a call for one job.
 do $$
 declare
   called regproc;

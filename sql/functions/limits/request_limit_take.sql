@@ -1,4 +1,4 @@
--- Counts a request, of which `most` are let through in any `span`; answers 0, or the ms until the next one may come.
+-- Counts a request against a limit of `most` in any `span`; returns 0, or the ms until the next one is allowed.
 create or replace function request_limit_take(name text, subject text, most integer, span interval)
 returns integer language plpgsql as $$
 #variable_conflict use_column
@@ -12,7 +12,7 @@ begin
     on conflict on constraint request_limit_pkey do nothing;
     select hits into recent from request_limit r
     where r.name = request_limit_take.name and r.subject = request_limit_take.subject for update;
-    -- Housekeeping may have removed the row in between; what is not there can't be counted on.
+    -- Housekeeping may have deleted the row in between; then it is inserted again.
     exit when found;
   end loop;
   at := clock_timestamp();

@@ -1,11 +1,11 @@
--- Locks an organization for a change, and answers the caller's role in it, null for somebody who has none; no row when
+-- Locks an organization for a change, and returns the caller's role in it, null for somebody who has none; no row when
 -- there is no such organization.
 create or replace function organization_lock(id integer, caller integer) returns table (role text) language plpgsql as $$
 #variable_conflict use_column
 begin
   perform from organization o where o.id = organization_lock.id for update;
   if not found then return; end if;
-  -- A statement of its own: it sees what the transaction has left that the lock waited for.
+  -- A separate statement, so that it sees what the previous holder of the lock has committed.
   return query select (select m.role from organization_member m
     where m.organization_id = organization_lock.id and m.user_id = caller);
 end $$;

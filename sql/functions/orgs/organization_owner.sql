@@ -1,12 +1,12 @@
--- An organization keeps an owner, whatever runs at once. One that is going takes its members with it: its row is gone
--- before theirs, and there is nothing left to guard.
+-- An organization always has an owner, whatever runs concurrently. When the organization is deleted, its row goes
+-- before those of its members, and there is nothing left to guard.
 create or replace function organization_owner() returns trigger language plpgsql as $$
 begin
   perform from organization where id = old.organization_id for update;
   if not found then return null; end if;
-  -- A statement of its own, like above.
+  -- A separate statement, so that it sees what the previous holder of the lock has committed.
   if not exists (select from organization_member where organization_id = old.organization_id and role = 'owner') then
-    raise exception 'An organization keeps an owner' using errcode = 'check_violation', constraint = 'organization_owner';
+    raise exception 'An organization must have an owner' using errcode = 'check_violation', constraint = 'organization_owner';
   end if;
   return null;
 end $$;

@@ -1,4 +1,4 @@
--- What is said of a refund: of the one with this id, or of the one that the job `request` asked for.
+-- Applies facts about a refund: the one with this id, or the one that the job `request` asked for.
 create or replace function payment_apply_refund(refund text, ids text[], request uuid, said jsonb) returns void language plpgsql as $$
 declare
   rows integer[] := payment_transactions_locked(ids);

@@ -1,4 +1,4 @@
--- What is said of a payment by any of its ids. Rows that turn out to be the same payment become the oldest of them.
+-- Applies facts about a payment, by any of its ids. Rows that turn out to be the same payment merge into the oldest.
 create or replace function payment_apply_transaction(ids text[], said jsonb) returns void language plpgsql as $$
 declare
   rows integer[] := payment_transactions_locked(ids);
@@ -15,7 +15,7 @@ begin
       select facts into held from payment_transaction where id = twin;
       joined := payment_join(joined, held);
     end loop;
-    -- Before the refunds move: there has to be something that they are refunds of.
+    -- Before the refunds move: the payment needs its facts first.
     update payment_transaction t set facts = joined, customer_id = payment_customer_of(joined #>> '{customer,1}')
     where t.id = kept and t.facts <> joined;
     update payment_transaction refund set customer_id = charge.customer_id from payment_transaction charge

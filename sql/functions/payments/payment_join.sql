@@ -1,11 +1,6 @@
--- Payments: what the provider has told of them, whoever asked for it.
---
--- Events come late, twice, and in any order. What they say is therefore kept as facts: name -> [stamp, value]. Of two
--- values of a fact the one with the greater stamp holds, so that a row depends on what was said of it and never on the
--- order in which it was heard. Stamps are compared as bytes; tasks/payments/changes.ts makes them. What clients see is
--- generated from the facts. Money is in the smallest unit of its currency.
+-- Payments: what the provider has reported about them, see schema/11-payments.sql.
 
--- Both together; of the same fact the later one, and of equal stamps one value, whichever comes first.
+-- Merges two sets of facts; the later value of a fact wins, and of equal stamps the same one in either order.
 create or replace function payment_join(one jsonb, other jsonb) returns jsonb language sql immutable parallel safe
 return (
   select coalesce(jsonb_object_agg(key, value), '{}') from (

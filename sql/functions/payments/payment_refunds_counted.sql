@@ -1,9 +1,9 @@
--- The refunds of a payment, counted anew whenever one of them changes.
+-- Recomputes the refund sums of a payment whenever one of its refunds changes.
 create or replace function payment_refunds_counted() returns trigger language plpgsql as $$
 declare
   counted integer;
 begin
-  -- In a loop and by a lock first: the statement that counts then sees what the lock waited for.
+  -- In a loop, with the lock first: the sums then include what the previous holder of the lock has committed.
   for counted in select distinct c from unnest(array[old.charge_id, new.charge_id]) c where c is not null order by c loop
     perform from payment_transaction where id = counted for update;
     update payment_transaction charge set refunds = sum.taken, reserved = sum.asked

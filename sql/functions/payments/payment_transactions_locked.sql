@@ -1,4 +1,4 @@
--- The rows that have one of these ids of the provider's, locked, the oldest first.
+-- Locks the rows that have one of these provider ids, and returns them oldest first.
 create or replace function payment_transactions_locked(ids text[]) returns integer[] language plpgsql as $$
 declare
   found_rows integer[];
@@ -8,7 +8,7 @@ begin
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into found_rows
     from payment_reference where provider_id = any(ids);
     perform from payment_transaction where id = any(found_rows) order by id for update;
-    -- Two of them may have become one while this waited.
+    -- Two of them may have been merged while this waited.
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into still
     from payment_reference where provider_id = any(ids);
     exit when still = found_rows;

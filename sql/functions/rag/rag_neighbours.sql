@@ -1,9 +1,9 @@
--- The chunks of a collection nearest to a vector, best first. Of some chunks alone all are looked at.
+-- The chunks of a collection nearest to a vector, best first. If some chunks are given, all of them are compared.
 create or replace function rag_neighbours(collection integer, of_model text, size integer, wanted text, most integer,
   files bigint[] default null, ordinals integer[] default null)
 returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$
 begin
-  -- Without these the index would stop at its first candidates, whatever is left of them.
+  -- Without these the index would stop at its first candidates, however few of them match.
   perform set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', least(1000, most * 2)::text, true);
   return query execute case when files is null then
     format('select n.file_id, n.ordinal, -(n.embedding <#> $3::vector) from %I n join rag_file f on f.id = n.file_id

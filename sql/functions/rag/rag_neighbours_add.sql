@@ -1,4 +1,4 @@
--- Adds vectors as text, of files whose rows of rag_vector are there.
+-- Adds vectors, given as text, for files that have rows in rag_vector.
 create or replace function rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
 returns void language plpgsql as $$
 begin

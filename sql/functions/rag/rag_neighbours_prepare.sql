@@ -1,4 +1,4 @@
--- Answers whether there is such a table now. An index takes no longer vectors than these.
+-- Returns whether the table for vectors of this length exists now. An index takes no longer vectors than these.
 create or replace function rag_neighbours_prepare(size integer) returns boolean language plpgsql as $$
 declare
   name text := rag_neighbour_table(size);
