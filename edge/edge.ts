@@ -140,11 +140,18 @@ function listenToChanges(
   core: Core & { readonly connections: Connections },
   streams: Streams,
 ): Promise<Listener> {
-  const { hub, overview, accounts, connections } = core
+  const { pulse, hub, overview, accounts, connections } = core
   const accountChanged = (accountId: number | null): void => {
     accounts.forget(accountId)
     streams.recheck(accountId)
   }
+  // Notifications may have been missed, and what they caused may have failed.
+  const changed = (): void => {
+    hub.notified(null)
+    overview.notified()
+    accountChanged(null)
+  }
+  pulse.onBack(changed)
   return listen({
     url: options.directUrl,
     applicationName: nameOf(options.settings, '-listen'),
@@ -157,11 +164,7 @@ function listenToChanges(
       [WORKER_CHANGED]: () => overview.notified(),
       [ACCOUNT_CHANGED]: (payload) => accountChanged(Number(payload)),
     },
-    onReconnect: () => {
-      hub.notified(null)
-      overview.notified()
-      accountChanged(null)
-    },
+    onReconnect: changed,
     onError: (error) => options.log.warn({ err: error }, 'The LISTEN connection was lost'),
   })
 }

@@ -12,6 +12,8 @@ export interface Pulse {
   readonly clockOffsetMs: number
   /** The database's time in ms since 1970: use it for times that other processes compare. */
   now(): number
+  /** Has an effect each time that the database answers again after a silence. */
+  onBack(effect: () => void): void
   close(): Promise<void>
 }
 
@@ -53,6 +55,7 @@ class BeatingPulse implements Pulse {
   clockOffsetMs = 0
   readonly #options: PulseOptions
   readonly #stop = new AbortController()
+  readonly #effects: (() => void)[] = []
   #beating: Promise<void> = Promise.resolve()
 
   constructor(options: PulseOptions) {
@@ -72,6 +75,10 @@ class BeatingPulse implements Pulse {
 
   now(): number {
     return Date.now() + this.clockOffsetMs
+  }
+
+  onBack(effect: () => void): void {
+    this.#effects.push(effect)
   }
 
   async close(): Promise<void> {
@@ -134,11 +141,12 @@ class BeatingPulse implements Pulse {
 
   #enter(state: DatabaseState, error: unknown): void {
     if (state === this.state) return
-    const wasWritable = this.state === 'writable'
+    const before = this.state
     this.state = state
     // The server is gone or demoted: statements already sent to it will not be answered.
-    if (wasWritable) this.#options.connections.break()
+    if (before === 'writable') this.#options.connections.break()
     this.#options.onChange(state, mapDatabaseError(error))
+    if (before === 'silent') for (const effect of this.#effects) effect()
   }
 
   /** Waits until the time has passed, the connection has ended, or the check is closed. */
