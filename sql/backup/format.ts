@@ -135,5 +135,5 @@ class FrameReader {
 }
 
 function damaged(): BackupError {
-  return new BackupError('The backup is damaged, or not whole')
+  return new BackupError('The backup is damaged or incomplete')
 }

@@ -29,7 +29,7 @@ export async function loadSection(client: Client, { header, data }: Section<Head
     await drain(data)
     return 0
   }
-  if (header.kind !== 'table') throw new BackupError('The backup is damaged, or not whole')
+  if (header.kind !== 'table') throw new BackupError('The backup is damaged or incomplete')
   const rows = await copyIn(client, copyInStatement(header), data)
   if (rows !== header.rows)
     throw new BackupError(`The table ${header.name} got ${rows} rows instead of ${header.rows}`)

@@ -4,7 +4,7 @@ import { type ErrorCode, Failure, mapDatabaseError } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createSearcher, type Search, type Searcher, type SearchHit } from './searcher.ts'
 
-/** The inside of the thread that searches: it holds the collections, so that nobody's event loop waits for their loading. */
+/** What runs in the search thread: it holds the collections, so that loading them blocks no other event loop. */
 
 export interface SearchThreadData {
   readonly url: string
@@ -24,11 +24,11 @@ export type SearchAnswer =
   | { readonly id: number; readonly error: string }
 
 const { url, applicationName, validateRows, pooled } = workerData as SearchThreadData
-// One connection for what is loaded now and then; it closes when it is idle.
+// One connection for occasional loading; it closes when it is idle.
 const db = createDatabase({ url, applicationName, size: 1, validateRows, pooled })
 let searcher: Promise<Searcher> | null = null
 
-/** Connects with the first question; a failure is that question's, and the next one tries again. */
+/** Connects with the first question; if that fails, so does the question, and the next one tries again. */
 function ready(): Promise<Searcher> {
   searcher ??= createReader({ url, applicationName: `${applicationName}-reads` }).then(
     (reader) => createSearcher(db, reader),

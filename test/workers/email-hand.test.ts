@@ -94,7 +94,7 @@ describe('a mail that is handed over', () => {
     server.unknownRecipients.add('nobody@example.com')
     const one = message({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
     const handed = await mailer.hand(one, request())
-    const detail = 'The mail server has taken the message, but not for nobody@example.com'
+    const detail = 'The mail server accepted the message, but not for nobody@example.com'
     assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail })
   })
 

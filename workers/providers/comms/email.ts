@@ -173,7 +173,7 @@ function guarded(content: Readable, gate: Gate): Readable {
 function partlyRefused({ rejected = [] }: Sent): string | null {
   if (rejected.length === 0) return null
   const addresses = rejected.map((one) => (typeof one === 'string' ? one : one.address))
-  return `The mail server has taken the message, but not for ${addresses.join(', ')}`
+  return `The mail server accepted the message, but not for ${addresses.join(', ')}`
 }
 
 /** What an SMTP error means. @throws the failure of what was certainly not taken. */
