@@ -6,19 +6,20 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Keeps on disk what every start would compute anew: V8's code of modules, which Node keeps by itself, and our own files
- * without their types, which it doesn't: to strip the 250 of an edge takes 0.3 s of CPU, in a thread as in a process.
+ * Caches on disk what every start would compute again: V8's code of modules, which Node caches itself, and our files
+ * without their types, which it doesn't: stripping the 250 files of an edge takes 0.3 s of CPU, in a thread as in a
+ * process.
  *
- * What lies there is run. So it lies in a folder where nobody else can write, or nothing is kept: by default below the
- * system's folder for temporary files, where Node's own default could be made by anybody beforehand; with
- * `NODE_COMPILE_CACHE` where that says.
+ * Cached code is executed, so nothing is cached unless the folder is writable by nobody else: by default one of our own
+ * below the system's temporary folder, since anybody could create Node's default there beforehand; with
+ * `NODE_COMPILE_CACHE`, the folder that it names.
  */
 
 const ROOT = new URL('../', import.meta.url).href
 // SHA-256 in hexadecimal digits.
 const DIGEST = 64
 
-/** Keeps the code of what this thread loads from now on: for entry points, before they load the rest. */
+/** Caches the code that this thread loads from now on: for entry points, before they load the rest. */
 export function keepCode(): void {
   const folder = codeFolder()
   if (folder === null || hasLoader()) return
@@ -30,7 +31,7 @@ export function keepCode(): void {
   })
 }
 
-/** Whether somebody has asked for a loader, which has its own ways with our files. */
+/** Whether a loader was requested, which may transform our files itself. */
 const hasLoader = (): boolean =>
   [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)].some((flag) =>
     /^(--import|--require|-r|--(experimental-)?loader)(=|$)/.test(flag),
@@ -39,7 +40,7 @@ const hasLoader = (): boolean =>
 const isOwn = (url: string): boolean =>
   url.startsWith(ROOT) && url.endsWith('.ts') && !url.includes('/node_modules/', ROOT.length - 1)
 
-/** Where stripped files are, beside Node's code; null where nothing is kept. */
+/** The folder of stripped files, inside Node's cache; null when nothing is cached. */
 function codeFolder(): string | null {
   if (getCompileCacheDir() === undefined) {
     const folder = privateFolder(join(tmpdir(), `millrace-code-${process.getuid?.() ?? 'all'}`))
@@ -52,25 +53,25 @@ function codeFolder(): string | null {
   return privateFolder(join(beside, 'stripped'))
 }
 
-/** Makes a folder that is closed to others; null when it can't be made, or there is another by its name. */
+/** Makes a folder that is closed to others; null when that fails or the existing one is not ours and closed. */
 function privateFolder(folder: string): string | null {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   } catch {
-    // A system without room for it starts more slowly, and that is all.
+    // Without a cache the start is slower, nothing more.
     return null
   }
   return isOurs(folder, 0o077) ? folder : null
 }
 
-/** Whether it is a folder of ours, without these rights. On Windows each user has temporary files of his own. */
+/** Whether a folder is ours and grants none of these rights. On Windows users have separate temporary folders. */
 function isOurs(folder: string, without = 0): boolean {
   const found = lstatSync(folder)
   if (process.getuid === undefined) return found.isDirectory()
   return found.isDirectory() && found.uid === process.getuid() && (found.mode & without) === 0
 }
 
-/** A file of ours as JavaScript; types become spaces, so that every place in it stays what it was. */
+/** A file of ours as JavaScript; types become spaces, so that all positions stay the same. */
 function stripped(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
   const file = join(folder, `${hash('sha256', url)}.js`)
@@ -82,7 +83,7 @@ function stripped(url: string, folder: string): string {
   return made
 }
 
-/** Tells another file, another version of Node, and a kept text that a crash has damaged. */
+/** Detects a changed file, another version of Node, and a cached text that a crash has damaged. */
 const digestOf = (text: string, source: string): string =>
   hash('sha256', `${process.version}\0${text}\0${source}`)
 
@@ -90,7 +91,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // Not there yet, or not to be read: it is made again.
+    // Missing or unreadable: it is made again.
     return ''
   }
 }
@@ -101,7 +102,7 @@ function write(file: string, text: string): void {
     writeFileSync(temporary, text, { mode: 0o600 })
     renameSync(temporary, file)
   } catch {
-    // A full or read-only disk costs the next start its time, and this one nothing.
+    // With a full or read-only disk the next start is slower, nothing more.
     rmSync(temporary, { force: true })
   }
 }

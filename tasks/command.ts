@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Settings } from './settings.ts'
 
-/** What the commands for operators do alike. */
+/** What the operator commands share. */
 
 /** Where a command finds the database. */
 export interface CommandDatabase {
@@ -11,8 +11,8 @@ export interface CommandDatabase {
 }
 
 /**
- * Works with the database of the settings. The embedded one is that of the service while it runs, and is started for the
- * length of the work while it does not.
+ * Runs `work` with the configured database. The embedded one is shared with a running service, or else started just for
+ * the work.
  */
 export async function withDatabase<T>(
   settings: Settings,
@@ -32,7 +32,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** What is wrong with how a command was called; the text is its usage. */
+/** A command was called wrongly; the message is its usage. */
 export class UsageError extends Error {}
 
 /** Runs a command to its end: status 2 for a wrong call, 1 for any other failure, with a line that says why. */

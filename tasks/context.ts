@@ -14,14 +14,14 @@ import type { Speaker } from './voice/ports.ts'
 export interface TaskContext {
   readonly job: {
     readonly id: string
-    /** Fences every write: a later attempt makes this one's writes void. */
+    /** Fences every write: once a later attempt has begun, this one's writes are refused. */
     readonly attempt: number
     readonly ownerId: number | null
     readonly requestId: string | null
   }
   readonly db: Database
   readonly settings: Settings
-  /** The deployment's key, which mailed tokens are derived from. */
+  /** The deployment's key, from which mailed tokens are derived. */
   readonly secretKey: string
   readonly providers: Providers
   /** The bytes of documents. */
@@ -29,7 +29,7 @@ export interface TaskContext {
   readonly log: TaskLog
   /** Aborted on cancel, take-over, time-out and shutdown. A task that ignores it is killed with its thread. */
   readonly signal: AbortSignal
-  /** Moves the job's label and progress; streams show it within milliseconds. */
+  /** Updates the job's label and progress; streams show it within milliseconds. */
   progress(label: string, current?: number, total?: number): void
   /** Adds an event of another kind to the job's stream. */
   emit(kind: string, data: unknown): void
@@ -46,14 +46,14 @@ export interface TaskLog {
   error(data: object, message: string): void
 }
 
-/** The outside, as tasks see it. `workers/providers` has the real ones. */
+/** External services and child processes as tasks see them. `workers/providers` implements them. */
 export interface Providers {
   /**
-   * Opens a document for reading page by page; bad bytes are a reader with one unread page. They are loaded when they are
-   * needed, and not kept: of many documents that are open at once only those that are being read take memory.
+   * Opens a document for reading page by page; invalid bytes give a reader with one unread page. Bytes are loaded on
+   * demand and not kept: of many open documents, only those being read take memory.
    */
   openPages(load: () => Promise<Uint8Array>, mediaType: string, signal: AbortSignal): Promise<PageReader>
-  /** Draws one page of a document; null when there is nothing to draw, or it can't be. */
+  /** Draws one page of a document; null when there is nothing to draw or drawing fails. */
   drawPage(
     bytes: Uint8Array,
     mediaType: string,
@@ -70,21 +70,21 @@ export interface Providers {
     bytes: Uint8Array,
     signal: AbortSignal,
   ): Promise<PostReader>
-  /** Cuts a file into pieces that a search can answer with, or says why there are none. */
+  /** Cuts a file into chunks for retrieval, or says why there are none. */
   analyze(bytes: Uint8Array, file: Analyzable, signal: AbortSignal): Promise<Analyzed>
   /**
-   * Hands a mail to the server of the settings.
-   * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') for now.
+   * Hands an email to the configured server.
+   * @throws fail('email.not_configured'), fail('email.refused') permanently, fail('email.failed') temporarily.
    */
   sendEmail(message: EmailMessage, signal: AbortSignal): Promise<void>
-  /** What is sent on behalf of callers, once each. */
+  /** Messages on behalf of callers, each sent once. */
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels
   readonly speech: Speaker
   /** Collections of chunks, see `rag`. */
   readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
-  /** What texts mean, by the model of the settings; where it can't be had, why. @throws fail('rag.embedding_failed'). */
+  /** Embeds texts with the configured model, or says why it is unavailable. @throws fail('rag.embedding_failed'). */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Embedded>
   /** Reads the list of models at a URL. @throws fail('llm.list_failed'), fail('llm.list_refused') */
   readModelList(url: string, signal: AbortSignal): Promise<string>
@@ -95,10 +95,10 @@ export type Embedded =
   | { readonly model: string; readonly dimensions: number; readonly vectors: readonly Float32Array[] }
   | { readonly model: null; readonly reason: string }
 
-/** One page as it was read. */
+/** The result of reading one page. */
 export interface PageResult {
   readonly status: 'read' | 'unread'
-  /** Where the text comes from; `vision` also for a blank page, which no model was shown. */
+  /** Where the text comes from; `vision` also for a blank page, which is not sent to a model. */
   readonly method: 'text_layer' | 'vision' | 'none'
   /** The model that read the page, e.g. `tesseract/eng`; null when none did. */
   readonly model: string | null
@@ -107,19 +107,19 @@ export interface PageResult {
   /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
   /**
-   * At 150 dpi, less for very large pages; null when there is nothing to draw. `png` is null where the picture is drawn
-   * once somebody asks for it.
+   * At 150 dpi, less for very large pages; null when there is nothing to draw. `png` is null when the image is drawn on
+   * demand.
    */
   readonly image: {
     readonly png: Uint8Array | null
     readonly width: number
     readonly height: number
   } | null
-  /** Reading it crashed or went over a budget: not to be tried again unless somebody insists. */
+  /** Reading it crashed or exceeded a budget: it is not read again unless forced. */
   readonly givenUp?: boolean
 }
 
-/** An open document. Pages count from 1, others are a RangeError; several may be asked for at once. */
+/** An open document. Pages count from 1, other numbers are a RangeError; several may be read at once. */
 export interface PageReader {
   readonly pageCount: number
   read(pageNumber: number): Promise<PageResult>
@@ -129,7 +129,7 @@ export interface PageReader {
 /** An open file of posts. */
 export interface PostReader {
   readonly count: number
-  /** Every post, once and in order, with the file that it stands in. */
+  /** Every post, once and in order, with the file that contains it. */
   read(): AsyncGenerator<{ readonly file: string; readonly read: ReadItem }, void>
   close(): void
 }

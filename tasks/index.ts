@@ -65,7 +65,7 @@ export const tasks: readonly AnyTask[] = [
   verification,
 ] as unknown as readonly AnyTask[]
 
-/** Finds a task by its name. @throws when none has it: the job is of another version. */
+/** Finds a task by its name. @throws when there is none: the job is from another version. */
 export type TaskFinder = (name: string) => AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> }
 
 export function finderOf(some: readonly AnyTask[]): TaskFinder {
@@ -77,12 +77,12 @@ export function finderOf(some: readonly AnyTask[]): TaskFinder {
   }
 }
 
-/** Every task, and the `tasks` of other modules by their URLs: tests bring some of their own. */
+/** Every task, and the `tasks` exported by the modules at these URLs: tests bring their own. */
 export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
   const more = await Promise.all(modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>))
   return [...tasks, ...more.flatMap((module) => module.tasks)]
 }
 
-/** The queue groups of tasks, in order of their names. */
+/** The queue groups of tasks, sorted by name. */
 export const queuesOf = (some: readonly AnyTask[]): readonly string[] =>
   [...new Set(some.map((task) => task.queue))].sort()

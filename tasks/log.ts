@@ -2,7 +2,7 @@ import pino from 'pino'
 
 export type Log = pino.Logger
 
-// Wherever these keys stand in a log line, their value is not for the log.
+// The values of these keys are redacted.
 const SECRETS = [
   'password',
   'password_hash',

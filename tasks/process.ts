@@ -6,15 +6,15 @@ import type { Log } from './log.ts'
 import { untilReached } from './outage.ts'
 import { parse, type Settings, SettingsError } from './settings.ts'
 
-/** What the entry of every process does alike: settings, secret, signals. */
+/** What every process does at its entry point: settings, secret, signals. */
 
 /**
- * What a worker process is started with, for glibc's malloc: many threads come and go, and what they had would stay in an
- * arena each.
+ * Settings of glibc's malloc for worker processes: many threads come and go, and each would leave its memory in its own
+ * arena.
  */
 export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
 
-/** Settings from the environment and `.env`; a bad one ends the process with a line per problem. */
+/** Settings from the environment and `.env`; invalid ones end the process with a line per problem. */
 export function settingsOrExit(): Settings {
   if (existsSync('.env')) process.loadEnvFile('.env')
   try {
@@ -27,8 +27,8 @@ export function settingsOrExit(): Settings {
 }
 
 /**
- * Where the database is; waits until it can be reached. Without one, behind a pooler that can't serve, or refused by it, the
- * process ends and says why.
+ * The URLs of the database, once it can be reached. Without one, behind an unsuitable pooler, or refused by the server, the
+ * process logs why and exits.
  */
 export async function databaseOrExit(
   settings: Settings,
@@ -56,7 +56,7 @@ export function secretKeyOf(settings: Settings): string {
   const file = join(settings.dataDir, 'secret.key')
   if (!existsSync(file)) {
     mkdirSync(settings.dataDir, { recursive: true })
-    // Exclusive: of two first starts at once the second reads what the first wrote.
+    // Exclusive: of two concurrent first starts, the second reads what the first wrote.
     try {
       writeFileSync(file, randomBytes(48).toString('base64url'), { flag: 'wx', mode: 0o600 })
     } catch (error) {
@@ -68,8 +68,8 @@ export function secretKeyOf(settings: Settings): string {
 }
 
 /**
- * Stops in order on SIGTERM and SIGINT, at once on a second one. What nobody caught ends the process with status 1:
- * its state is unknown, and a process that starts anew heals.
+ * Stops in order on SIGTERM and SIGINT, at once on a second one. An uncaught error ends the process with status 1: its
+ * state is unknown, and a restart repairs it.
  */
 export function stopOnSignals(
   log: Log,
@@ -85,13 +85,13 @@ export function stopOnSignals(
     stopping = true
     log.info({ reason }, 'Stopping')
     setTimeout(() => {
-      log.error('The stop took too long')
+      log.error('Shutdown took too long')
       process.exit(1)
     }, limitMs).unref()
     stop().then(
       () => process.exit(0),
       (error) => {
-        log.error({ err: error }, 'The stop failed')
+        log.error({ err: error }, 'Shutdown failed')
         process.exit(1)
       },
     )
@@ -99,7 +99,7 @@ export function stopOnSignals(
   process.on('SIGTERM', () => begin('SIGTERM'))
   process.on('SIGINT', () => begin('SIGINT'))
   const die = (error: unknown): void => {
-    log.fatal({ err: error }, 'An error that nobody caught')
+    log.fatal({ err: error }, 'Uncaught error')
     process.exit(1)
   }
   process.on('uncaughtException', die)
@@ -107,15 +107,15 @@ export function stopOnSignals(
   return begin
 }
 
-/** Tells an edge that when it stops, all others do. */
+/** Tells an edge that all other processes stop when it does. */
 export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'
 
-/** Tells a child that it has a supervisor, whose death it might otherwise miss while it loads its modules. */
+/** Tells a child process that it has a supervisor, whose death it might otherwise miss while loading its modules. */
 export const SUPERVISED = 'MILLRACE_SUPERVISED'
 
 /**
- * For children: calls back once when the supervising process is gone, however it died. Without one, in a process
- * started by hand, never. Doesn't keep the process alive.
+ * For child processes: calls back once when the supervisor is gone, however it died; never in a process started by
+ * hand, which has none. Doesn't keep the process alive.
  */
 export function onParentGone(callback: () => void): void {
   if (process.env[SUPERVISED] === undefined) return

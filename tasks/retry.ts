@@ -4,7 +4,7 @@ import { jobToRetry, retryOf, tieRetry } from '../sql/jobs/retry.ts'
 import { finderOf, tasks } from './index.ts'
 import { enqueue } from './task.ts'
 
-/** Who may have a job done again: an admin any, others their own. */
+/** Who retries a job: admins may retry any, others only their own. */
 export interface Retrier {
   readonly ownerId: number | null
   readonly isAdmin: boolean
@@ -13,8 +13,8 @@ export interface Retrier {
 const taskNamed = finderOf(tasks)
 
 /**
- * Has a failed job done again, by a new job with the same work and owner: the failed one keeps its end, and whoever
- * watches it is told only once. Asked for twice it is done once. Answers the id of the job that does it.
+ * Retries a failed job as a new job with the same work and owner: the failed one stays as it ended, so its watchers see
+ * one end only. A second call returns the same new job. Returns the id of the job that does the work.
  *
  * @throws fail('job.missing'), fail('auth.forbidden'), fail('job.not_failed'); fail('job.not_runnable') when its task
  *   or the form of its payload is gone.
@@ -36,7 +36,7 @@ export async function retryJob(
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
-  // The work of one that it joined is under way already, and is not this one's.
+  // A job that it joined was already under way and is not a retry of this one.
   if (!joined) await tx.run(tieRetry(jobId, id))
   return jobId
 }

@@ -7,7 +7,7 @@ import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import type { AnyTask } from './task.ts'
 
-/** A task that runs at times. `match` is cron's five fields, in UTC; the payload is always `{}`. */
+/** A task that runs on a schedule. `match` is cron's five fields, in UTC; the payload is always `{}`. */
 export interface CronEntry {
   /** Permanent: under another name it would run once more. */
   readonly identifier: string
@@ -17,7 +17,7 @@ export interface CronEntry {
 
 export const schedule: readonly CronEntry[] = [
   { identifier: 'housekeeping', match: '* * * * *', task: housekeeping as unknown as AnyTask },
-  // Away from the full hour, at which everybody's begin.
+  // Not on the hour, when most scheduled jobs start.
   { identifier: 'collect', match: '17 * * * *', task: collect as unknown as AnyTask },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settle as unknown as AnyTask },
   { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },

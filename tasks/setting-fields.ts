@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
-/** The forms in which an environment gives settings. */
+/** The formats of settings in the environment. */
 
-/** So many requests of one client in any span of so many seconds. */
+/** At most `most` requests of one client in any period of `seconds`. */
 export interface Rate {
   readonly most: number
   readonly seconds: number
@@ -17,13 +17,13 @@ export const whole = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min).max(max))
 
-/** A whole number that has a default. */
+/** A whole number with a default. */
 export const count = (fallback: number, min = 0, max = 1_000_000_000) => whole(min, max).default(fallback)
 
 /** Yes or no, in any of the usual words. */
 export const flag = (fallback: boolean) => z.stringbool().default(fallback)
 
-/** A comma list, of these values if there are any. */
+/** A comma-separated list, restricted to `values` if any are given. */
 export const list = (...values: readonly string[]) =>
   z
     .string()
@@ -34,7 +34,7 @@ export const list = (...values: readonly string[]) =>
         .filter(Boolean),
     )
     .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
-      error: `must be a comma list of ${values.join(', ')}`,
+      error: `must be a comma-separated list of ${values.join(', ')}`,
     })
 
 /** `REQUESTS/SECONDS`, or `0` for no limit. */
@@ -48,5 +48,5 @@ export const rate = (most: number, seconds: number) =>
     })
     .default({ most, seconds })
 
-/** Whether a text is an origin as browsers write it. */
+/** Whether a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text

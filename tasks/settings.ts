@@ -77,7 +77,7 @@ const Environment = z.object({
   CORS_ORIGINS: list()
     .refine(
       (items) => items.every(isOrigin),
-      'must be a comma list of origins such as https://app.example.com',
+      'must be a comma-separated list of origins such as https://app.example.com',
     )
     .optional(),
   WORKER_PROCESSES: count(1, 0, 256),
@@ -114,7 +114,7 @@ const Environment = z.object({
 
 type Env = z.output<typeof Environment>
 
-/** Names of all settings, for `.env.example` and the README's table. */
+/** Names of all settings, which `.env.example` must list. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
 
 export interface Settings {
@@ -127,10 +127,10 @@ export interface Settings {
   /** Absent: the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
-  /** `DATABASE_URL` leads through a pooler. */
+  /** `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
   readonly dataDir: string
-  /** Absent in development until the start has generated one. */
+  /** Absent in development until startup has generated one. */
   readonly secretKey: string | undefined
   readonly authLevel: 'rbac' | 'basic' | 'none'
   /** Areas that answer callers without a credential. */
@@ -143,14 +143,14 @@ export interface Settings {
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
-  /** The failed login that locks an account, and for how long. */
+  /** How many failed logins lock an account, and for how long. */
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
-  /** By what is limited; null: no limit. */
+  /** Rate limits by what they limit; null: no limit. */
   readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite', Rate | null>>
   /** Most event streams open at a time; 0: no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
-  /** How measurements are had; in production not at all with neither. */
+  /** How `/metrics` is reached; with neither, not at all in production. */
   readonly metrics: { readonly token: string | undefined; readonly port: number | undefined }
   readonly trustProxy: boolean
   readonly corsOrigins: ReadonlySet<string>
@@ -177,14 +177,14 @@ export interface Settings {
   /** A document that has more pages is not read. */
   readonly maxDocumentPages: number
   readonly maxImportBytes: number
-  /** Absent: what each route takes. */
+  /** Absent: each route's own limit. */
   readonly maxJsonBytes: number | undefined
   /** What reads pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
-  /** Where the list of models is read; null: nowhere. */
+  /** Where the list of models is read from; null: nowhere. */
   readonly llmCatalogUrl: string | null
   readonly logLevel: (typeof LEVELS)[number]
-  /** Which requests have a line in the log. */
+  /** Which requests are logged. */
   readonly accessLog: 'all' | 'errors' | 'none'
   /** Checks rows and responses against their schemas. */
   readonly checked: boolean
@@ -203,7 +203,7 @@ export interface AiModel {
 export class SettingsError extends Error {
   readonly problems: readonly string[]
   constructor(problems: readonly string[]) {
-    super(`The settings can't be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+    super(`Invalid settings:\n${problems.map((line) => `  ${line}`).join('\n')}`)
     this.name = 'SettingsError'
     this.problems = problems
   }
@@ -245,7 +245,7 @@ function check(environment: Readonly<Record<string, string | undefined>>): Env {
   return result.data
 }
 
-/** How the service is reached, and what it says of itself. */
+/** How the service is reached, and what it reports about itself. */
 function serverSettings(env: Env, production: boolean) {
   return {
     projectName: env.PROJECT_NAME,
@@ -293,7 +293,7 @@ function accessSettings(env: Env, production: boolean) {
   } satisfies Partial<Settings>
 }
 
-/** How much a client may ask, and how large it may be. */
+/** How many requests a client may make, and how large they may be. */
 function limitSettings(env: Env) {
   return {
     limits: {
@@ -310,7 +310,7 @@ function limitSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Jobs: who does them, and how long they are waited for and kept. */
+/** Jobs: what runs them, and how long they are awaited and kept. */
 function workerSettings(env: Env) {
   return {
     workerProcesses: env.WORKER_PROCESSES,
@@ -325,13 +325,13 @@ function workerSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
-/** Tests reach nothing outside by themselves. */
+/** Tests make no external requests by default. */
 function catalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
   const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV)
   return url === 'none' ? null : url
 }
 
-/** `AI_MODEL` is one of `AI_PROVIDER`; another provider reads pages with its own default. */
+/** `AI_MODEL` belongs to `AI_PROVIDER`; any other provider reads pages with its own default model. */
 function visionProvider(env: Env): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
   if (provider === 'tesseract' || provider === 'none') return provider
@@ -345,7 +345,7 @@ function visionProvider(env: Env): Settings['visionProvider'] {
   }
 }
 
-/** What is missing together with what is there; of the values as given, so that it is told along with what is wrong with them. */
+/** Settings that require each other; checks the raw values, so that these problems are reported with invalid values. */
 function crossChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   const production = env.NODE_ENV === 'production'
   const problems: string[] = []
@@ -356,9 +356,9 @@ function crossChecks(env: Readonly<Record<string, string | undefined>>): string[
   if (vision !== undefined && isAiProvider(vision) && env[keyName(vision)] === undefined)
     problems.push(`VISION_PROVIDER: needs ${keyName(vision)}`)
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined)) {
-    problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and the other way round')
+    problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')
   }
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
-    problems.push('METRICS_PORT: must be another than PORT')
+    problems.push('METRICS_PORT: must differ from PORT')
   return [...problems, ...blobChecks(env)]
 }

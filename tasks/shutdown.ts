@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** One step of a process's end. */
+/** One step of a process's shutdown. */
 export interface ShutdownStep {
-  /** What it does, as in `To … failed`. */
+  /** What it does, as in `Failed to …`. */
   readonly name: string
-  /** How long it may take, in ms; then the next one begins beside it. */
+  /** How long it may take, in ms; after that the next step starts without waiting for it. */
   readonly limitMs: number
   readonly run: () => unknown
 }
 
-// What most steps take is far less; the process that ends has 9 s for all.
+// Most steps take far less; the process has 9 s for all of them.
 const STEP_MS = 3000
 
-/** A step of the usual limit, or of its own in ms. */
+/** A step with the usual time limit, or its own in ms. */
 export const step = (name: string, run: ShutdownStep['run'], limitMs = STEP_MS): ShutdownStep => ({
   name,
   limitMs,
@@ -20,7 +20,7 @@ export const step = (name: string, run: ShutdownStep['run'], limitMs = STEP_MS):
 })
 
 /**
- * Takes a process apart, one step after the other: whatever becomes of one, the others have their turn.
+ * Runs the steps of a shutdown in order: when one fails, the others still run.
  * @throws AggregateError of all that failed or took too long, after the last step.
  */
 export async function shutDown(steps: readonly ShutdownStep[]): Promise<void> {
@@ -37,7 +37,7 @@ async function runStep({ name, limitMs, run }: ShutdownStep): Promise<void> {
   try {
     await Promise.race([Promise.resolve().then(run), late])
   } catch (error) {
-    throw new Error(`To ${name} failed`, { cause: error })
+    throw new Error(`Failed to ${name}`, { cause: error })
   } finally {
     late.catch(() => {})
     done.abort()

@@ -5,8 +5,8 @@ import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
 import type { TaskContext } from './context.ts'
 
 /**
- * Where a task's function runs: `io` threads hold many tasks at once, `cpu` threads one each, `model` is one thread. Tasks of
- * `children` wait for child processes: few at once, which share them.
+ * Where a task's function runs: an `io` thread runs many tasks at once, a `cpu` thread one; `model` is a single thread.
+ * `children` tasks wait for child processes, which they share, so few of them run at once.
  */
 export type PoolName = 'io' | 'cpu' | 'children' | 'model'
 
@@ -19,32 +19,32 @@ export interface TaskDefinition<P, R> {
   /** Checked when enqueued and again when run, because old jobs outlive deploys. */
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
-  /** The entity that handles its messages one after the other; absent or null: the job is one of its owner's for this task. */
+  /** The entity whose messages are handled one at a time; absent or null: the mailbox is the owner's for this task. */
   readonly actor?: (payload: P, ownerId: number | null) => string | null
-  /** So many jobs of a mailbox run at once, in all workers: of an actor's, default 1; of an owner's for this task, default any number. */
+  /** How many jobs of a mailbox may run at once, in all workers. Default: 1 for an actor's, no limit for an owner's. */
   readonly limit?: number
-  /** What a message to a busy actor does: become the one under way, or wait behind it. Default `wait`. */
+  /** What a message to a busy actor does: join the job under way, or wait behind it. Default `wait`. */
   readonly whenBusy?: 'join' | 'wait'
-  /** Of a `join`: what the payload of the job must hold that it becomes, a live or a waiting one; absent: the live one's, whatever it holds. */
+  /** With `join`: what the payload of a running or waiting job must contain to be joined; absent: any payload does. */
   readonly joins?: (payload: P) => Partial<P>
   /**
-   * The SQL function that settles what hangs on the end of a job, in the transaction in which it ends, however it does: `NAME(job)`.
-   * For tasks with an actor or a limit.
+   * The SQL function `NAME(job)` that settles what depends on the end of a job, in the transaction that ends it and for
+   * every outcome. For tasks with an actor or a limit.
    */
   readonly settle?: string
-  /** Attempts before a curable failure is final; default `WORKER_MAX_TRIES`. */
+  /** Attempts before a retryable failure is final; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
   /** Longest run of one attempt in seconds; default 3600. */
   readonly timeoutSeconds?: number
-  /** Longest silence of one attempt in seconds: one that reports nothing for this long is cut short. */
+  /** Longest silence of one attempt in seconds: an attempt that reports nothing for this long is aborted. */
   readonly stallSeconds?: number
-  /** Does the work. Safe to run again: an attempt may be cut short at any point. */
+  /** Does the work. Must be safe to run again: an attempt may be cut short at any point. */
   readonly run: Run<P, R>
 }
 
 export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
-/** A task with its types erased, as the worker's registry holds it: the payload is parsed before it is run. */
+/** A task with its types erased, as in the worker's registry: the payload is parsed before it runs. */
 export type AnyTask = TaskDefinition<never, unknown>
 
 /** Declares a task. */
@@ -52,7 +52,7 @@ export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefiniti
   return definition
 }
 
-/** Loads a task's work when it is first run: who only adds its jobs needs none of what that takes. */
+/** Loads a task's work when it first runs, so that code which only adds jobs does not load it. */
 export function lazily<P, R>(load: () => Promise<{ readonly run: Run<P, R> }>): Run<P, R> {
   let run: Run<P, R> | null = null
   return async (ctx, payload) => {
@@ -70,25 +70,25 @@ export interface JobRef<R> {
 }
 
 export interface EnqueueOptions {
-  /** The account the job belongs to; null when nobody's. */
+  /** The account the job belongs to; null for none. */
   readonly ownerId: number | null
   readonly requestId?: string | null
   /** Starts no earlier than this many milliseconds from now. */
   readonly delayMs?: number
-  /** Overrides `WORKER_MAX_TRIES` for tasks that name no number of their own. */
+  /** Attempts for tasks without `tries` of their own, usually `WORKER_MAX_TRIES`. */
   readonly maxTries: number
-  /** The job's id, for callers who must know it again after a crash; default a new one. */
+  /** The id of the nth job, for callers that must find it again after a crash; default a new one. */
   readonly idOf?: (n: number) => string
 }
 
-/** A job that is to be added, whoever adds it. */
+/** A job to be added. */
 export interface NewJob<R> {
   readonly result: z.ZodType<R>
   /** @throws ZodError when the payload is not the task's. */
   spec(options: EnqueueOptions): JobSpec
 }
 
-/** What a route's `task` answers: a job of this task for the caller of the request. */
+/** What a route's `task` returns: a job of this task for the caller of the request. */
 export function newJob<P, R>(task: TaskDefinition<P, R>, payload: P): NewJob<R> {
   return { result: task.result, spec: (options) => specsOf(task, [payload], options)[0]! }
 }
@@ -119,7 +119,7 @@ export async function enqueueMany<P, R>(
 }
 
 /**
- * What {@link enqueueMany} adds, for those who add jobs of several callers together.
+ * The jobs that {@link enqueueMany} would add, for code that adds jobs of several callers in one statement.
  * @throws ZodError when a payload is not the task's.
  */
 export function specsOf<P, R>(

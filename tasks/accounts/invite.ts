@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails an invite: how to accept it, or that its account is a member by now. Of one that is over, nothing is sent. */
+/** Mails an invite: how to accept it, or that the account is already a member. Sends nothing for one that has ended. */
 export const invite = defineTask({
   name: 'accounts.invite',
   queue: 'accounts',

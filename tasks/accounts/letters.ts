@@ -1,6 +1,6 @@
 import { oneLine, plainName } from './plain-name.ts'
 
-/** The mails that accounts and organizations cause: a text part, and the same as HTML. */
+/** The emails about accounts and organizations: a text part, and the same as HTML. */
 export interface Letter {
   readonly subject: string
   readonly text: string
@@ -23,7 +23,7 @@ export interface Recipient {
   readonly full_name: string | null
 }
 
-/** The mail that proves an address. */
+/** The email that verifies an address. */
 export function verificationLetter(to: Recipient, base: string, token: string, hours: number): Letter {
   return letter({
     subject: 'Verify your address',
@@ -31,20 +31,22 @@ export function verificationLetter(to: Recipient, base: string, token: string, h
     before: [`An account was registered with the address ${to.email}. Please confirm that it is yours.`],
     link: { label: 'Verify the address', url: link(base, 'verify-email', token) },
     token,
-    after: [`This is good for ${hours} ${hours === 1 ? 'hour' : 'hours'}. If it was not you, do nothing.`],
+    after: [
+      `This is valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}. If it was not you, ignore this email.`,
+    ],
   })
 }
 
-/** The mail that sets a new password. */
+/** The email for setting a new password. */
 export function resetLetter(to: Recipient, base: string, token: string, minutes: number): Letter {
   return letter({
     subject: 'Set a new password',
     greeting: to.full_name,
-    before: [`Somebody asked for a new password of the account ${to.email}.`],
+    before: [`Somebody requested a new password for the account ${to.email}.`],
     link: { label: 'Set a new password', url: link(base, 'password-reset', token) },
     token,
     after: [
-      `This is good once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, do nothing: the password stays as it is.`,
+      `This is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email: the password does not change.`,
     ],
   })
 }
@@ -56,7 +58,7 @@ export interface Invitation {
   readonly invitedBy: string | null
 }
 
-/** The mail to somebody who has no account yet. */
+/** The email to somebody who has no account yet. */
 export function inviteLetter(invite: Invitation, base: string, token: string, days: number): Letter {
   const organization = plainName(invite.organization)
   const by = invite.invitedBy === null ? 'You are invited' : `${plainName(invite.invitedBy)} invites you`
@@ -68,11 +70,11 @@ export function inviteLetter(invite: Invitation, base: string, token: string, da
     ],
     link: { label: 'Accept the invite', url: link(base, 'accept-invite', token) },
     token,
-    after: [`This is good for ${days} ${days === 1 ? 'day' : 'days'}.`],
+    after: [`This is valid for ${days} ${days === 1 ? 'day' : 'days'}.`],
   })
 }
 
-/** The mail to somebody who has an account, and is a member by now. */
+/** The email to somebody who has an account and is already a member. */
 export function addedLetter(invite: Invitation): Letter {
   const organization = plainName(invite.organization)
   const by = invite.invitedBy === null ? '' : ` by ${plainName(invite.invitedBy)}`
@@ -86,7 +88,7 @@ export function addedLetter(invite: Invitation): Letter {
   })
 }
 
-/** Tokens go behind the `#`: a browser keeps that to itself, so they reach no log and no referrer. */
+/** Tokens go after the `#`: browsers do not send the fragment, so they reach no log and no referrer. */
 function link(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
@@ -110,7 +112,7 @@ function letter({ subject, greeting, before, link, token, after }: Content): Let
   }
 }
 
-/** A name that was no attempt at a link; whoever registers somebody else's address chooses the name. */
+/** A name, unless it tries to be a link: anyone who registers somebody else's address chooses the name. */
 function nameAsGiven(greeting: string): string {
   const name = plainName(greeting)
   return name === '' || name !== oneLine(greeting) ? '' : ` ${name}`

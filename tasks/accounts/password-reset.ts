@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Mails a token that sets a new password, if the address has an active account; its end does not tell whether. */
+/** Mails a token that sets a new password, if the address has an active account; the result does not reveal whether. */
 export const passwordReset = defineTask({
   name: 'accounts.password-reset',
   queue: 'accounts',

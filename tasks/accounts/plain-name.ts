@@ -1,11 +1,11 @@
 /**
- * A name that a stranger has typed, as text that no mail program makes a link of and that can't look like more than one
- * line: it may say what it likes, and nobody is led away by it.
+ * An untrusted name as text that no mail program turns into a link and that can't look like more than one line, so that
+ * it can't mislead anyone.
  */
 export function plainName(text: string): string {
   const apart = oneLine(text)
     .replace(/[/\\]+/g, '/')
-    // What follows an end of a sentence has a space before it: so has what follows a dot here.
+    // As after the end of a sentence, a space follows every dot.
     .replace(/[.:\u3002](?=[^\s.:\u3002])/gu, '$& ')
     .replace(/\s*@\s*/g, ' @ ')
     .trim()
@@ -18,12 +18,12 @@ export function plainName(text: string): string {
         .trimEnd()}…`
 }
 
-// A subject may have 200 with what stands around the name.
+// A subject may have 200 characters, including the text around the name.
 const MOST = 120
 
 /**
- * In one line and with one form for each character: dots and slashes have some that look the same and that a program
- * reads as such. What joins letters and pictures stays.
+ * On one line and with one form of each character: dots and slashes have look-alikes that programs treat as such.
+ * Joiners of letters and emoji stay.
  */
 export function oneLine(text: string): string {
   return text

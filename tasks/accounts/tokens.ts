@@ -2,14 +2,14 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { MailedKind } from '../../sql/accounts.ts'
 
 /**
- * Tokens that are derived from the deployment's key and the id of a row: whoever has the row can make the token anew,
- * and whoever reads the database can't.
+ * Tokens derived from the deployment's key and the id of a row: the service can derive a token again from its row, but
+ * the database alone is not enough.
  */
 
 const mac = (secretKey: string, ...parts: readonly string[]): Buffer =>
   createHmac('sha256', secretKey).update(parts.join('\0')).digest()
 
-/** SHA-256: what is stored of a token. */
+/** The SHA-256 of a token, which is all that is stored. */
 export function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
@@ -19,17 +19,17 @@ export function mailedTokenOf(secretKey: string, kind: MailedKind, id: string): 
   return mac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
 }
 
-/** The successor of a refresh token for a client that named its request, the same for the same request. */
+/** The successor of a refresh token for a client with an idempotency key: the same for the same request. */
 export function successorOf(secretKey: string, presented: string, idempotencyKey: string): string {
   return mac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')
 }
 
-/** The token of an invite: its id, and the proof that it was made here for this address. */
+/** The token of an invite: its id and a MAC, which proves that it was issued here for this address. */
 export function inviteTokenOf(secretKey: string, id: number, email: string): string {
   return `${id}.${mac(secretKey, 'millrace.invite', String(id), email).toString('base64url')}`
 }
 
-/** The id of the invite that a token names, which `isInviteToken` has yet to believe; null when it names none. */
+/** The id of the invite that a token names, still to be verified by `isInviteToken`; null when it names none. */
 export function inviteIdOf(token: string): number | null {
   const match = /^([1-9]\d{0,9})\.[\w-]{43}$/.exec(token)
   const id = Number(match?.[1])

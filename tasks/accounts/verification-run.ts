@@ -10,7 +10,7 @@ export async function run(
 ): Promise<Record<string, never>> {
   const to = await db.maybeOne(recipientById(account_id))
   if (to === null || to.is_verified) return {}
-  // The job's own id: a repeated attempt mails the same token, in the same message.
+  // From the job's id: a repeated attempt mails the same token, in the same message.
   const token = mailedTokenOf(secretKey, 'verify', job.id)
   const stored = insertMailedToken(job.id, to.id, 'verify', digestOf(token), settings.verifyTokenSeconds)
   if ((await db.maybeOne(stored)) === null) return {}

@@ -42,7 +42,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   }
 }
 
-/** The agent as it is now, and the model that the turn began with: its first frame has named it. */
+/** The agent as it is now, but the model that the turn began with: the first frame has named it. */
 async function questionOf(
   ctx: TaskContext,
   { provider, model }: ChatPayload,
@@ -63,7 +63,7 @@ async function questionOf(
   }
 }
 
-/** Asks, and says what an attempt that came to nothing has used. */
+/** Asks the model; a failed attempt emits its usage, too. */
 async function answered(
   ctx: TaskContext,
   question: Question,
@@ -82,14 +82,14 @@ async function answered(
   }
 }
 
-/** A provider that refused, or failed before it said anything, wants no money for it. */
+/** A provider that refused or failed before its first piece charges nothing. */
 function spentInVain(ctx: TaskContext, question: Question, text: string, error: unknown): Promise<Usage> {
   const refused = error instanceof Failure && text === ''
   return spentOn(ctx, question, refused ? NO_TOKENS : null, text)
 }
 
 function emptyReason({ finish }: Completion): string {
-  if (finish === 'length') return 'it had said nothing when the limit of tokens was reached'
-  if (finish === 'content_filter') return 'its filter held the answer back'
-  return 'it said nothing'
+  if (finish === 'length') return 'it reached the token limit before any text'
+  if (finish === 'content_filter') return 'its filter blocked the answer'
+  return 'the answer was empty'
 }

@@ -3,17 +3,17 @@ import { defineTask, lazily } from '../task.ts'
 import { AI_PROVIDERS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
-  /** The answer's. */
+  /** The id of the answer. */
   message_id: z.uuid(),
   conversation_id: z.uuid(),
   user_id: z.string(),
   owner_id: z.int().nullable(),
   agent_slug: z.string(),
-  /** The model that answers: the agent's when the turn began, as the first frame says. */
+  /** The model that answers: the agent's when the turn began, as in the first frame. */
   provider: z.enum(AI_PROVIDERS),
   model: z.string(),
   stream: z.boolean(),
-  /** The collection that the answer is to draw on. */
+  /** The collection to answer from. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int() }).optional(),
 })
 export type ChatPayload = z.output<typeof ChatPayload>
@@ -25,17 +25,17 @@ export const ChatResult = z.strictObject({
   response_time_ms: z.number(),
   provider: z.string(),
   model: z.string(),
-  /** When it was whole. */
+  /** When it was complete. */
   timestamp: z.iso.datetime(),
-  /** What was put before the model of a collection; absent where none was asked for. */
+  /** The chunks of the collection that the model was given; absent when none was requested. */
   rag_sources: z.array(z.unknown()).optional(),
 })
 export type ChatResult = z.output<typeof ChatResult>
 
 /**
- * Answers in a conversation. Its events: `chunk` for each piece; `restart` when an earlier attempt has shown some, which
- * are void; `usage` for what an attempt has used. The end of the job settles the answer (`ai_turn_settle`), so this
- * writes nothing by itself, and an attempt that is cut short anywhere leaves nothing behind.
+ * Answers in a conversation. Its events: `chunk` for each piece; `restart` when an earlier attempt has shown pieces,
+ * which are now void; `usage` for what an attempt has used. The job's end settles the answer (`ai_turn_settle`), so the
+ * task itself writes nothing, and an attempt that is cut short leaves nothing behind.
  */
 export const chat = defineTask({
   name: 'ai.chat',

@@ -1,12 +1,12 @@
 /**
- * Pieces of answers on their way to readers. The first one of an answer goes out at once; after that all answers share a
- * clock that sends what has come: many streams make few writes, and those of several threads make them together.
+ * Pieces of answers on their way to readers. The first piece of an answer is sent at once; after that all answers share
+ * a timer that sends what has accumulated: many streams make few writes, and several threads write at the same time.
  */
 export interface Deltas {
   push(text: string): void
   /** Sends what is left. */
   end(): void
-  /** All that was sent: what readers have seen. */
+  /** Everything sent so far: what readers have seen. */
   readonly text: string
 }
 
@@ -21,7 +21,7 @@ function flushAll(): void {
   waiting.clear()
 }
 
-/** `send` is given text that can be stored: without NUL, and without halves of characters. */
+/** `send` gets storable text: without NUL and lone surrogates. */
 export function createDeltas(send: (text: string) => void): Deltas {
   let text = ''
   let pending = ''
@@ -53,13 +53,13 @@ export function createDeltas(send: (text: string) => void): Deltas {
   }
 }
 
-/** A half of a character at the end, whose other half is yet to come. */
+/** A high surrogate at the end, whose other half is yet to come. */
 function openEnd(text: string): string {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
 }
 
-/** JSON in PostgreSQL holds neither NUL nor halves of characters. */
+/** JSON in PostgreSQL can't hold NUL or lone surrogates. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }

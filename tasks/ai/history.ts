@@ -2,12 +2,12 @@ import type { Message } from './ports.ts'
 import { loadCounter, mostTokens, TOKENS_PER_MESSAGE } from './tokens.ts'
 
 /**
- * What of a conversation is sent to the model: the last messages that fit in so many tokens. The last one, which is to be
- * answered, always is.
+ * The part of a conversation that is sent to the model: the last messages that fit within `limit` tokens. The last one,
+ * which is to be answered, is always sent.
  */
 export async function fitting(history: readonly Message[], limit: number): Promise<Message[]> {
   const bound = history.reduce((sum, { content }) => sum + mostTokens(content) + TOKENS_PER_MESSAGE, 0)
-  // Most conversations fit whatever they count.
+  // Most conversations fit even by this upper bound.
   const count = bound <= limit ? mostTokens : await loadCounter()
   const kept: Message[] = []
   let left = limit
@@ -17,6 +17,6 @@ export async function fitting(history: readonly Message[], limit: number): Promi
     kept.push(message)
   }
   kept.reverse()
-  // An answer comes first nowhere: what it answers was left out.
+  // Never starts with an answer whose question was left out.
   return kept[0]?.role === 'assistant' ? kept.slice(1) : kept
 }

@@ -8,8 +8,8 @@ export interface ModelRef {
 }
 
 /**
- * The model of an agent. `model_id` names one of the current provider's, or of another's with that before it:
- * `anthropic/claude-haiku-4-5`. Without one it is the current model: the one that an admin has chosen, else the settings'.
+ * The model of an agent. `model_id` names a model of the current provider, or of another one with its prefix:
+ * `anthropic/claude-haiku-4-5`. Without it, the current model: the one an admin has chosen, else that of the settings.
  */
 export function modelOf(
   settings: AiSettings,

@@ -1,6 +1,6 @@
 /**
- * The providers of models: each has an endpoint that speaks OpenAI's protocol, and its own ways of doing so. Light enough
- * for the edge, which names them.
+ * The model providers: each has an endpoint that speaks OpenAI's protocol, with its own deviations. Light enough for
+ * the edge to import.
  */
 
 export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
@@ -8,21 +8,21 @@ export type AiProvider = (typeof AI_PROVIDERS)[number]
 
 export interface ProviderFacts {
   readonly baseUrl: string
-  /** A small model of its that sees, too. */
+  /** A small model that can also read images. */
   readonly model: string
-  /** What a bound on the length of an answer is called; the other name is refused by some. */
+  /** The name of the field that limits an answer's length; some providers refuse the other name. */
   readonly lengthField: 'max_tokens' | 'max_completion_tokens'
-  /** Whether a stream tells its usage only when asked by `stream_options`, which the others refuse. */
+  /** Whether a stream reports its usage only when `stream_options` asks for it, which the others refuse. */
   readonly asksForUsage: boolean
-  /** Models that take no temperature. */
+  /** Models that accept no temperature. */
   readonly fixedTemperature?: RegExp
 }
 
 /**
  * Sources: platform.openai.com/docs/api-reference/chat, docs.anthropic.com/en/api/openai-sdk,
  * ai.google.dev/gemini-api/docs/openai, console.groq.com/docs/openai, docs.mistral.ai/api,
- * docs.cohere.com/docs/compatibility-api. Mistral and Cohere answer 422 to fields that they do not know, and tell the
- * usage of a stream without being asked.
+ * docs.cohere.com/docs/compatibility-api. Mistral and Cohere answer 422 to unknown fields, and report the usage of a
+ * stream without being asked.
  */
 export const PROVIDERS: Readonly<Record<AiProvider, ProviderFacts>> = {
   openai: {

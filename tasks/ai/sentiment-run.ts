@@ -16,7 +16,7 @@ import { modelOf } from './model.ts'
 import type { Question } from './ports.ts'
 import { spentOn } from './spent.ts'
 
-// One that is still going on is judged when it is quiet.
+// A conversation is judged once it has been quiet for this long.
 const QUIET_SECONDS = 300
 const MOST_PER_RUN = 50
 const MESSAGES = 20
@@ -65,7 +65,7 @@ async function judge(
     system: INSTRUCTIONS,
     messages: [{ role: 'user', content }],
     temperature: 0,
-    // Models that reason do so within it.
+    // Includes the tokens of models that reason.
     maxTokens: 1000,
   }
   try {
@@ -76,14 +76,14 @@ async function judge(
     await ctx.db.run(insertUsage({ ...about, ...spent, success: judgement !== null }))
     return judgement
   } catch (error) {
-    // What the next one would meet, too: the rest waits for the next run.
+    // The next conversation would fail, too: the rest waits for the next run.
     if (!(error instanceof Failure) || error.code === 'ai.failed') throw error
     ctx.log.warn({ conversation: id, code: error.code }, 'A conversation could not be judged')
     return null
   }
 }
 
-/** Reads a verdict, also from between the fences that some models put around JSON. */
+/** Parses a verdict, with or without the code fences that some models put around JSON. */
 function verdictOf(text: string): Judgement | null {
   const from = text.indexOf('{')
   const to = text.lastIndexOf('}')

@@ -40,7 +40,7 @@ export const aiShape = {
 
 type AiEnvironment = z.output<z.ZodObject<typeof aiShape>>
 
-/** Where a provider is reached; without a key it is not. */
+/** How a provider is reached; without a key it is not used. */
 export interface Endpoint {
   readonly apiKey: string | null
   readonly baseUrl: string
@@ -48,14 +48,14 @@ export interface Endpoint {
 
 export interface AiSettings {
   readonly enabled: boolean
-  /** The model of agents that name none, unless another one was made the current one. */
+  /** The model of agents that name none, unless an admin has chosen another one. */
   readonly provider: AiProvider
   readonly model: string
   readonly temperature: number
   readonly maxTokens: number
   /** The longest wait for a provider: for the first piece of an answer, and for each one after it. */
   readonly timeoutSeconds: number
-  /** Of what was said before, so many messages and tokens at most are sent along. */
+  /** The most messages and tokens of the conversation so far that are sent with a question. */
   readonly historyMessages: number
   readonly historyTokens: number
   readonly sentimentEnabled: boolean

@@ -4,19 +4,19 @@ import { costOf } from '../llm/cost.ts'
 import type { Question, Tokens } from './ports.ts'
 import { loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
 
-/** What an attempt has used of a model, as the event `usage` of its job says it. */
+/** The usage of an attempt, as in the event `usage` of its job. */
 export interface Usage extends Tokens {
   readonly provider: string
   readonly model: string
-  /** US dollars, an exact decimal; null where nobody knows the price. */
+  /** US dollars, an exact decimal; null when the price is unknown. */
   readonly cost: string | null
-  /** Counted by us, because the provider did not say. */
+  /** Counted by us, because the provider did not report it. */
   readonly estimated: boolean
 }
 
 export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
-/** The cost of tokens by the price of today; those that the provider has told, or else counted. */
+/** The tokens that the provider reported, or else counted ones, and their cost at today's price. */
 export async function spentOn(
   ctx: TaskContext,
   question: Question,

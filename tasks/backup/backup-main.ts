@@ -13,8 +13,8 @@ await runCommand(async () => {
   say(`Wrote ${file}: ${tables} tables with ${rows} rows, ${files} files`)
   if (missing > 0) say(`${missing} files were not in their store`)
   for (const { store, count, bytes } of elsewhere)
-    say(`Not in it: ${count} files (${bytes} bytes) in ${store}. Back the bucket up by its own means.`)
+    say(`Not in it: ${count} files (${bytes} bytes) in ${store}. Back up the bucket separately.`)
   say(
-    'SECRET_KEY is not in it either. With another one everybody signs in again, and pending invites are void.',
+    'SECRET_KEY is not in it either. With another one, everybody must sign in again and pending invites are void.',
   )
 })

@@ -17,7 +17,7 @@ import type { CommandDatabase } from '../command.ts'
 import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
 
-/** What a backup holds, and what it does not. */
+/** What a backup contains, and what it does not. */
 export interface BackupReport {
   tables: number
   rows: number
@@ -29,21 +29,21 @@ export interface BackupReport {
   elsewhere: { readonly store: string; readonly count: number; readonly bytes: number }[]
 }
 
-// Fast, and still makes little of text; pictures and PDFs do not get smaller anyway.
+// Fast, and still compresses text well; images and PDFs do not get smaller anyway.
 const GZIP_LEVEL = 3
 
 /**
- * Writes one moment of the database and of the folders that files live in, while the service runs. The file appears
- * under its name when it is whole and on the disk.
+ * Writes a consistent snapshot of the database and of the files in folders, while the service runs. The file appears
+ * under its name once it is complete and on disk.
  *
- * @throws BackupError when the file is there already.
+ * @throws BackupError when the file already exists.
  */
 export async function backUp(
   settings: Settings,
   database: CommandDatabase,
   file: string,
 ): Promise<BackupReport> {
-  if (await exists(file)) throw new BackupError(`${file} is there already`)
+  if (await exists(file)) throw new BackupError(`${file} already exists`)
   const applicationName = `${settings.projectName}-backup`
   const db = createDatabase({
     url: database.url,
@@ -94,7 +94,7 @@ async function* sections(
     yield section
   }
   for (const blob of await storedBytes(client, 'file:%')) {
-    // The collector may have taken it since the snapshot, when nothing needed it any more.
+    // The collector may have removed it since the snapshot, when nothing referenced it any more.
     const found = await blobs.exists(atOf(blob), blob.byte_size)
     report[found ? 'files' : 'missing']++
     yield found ? bytesSection(blob, blobs.read(atOf(blob), 0, blob.byte_size)) : missingSection(blob)

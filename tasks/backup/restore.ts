@@ -19,7 +19,7 @@ export interface RestoreReport {
   readonly missing: number
 }
 
-/** Reads a backup from end to end. @throws BackupError unless it is whole, and of no newer version. */
+/** Reads a backup from end to end. @throws BackupError when it is incomplete, damaged or from a newer version. */
 export async function verifyBackup(file: string): Promise<Header & { readonly kind: 'backup' }> {
   let first: Header | null = null
   for await (const { header, data } of readSections<Header>(file)) {
@@ -29,12 +29,13 @@ export async function verifyBackup(file: string): Promise<Header & { readonly ki
   if (first?.kind !== 'backup') throw new BackupError('The backup is damaged or incomplete')
   const known = new Set(await migrationNames())
   const newer = first.migrations.filter((name) => !known.has(name))
-  if (newer.length > 0) throw new BackupError(`The backup is of a newer version: it has ${newer.join(', ')}`)
+  if (newer.length > 0)
+    throw new BackupError(`The backup is from a newer version: it has ${newer.join(', ')}`)
   return first
 }
 
 /**
- * Fills an empty database from a backup, after the whole file was looked at; files of folders go where `BLOB_STORE` says.
+ * Fills an empty database from a backup after verifying the whole file; files of folders go where `BLOB_STORE` says.
  * When it fails, the database is empty again.
  *
  * @throws BackupError
@@ -99,7 +100,7 @@ async function fill(
         continue
       }
       if (header.kind === 'bytes') {
-        // Every table came before, so the row of these bytes is there.
+        // All tables come first, so the row of these bytes exists.
         await finish()
         await blobs.put({ ...atOf(header.blob), store }, data)
         await db.run(relocateBlob(header.blob.blob_id, store))

@@ -1,13 +1,13 @@
-/** What is looked at before a text of strangers is parsed, or its values are used. */
+/** Limits that are checked before untrusted text is parsed or its values are used. */
 
-// Nobody nests front matter deeper, and parsers that call themselves take a frame of the stack, or a regular expression, for
-// each level.
+// No real front matter is nested deeper, and recursive parsers take a stack frame, or a regular expression, for each
+// level.
 const DEEPEST = 64
-// Of one value, of all in a post.
+// Characters of one value, and values in one post.
 const LONGEST = 100_000
 const MOST_VALUES = 10_000
 
-/** Whether brackets in a text of YAML or TOML, or dashes that begin lists in lists, are nested too deeply to be meant. */
+/** Whether YAML or TOML nests brackets, or dashes of lists in lists, too deeply to be intended. */
 export function isDeep(text: string): boolean {
   let depth = 0
   for (let i = 0; i < text.length; i++) {
@@ -19,7 +19,7 @@ export function isDeep(text: string): boolean {
   return NESTED_DASHES.test(text)
 }
 
-/** The same of JSON, where what stands in quotes is no bracket. */
+/** The same for JSON, where brackets in quotes do not count. */
 export function isDeepJson(text: string): boolean {
   let [depth, quoted] = [0, false]
   for (let i = 0; i < text.length; i++) {
@@ -38,7 +38,7 @@ export function isDeepJson(text: string): boolean {
 const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP, QUOTE, BACKSLASH] = [0x5b, 0x5d, 0x7b, 0x7d, 0x22, 0x5c]
 const NESTED_DASHES = new RegExp(`(?:[-?:] ){${DEEPEST}}`)
 
-/** Which key has more to say than a post's can, or is too deep; null when all are as they should be. Text of a post apart. */
+/** The key whose value is too large or too deep for a post, or null; the post's text is not checked. */
 export function immodest(values: Readonly<Record<string, unknown>>): string | null {
   let count = 0
   for (const [key, value] of Object.entries(values)) {

@@ -1,5 +1,5 @@
 /**
- * Dates as people write them: ISO and its relatives, mail's, month names in English, numbers of epoch. A time without a
+ * Dates as people write them: ISO and its variants, email dates, English month names, epoch numbers. A time without a
  * zone is UTC.
  */
 
@@ -8,7 +8,7 @@ const MONTH =
   '(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?'
 const DAY = '(\\d{1,2})(?:st|nd|rd|th)?'
 
-/** Minutes east of Greenwich of the zones that go by letters. */
+/** Minutes east of Greenwich, by zone abbreviation. */
 const ZONES: Readonly<Record<string, number>> = {
   z: 0,
   utc: 0,
@@ -70,7 +70,7 @@ const FORMS: readonly [RegExp, (groups: Groups) => Day][] = [
   [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => numbers(year, month, 1)],
   [/^(\d{4})$/, ([, year]) => numbers(year, 1, 1)],
   [/^(\d{1,2})([-.])(\d{1,2})\2(\d{4})$/, ([, day, , month, year]) => numbers(year, month, day)],
-  // With strokes America's month comes first, unless it can't be one.
+  // With slashes the month comes first, as in the US, unless it can't be a month.
   [
     /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/,
     ([, one, two, year]) => (Number(one) > 12 ? numbers(year, two, one) : numbers(year, one, two)),
@@ -123,7 +123,7 @@ function dayOf(text: string): Day | null {
   return null
 }
 
-/** Milliseconds of a time of the day; not a number when there is no such time. */
+/** Milliseconds of a time of day; NaN when there is no such time. */
 function secondsOf([, hours, minutes, seconds = '0', fraction = '', half]: Groups): number {
   let hour = Number(hours)
   if (half !== undefined) {
@@ -139,7 +139,7 @@ function secondsOf([, hours, minutes, seconds = '0', fraction = '', half]: Group
 
 type Zone = { readonly minutes: number } | { readonly place: string }
 
-/** The zone that a text begins with, UTC when it has none, and what is behind it; null for one that is unknown. */
+/** The zone at the start of a text, UTC when there is none, and the rest of the text; null for an unknown zone. */
 function zoneOf(text: string): { zone: Zone | null; rest: string } {
   const offset = OFFSET.exec(text)
   if (offset !== null) {
@@ -171,13 +171,13 @@ function instantOf(day: Day | null, milliseconds: number, zone: Zone): string | 
   if (day === null || Number.isNaN(milliseconds)) return null
   const date = new Date(0)
   date.setUTCFullYear(day.year, day.month - 1, day.day)
-  // The calendar moves a day that does not exist into the next month.
+  // A day that does not exist rolls over into the next month.
   if (date.getUTCMonth() !== day.month - 1 || date.getUTCDate() !== day.day) return null
   const local = date.getTime() + milliseconds
   return isoOf(local - ('minutes' in zone ? zone.minutes : minutesOf(zone.place, local)) * 60_000)
 }
 
-/** How far east a place's clocks are at a local time: what they show at the instant that would be it in UTC, twice. */
+/** A place's offset in minutes east at a local time: read as UTC first, then corrected by the offset found. */
 function minutesOf(place: string, local: number): number {
   const shown = new Intl.DateTimeFormat('en-US', { timeZone: place, timeZoneName: 'longOffset' })
   const at = (instant: number): number => {
@@ -187,7 +187,7 @@ function minutesOf(place: string, local: number): number {
   return at(local - at(local) * 60_000)
 }
 
-/** ISO text of the years that PostgreSQL and ISO write with four digits. */
+/** ISO text, or null for years that PostgreSQL and ISO do not write with four digits. */
 function isoOf(milliseconds: number): string | null {
   const text =
     Number.isNaN(milliseconds) || Math.abs(milliseconds) > 8.64e15 ? '' : new Date(milliseconds).toISOString()

@@ -2,11 +2,11 @@ import { isDeep, isDeepJson } from './bounds.ts'
 import { parseToml } from './toml.ts'
 import { parseYaml } from './yaml.ts'
 
-/** What stands before a post's text, in the ways of the common site generators. */
+/** The front matter of a post, in the formats of the common site generators. */
 
-/** Why a file can't be read as a post; the text is for whoever sent it. */
+/** A file can't be read as a post; the message tells the uploader why. */
 export class Unreadable extends Error {
-  /** Of the post, as far as it is known. */
+  /** The post's slug, if known. */
   slug: string | null = null
 }
 
@@ -17,21 +17,21 @@ export interface Split {
   readonly body: string
 }
 
-// What takes longer to write is no front matter, and what takes long to parse must not come from anybody.
+// Anything longer is not front matter, and untrusted text must not take long to parse.
 const MOST = 256 * 1024
-// The parser of YAML takes the square of it for quotes.
+// The YAML parser takes time quadratic in the length of a line for quotes.
 const LONGEST_LINE = /.{10001}/
 
 const EOL = '(?:\\r\\n|\\n|$)'
 const FENCE = /^(---|\+\+\+)[ \t]*([a-z]+)?[ \t]*(?:\r\n|\n|$)/i
-// A line begins behind a line feed: what `^` takes for one besides, such as U+2028, may stand in a text of the matter.
+// A line begins after a line feed: `^` also matches after others such as U+2028, which a value may contain.
 const END_OF_TOML = /(?<![^\n])\+\+\+[ \t]*(?:\r\n|\n|$)/
 const END_OF_YAML = /(?<![^\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\n|$)/
 const END_OF_HEAD = /(?<![^\n])-{3,}[ \t]*(?:\r\n|\n|$)/
 const KEY_LINE = /^[A-Za-z_][\w -]*:(?:[ \t]|\r?\n|$)/
 const KNOWN = /^(title|date|slug|tags|categories|category|author|permalink|layout|status|draft|published)$/i
 
-/** Parts a file into its front matter and the text of the post. @throws Unreadable when the one can't be read. */
+/** Splits a file into front matter and the post's text. @throws Unreadable when the front matter can't be read. */
 export function splitFrontMatter(file: string): Split {
   const text = file.startsWith('\uFEFF') ? file.slice(1) : file
   const fence = FENCE.exec(text)
@@ -41,7 +41,7 @@ export function splitFrontMatter(file: string): Split {
   return { matter: {}, body: text }
 }
 
-/** Between two lines of the same kind: `---` for YAML, or for what is named behind it, `+++` for TOML. */
+/** Between two fences of the same kind: `---` for YAML or the language named after it, `+++` for TOML. */
 function fenced(text: string, [opening, kind, language]: RegExpExecArray): Split {
   const from = opening.length
   const end = kind === '+++' ? END_OF_TOML : END_OF_YAML
@@ -49,7 +49,7 @@ function fenced(text: string, [opening, kind, language]: RegExpExecArray): Split
   if (closing === null) {
     if (kind === '+++' || KEY_LINE.test(text.slice(from)))
       throw new Unreadable('The front matter is not closed')
-    // A line across the page, and no front matter at all.
+    // A thematic break, not front matter.
     return { matter: {}, body: text }
   }
   const block = text.slice(from, from + closing.index)
@@ -70,7 +70,7 @@ function parsed(block: string, language: string): unknown {
   if (block.length > MOST) throw new Unreadable('The front matter is too long')
   const [name, parse] = LANGUAGES.get(language) ?? []
   if (parse === undefined)
-    throw new Unreadable(`The front matter is in a language that is not read here: ${language}`)
+    throw new Unreadable(`The front matter is in a language that is not supported: ${language}`)
   if (language === 'json' ? isDeepJson(block) : isDeep(block))
     throw new Unreadable('The front matter is nested too deeply')
   if (name === 'YAML' && LONGEST_LINE.test(block))
@@ -78,14 +78,14 @@ function parsed(block: string, language: string): unknown {
   try {
     return block.trim() === '' ? null : parse(block)
   } catch (error) {
-    // The parser calls itself once a level.
+    // The parser recurses once per level.
     if (error instanceof RangeError) throw new Unreadable('The front matter is nested too deeply')
     const [reason] = String((error as Error).message).split('\n')
     throw new Unreadable(`The front matter is not valid ${name}: ${reason}`)
   }
 }
 
-/** Hugo's JSON: an object, and then the text. */
+/** Hugo's JSON: an object, followed by the text. */
 function jsonFirst(text: string): Split {
   const end = endOfObject(text)
   if (end === -1) throw new Unreadable('The front matter is not closed')
@@ -111,14 +111,14 @@ function endOfObject(text: string): number {
 function headerless(text: string): Split | null {
   const end = END_OF_HEAD.exec(text.slice(0, MOST))
   if (end === null || /\n[ \t]*\r?\n/.test(text.slice(0, end.index))) return null
-  // A heading that is underlined has the same shape: it is no mistake that it is not YAML.
+  // An underlined heading has the same shape: that it is not YAML is no error.
   if (!KNOWN.test(text.slice(0, text.indexOf(':')))) return null
   const value = parsed(text.slice(0, end.index), 'yaml')
   if (!isMapping(value)) return null
   return { matter: value, body: text.slice(end.index + end[0].length) }
 }
 
-/** Pelican's: lines `Key: value` up to an empty one; a line that is indented goes on with the one before. */
+/** Pelican's: lines `Key: value` up to an empty one; an indented line continues the one before. */
 function metadata(text: string): Split | null {
   const end = /(?:\r\n|\n)[ \t]*(?:\r\n|\n|$)/.exec(text)
   const block = text.slice(0, end?.index ?? text.length)

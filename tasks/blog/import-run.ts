@@ -9,10 +9,10 @@ import { publicName } from './public.ts'
 import { ImportResult } from './shapes.ts'
 import { Writer } from './write.ts'
 
-// Errors that are told one by one; the others are only counted.
+// Errors that are reported one by one; any more are only counted.
 const MOST_ERRORS = 1000
 const PROGRESS_EVERY = 50
-// Of all posts of a file; they are held in memory at once.
+// Of all posts of a file together, which are held in memory at once.
 const MOST_CHARACTERS = 128_000_000
 
 /** The work of `blog.import`. */
@@ -36,7 +36,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       return result
     })
   } catch (error) {
-    // It will fail the next time too, and there will be none.
+    // It would fail again, and there is no next attempt.
     if (error instanceof Failure && !error.retryable && error.code !== 'job.superseded')
       await ctx.db.run(deleteUpload(uploadId))
     throw error
@@ -46,7 +46,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
 type Items = readonly Item[]
 type Item = { readonly file: string; readonly read: ReadItem }
 
-/** All of it before anything is written: a transaction must not wait for a reader. */
+/** Reads everything before anything is written: a transaction must not wait for a reader. */
 async function readAll({ progress }: TaskContext, posts: PostReader): Promise<Items> {
   const items: Item[] = []
   let characters = 0
@@ -79,7 +79,7 @@ async function writeAll(ctx: TaskContext, items: Items, writer: Writer): Promise
   return { ...writer.counts, failed, errors }
 }
 
-/** Last in the transaction, since it keeps the job's row from whoever would take the job over. */
+/** Last in the transaction, since it locks the job's row against a take-over. */
 async function assertMine(ctx: TaskContext, tx: Queries): Promise<void> {
   if ((await tx.maybeOne(fenceJob(ctx.job.id, ctx.job.attempt))) === null) throw fail('job.superseded')
 }

@@ -6,8 +6,8 @@ const Payload = z.strictObject({ uploadId: z.int(), onConflict: z.enum(ON_CONFLI
 export type ImportPayload = z.output<typeof Payload>
 
 /**
- * Imports a file of posts in one transaction: of an attempt that is cut short nothing stays, and the next one counts from
- * the start.
+ * Imports a file of posts in one transaction: an attempt that is cut short leaves nothing behind, and the next one
+ * starts over.
  */
 export const importPosts = defineTask({
   name: 'blog.import',

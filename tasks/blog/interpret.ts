@@ -8,15 +8,15 @@ import { isPicture, PICTURE, publicName } from './public.ts'
 import { slugOfTag } from './slugs.ts'
 import { type Keys, textOf, textsOf } from './values.ts'
 
-/** A post that an import has read, ready to be written. */
+/** A post from an import, ready to be written. */
 export interface ReadPost {
   readonly post: ImportedPost
   readonly tags: readonly NeededTag[]
 }
 
-/** Where keys and values come from: our own JSON is taken at its word, front matter of others with lenience. */
+/** Where keys and values come from: our own JSON is read strictly, front matter of others leniently. */
 export interface Source extends Place {
-  /** What texts that only describe become when they are too long: refused, or cut. */
+  /** Whether descriptive texts that are too long are refused, or else shortened. */
   readonly strict: boolean
   readonly defaultStatus: PostStatus
 }
@@ -38,7 +38,7 @@ const STATUSES = new Map<string, PostStatus>([
   ['archive', 'archived'],
 ])
 
-/** What the keys of the common site generators mean. @throws Unreadable with the reason when they make no post. */
+/** Interprets the keys of the common site generators. @throws Unreadable with the reason when they make no post. */
 export function interpret(keys: Keys, content: string, source: Source): ReadPost {
   const slug = slugOf(keys, exact(keys, 'title') ?? '', source)
   try {
@@ -72,13 +72,13 @@ function postOf(keys: Keys, content: string, slug: string, source: Source): Impo
   }
 }
 
-/** A text of our own keys as it is, not trimmed. */
+/** The text of one of our own keys, not trimmed. */
 function exact(keys: Keys, name: string): string | undefined {
   const value = keys.get(name.replaceAll('_', ''))
   return typeof value === 'string' ? value : textOf(value)
 }
 
-/** What PostgreSQL can't keep: NUL, and half a character, which JSON and YAML can write. */
+/** Refuses what PostgreSQL can't store but JSON and YAML can express: NUL and lone surrogates. */
 function assertStorable(name: string, text: string): void {
   if (text.includes('\0')) throw new Unreadable(`${name}: must not hold the character NUL`)
   if (!text.isWellFormed()) throw new Unreadable(`${name}: must not hold half a character`)
@@ -118,15 +118,15 @@ function statusOf(keys: Keys, source: Source): PostStatus {
   return keys.flag('published') === true || keys.flag('draft') === false ? 'published' : source.defaultStatus
 }
 
-/** Instants that the generators compute by themselves. */
+/** Values that the generators compute themselves. */
 const COMPUTED = /^(git )?(last modified|created)$/i
 
-/** The first of the keys that has a date. */
+/** The date of the first of the keys that has one. */
 function dateOf(keys: Keys, ...names: readonly string[]): string | undefined {
   for (const name of names) {
     const text = textOf(keys.get(name))
     if (text === undefined || text === '' || COMPUTED.test(text)) continue
-    // Whether it is published, or when: both are called so.
+    // This key says whether a post is published, or when.
     if (name === 'published' && keys.flag(name) !== undefined) continue
     const date = readDate(text)
     if (date === null) throw new Unreadable(`${name}: can't be read as a date`)
@@ -149,15 +149,15 @@ function datesOf(keys: Keys, status: PostStatus, source: Source): Dates {
   return {
     created_at,
     updated_at: dateOf(keys, 'updatedat', 'updated', 'lastmod', 'modified'),
-    // What is not published yet has a date to begin with, but no first publication, unless it is said so outright.
+    // An unpublished post has a creation date but no publication date, unless one is given explicitly.
     published_at: status === 'published' ? date : (own ?? none),
   }
 }
 
-// Neither a scheme nor a place on a server.
+// Neither a URL with a scheme nor an absolute path.
 const BESIDE = /^(?![a-z][a-z\d+.-]*:|[/\\])/i
 
-/** Generators know pictures that lie beside the post; here there are none. */
+/** For generators an image may be a file beside the post; such images are left out here. */
 function pictureOf(keys: Keys, { strict }: Source): string | null {
   const address = limited('hero_image_url', heroOf(keys), false)
   if (address === null || isPicture(address)) return address
@@ -170,13 +170,13 @@ function heroOf(keys: Keys): string | null {
   if (own) return own
   for (const name of ['image', 'cover', 'coverimage', 'featureimage', 'featuredimage']) {
     const [url] = textsOf(keys.get(name), 'image', 'url', 'src', 'path', 'relative')
-    // Pictures that are written out in place are no address.
+    // An embedded image is not an address.
     if (url !== undefined && !url.startsWith('data:') && url !== 'true' && url !== 'false') return url
   }
   return null
 }
 
-/** Who wrote it; null when it says nobody, or an e-mail address; undefined when it doesn't say. */
+/** The author; null when it is nobody or an email address; undefined when it is not given. */
 function authorOf(keys: Keys): string | null | undefined {
   const own = keys.get('authorname') === null ? null : exact(keys, 'author_name')
   if (own !== undefined) return publicName(limited('author_name', own, false))
@@ -186,7 +186,7 @@ function authorOf(keys: Keys): string | null | undefined {
   return publicName(limited('author_name', shown, true))
 }
 
-// Lists as text: by commas or lines, else by spaces.
+// A list given as text: split at commas or line feeds, else at white space.
 const splitText = (text: string): string[] =>
   text
     .split(/[,\n]/.test(text) ? /[,\n]/ : /\s+/)

@@ -1,4 +1,4 @@
-/** The posts of a file that is imported. What a stranger has written is taken apart here: only in a child process. */
+/** The posts of an imported file. This parses untrusted content, so it only runs in a child process. */
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
 import { isDeepJson } from './bounds.ts'
@@ -10,18 +10,18 @@ import { fitted, slugify } from './slugs.ts'
 import { Keys } from './values.ts'
 import { openZip, type ZipEntry } from './zip.ts'
 
-/** One post of a file that is imported. */
+/** One post of an imported file. */
 export interface Item {
-  /** The file that it stands in. */
+  /** The file that contains it. */
   readonly file: string
   /** @throws Unreadable with the reason. */
   read(): Promise<ReadPost> | ReadPost
 }
 
-/** What became of an item: a post, or why there is none. */
+/** The result of reading an item: a post, or why there is none. */
 export type ReadItem = ReadPost | { readonly slug: string | null; readonly message: string }
 
-/** Reads one item. @throws fail('import.refused') when the whole file is not what it says. */
+/** Reads one item. @throws fail('import.refused') when the whole file must be refused. */
 export async function readItem(item: Item): Promise<ReadItem> {
   try {
     return await item.read()
@@ -34,14 +34,14 @@ export async function readItem(item: Item): Promise<ReadItem> {
   }
 }
 
-// What is wrong quotes what is there, which may be megabytes.
+// Messages quote the content, which may be megabytes.
 const MESSAGE_CHARACTERS = 500
-// Nobody has written more posts, and each costs a little, even one that is none.
+// No blog has more posts, and each item has a cost, even an unreadable one.
 const MOST_ITEMS = 100_000
-// A post has a million characters of four bytes at most, and what stands before them.
+// A post has at most a million characters of four bytes, plus front matter.
 const MOST_BYTES = 5 * 1024 * 1024
 
-/** The posts of a file. @throws fail('import.refused' | 'import.encoding') when it is none of its kind. */
+/** The posts of a file. @throws fail('import.refused' | 'import.encoding') when it does not match its format. */
 export async function itemsOf(
   fileName: string,
   format: UploadFormat,
@@ -58,7 +58,7 @@ export async function itemsOf(
   return list.map((value, i) => ({ file: fileName, read: () => readExported(value, i + 1) }))
 }
 
-/** Not what a system has put beside the files. */
+/** Excludes files that an operating system adds. */
 const isPost = (path: string): boolean =>
   /(^|\/)[^/.][^/]*\.(md|markdown)$/i.test(path) && !path.startsWith('__MACOSX/')
 
@@ -71,13 +71,13 @@ async function textOfEntry(entry: ZipEntry): Promise<string> {
   const bytes = await entry.read(MOST_BYTES)
   if (bytes === null) throw new Unreadable('The file is larger than a post can be')
   if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04')))
-    throw fail('import.refused', { reason: 'an archive lies in the archive' })
+    throw fail('import.refused', { reason: 'the archive contains another archive' })
   const text = decoded(bytes)
   if (text === null) throw new Unreadable('The file is not valid UTF-8')
   return text
 }
 
-/** What is wrong with a post that has not come as far as to have a slug is told with that of its file. */
+/** An error in a post whose slug is not known yet is reported under the slug of its file. */
 async function named(path: string, read: () => Promise<ReadPost>): Promise<ReadPost> {
   try {
     return await read()
@@ -121,7 +121,7 @@ function readExported(value: unknown, number: number): ReadPost {
     if (!isMapping(value)) throw new Unreadable('it is not an object')
     const keys = new Keys(value)
     const content = keys.get('content') ?? ''
-    if (typeof content !== 'string') throw new Unreadable('content: must be a text')
+    if (typeof content !== 'string') throw new Unreadable('content: must be a string')
     return interpret(keys, content, { ...NOWHERE, strict: true, defaultStatus: 'draft' })
   } catch (error) {
     if (error instanceof Unreadable) error.message = `Item ${number}: ${error.message}`

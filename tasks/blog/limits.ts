@@ -14,7 +14,7 @@ export const LIMITS = {
   tags: 100,
 } as const
 
-/** Whether a text has more characters than that; as PostgreSQL counts them, by code points. */
+/** Whether a text has more than `most` characters, counted in code points as PostgreSQL does. */
 export function isLonger(text: string, most: number): boolean {
   if (text.length <= most) return false
   if (text.length > 2 * most) return true
@@ -23,7 +23,7 @@ export function isLonger(text: string, most: number): boolean {
   return false
 }
 
-/** The first characters of a text that is too long, ended with an ellipsis. */
+/** A text cut to at most `most` characters, ending with an ellipsis if it was too long. */
 export function shortened(text: string, most: number): string {
   if (!isLonger(text, most)) return text
   const kept = Array.from(text.slice(0, 2 * most))

@@ -4,13 +4,13 @@ import { LIMITS } from './limits.ts'
 import { fitted, slugify, slugOfTitle } from './slugs.ts'
 import type { Keys } from './values.ts'
 
-/** What a file's name and place say of its post. */
+/** What a file's name and folder say about its post. */
 export interface Place {
-  /** Its name without a date and an ending, or its folder's; '' when there is none. */
+  /** The file's name without date and extension, or its folder's; '' when there is none. */
   readonly stem: string
-  /** Of a name that begins with one. */
+  /** The date that the name begins with. */
   readonly date: string | undefined
-  /** It lies in a folder for drafts. */
+  /** Whether it is in a folder for drafts. */
   readonly inDrafts: boolean
 }
 
@@ -31,7 +31,7 @@ export function placeOf(path: string): Place {
   }
 }
 
-/** The last part of an address, unless the address is a pattern that a generator would fill in. */
+/** The last part of an address; '' when the address is a pattern that a generator would fill in. */
 function lastOf(address: string | undefined): string {
   if (address === undefined || /[{}]|:[a-z]/i.test(address.replace(/^https?:\/\//i, ''))) return ''
   if (/^(true|false|date|pretty|ordinal|weekdate|none)$/i.test(address)) return ''
@@ -43,10 +43,10 @@ function lastOf(address: string | undefined): string {
   return /^index$/i.test(last) ? (parts.pop() ?? '') : last
 }
 
-/** The parts of a path; none of one with a template in it. */
+/** The parts of a path; none for one that contains a template. */
 const partsOf = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
 
-/** The slug that is given, or that of the address, of the file or of the title. @throws Unreadable when it is too long. */
+/** The slug: as given, else from the address, file or title. @throws Unreadable when a given one is too long. */
 export function slugOf(keys: Keys, title: string, place: Place): string {
   const given = slugify(partsOf(keys.text('slug')).at(-1) ?? '')
   if (given.length > LIMITS.slug) throw new Unreadable(`slug: must have at most ${LIMITS.slug} characters`)

@@ -1,6 +1,6 @@
-/** What of a post could harm its readers, or whoever wrote it: a post is public. */
+/** Keeps from public posts what could harm their readers or authors. */
 
-/** The name of an author; null when there is none, or when it is an e-mail address. */
+/** The name of an author; null when there is none or it is an email address. */
 export function publicName(name: string | null): string | null {
   const trimmed = name?.trim() ?? ''
   return trimmed === '' || /^[^\s@]+@[^\s@]+$/.test(trimmed) ? null : name
@@ -9,8 +9,8 @@ export function publicName(name: string | null): string | null {
 export const PICTURE = 'must be an http or https URL, or a path that begins with one slash'
 
 /**
- * Whether a picture is where a browser may look for it. Browsers read a backslash as a slash and leave out control
- * characters: what looks like a path with them is another site.
+ * Whether an image address is safe for browsers. They read a backslash as a slash and ignore control characters, so a
+ * path that contains these may lead to another site.
  */
 export function isPicture(address: string): boolean {
   if (/[\\\p{Cc}]/u.test(address)) return false

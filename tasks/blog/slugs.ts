@@ -4,17 +4,17 @@ import { LIMITS } from './limits.ts'
 const require = createRequire(import.meta.url)
 const ASCII = /^\p{ASCII}*$/u
 
-/** A text in ASCII. The tables for others are loaded with the first that needs them: they take 90 ms of CPU. */
+/** A text in ASCII. The transliteration tables, which take 90 ms of CPU, are loaded when first needed. */
 function inAscii(text: string): string {
   if (ASCII.test(text)) return text
   return (require('transliteration') as typeof import('transliteration')).transliterate(text)
 }
 
-/** Letters, digits and single hyphens of a text in any script; '' when nothing is left of it. */
+/** A text in any script as letters, digits and single hyphens; '' when nothing is left of it. */
 export function slugify(text: string): string {
   const spelled = text
     .normalize('NFKC')
-    // What tells C, C++ and C# apart.
+    // Distinguishes C, C++ and C#.
     .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
     .replace(/(?<=[\p{L}\p{N}])#/gu, ' sharp ')
     .replace(/&/g, ' and ')
@@ -25,7 +25,7 @@ export function slugify(text: string): string {
     .replace(/^-|-$/g, '')
 }
 
-/** As much of a slug as there is room for, if possible whole words. */
+/** A slug cut to at most `most` characters, at the end of a word if possible. */
 export function fitted(slug: string, most: number): string {
   if (slug.length <= most) return slug
   const cut = slug.slice(0, most)

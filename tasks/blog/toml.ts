@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml'
 
-/** The value of a TOML text; a date is text as it is written. @throws Error when it is not TOML. */
+/** The value of a TOML text; dates stay text as written. @throws Error when it is not TOML. */
 export function parseToml(text: string): unknown {
   return JSON.parse(
     JSON.stringify(parse(text, { integersAsBigInt: 'asNeeded' }), (_, value) =>

@@ -1,11 +1,11 @@
 import { immodest } from './bounds.ts'
 import { isMapping, Unreadable } from './front-matter.ts'
 
-/** Keys and values of front matter, whichever way they are spelled: `publishDate`, `publish_date`, `Publish-Date`. */
+/** Keys and values of front matter, however keys are spelled: `publishDate`, `publish_date`, `Publish-Date`. */
 export class Keys {
   private readonly values = new Map<string, unknown>()
 
-  /** @throws Unreadable when a key has too much to say. */
+  /** @throws Unreadable when a value is too large or too deep. */
   constructor(matter: Readonly<Record<string, unknown>>) {
     const key = immodest(matter)
     if (key !== null) throw new Unreadable(`${key.slice(0, 100)}: is too long or nested too deeply`)
@@ -13,7 +13,7 @@ export class Keys {
       this.values.set(key.toLowerCase().replace(/[-_ ]/g, ''), value)
   }
 
-  /** The value of a key as written here, lower case and in one word; a dot leads into a mapping. Undefined when absent. */
+  /** The value of a key, given in lower case as one word; a dot leads into a mapping. Undefined when absent. */
   get(name: string): unknown {
     const [key, inner] = name.split('.') as [string, string?]
     const value = this.values.get(key)
@@ -21,7 +21,7 @@ export class Keys {
     return isMapping(value) ? new Keys(value).get(inner) : undefined
   }
 
-  /** The first of the keys whose value is a text with something in it. */
+  /** The first non-empty text among the values of these keys. */
   text(...names: readonly string[]): string | undefined {
     for (const name of names) {
       const text = textOf(this.get(name))
@@ -30,7 +30,7 @@ export class Keys {
     return undefined
   }
 
-  /** What a flag says; undefined when there is none, or it is something else. */
+  /** The value of a flag; undefined when it is absent or not a flag. */
   flag(name: string): boolean | undefined {
     const value = String(this.get(name) ?? '')
       .trim()
@@ -46,7 +46,7 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** The texts of a list of any depth, in which a mapping stands for one of its values: its name, slug and so on. */
+/** The texts of a list of any depth; of a mapping, the first of its `inner` values: its name, slug and so on. */
 export function textsOf(value: unknown, ...inner: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => textsOf(item, ...inner))
   const text = isMapping(value) ? new Keys(value).text(...inner) : textOf(value)

@@ -22,11 +22,11 @@ export interface Counts {
   skipped: number
 }
 
-// Posts that are written at once, and characters of their texts.
+// Posts that are written at once, and total characters of their texts.
 const MOST_POSTS = 200
 const MOST_CHARACTERS = 2_000_000
 
-/** Writes posts of one import in batches, in one transaction. */
+/** Writes the posts of one import in batches, in one transaction. */
 export class Writer {
   readonly counts: Counts = { created: 0, updated: 0, skipped: 0 }
   private readonly tx: Queries
@@ -45,7 +45,7 @@ export class Writer {
 
   async add(read: ReadPost): Promise<void> {
     const { slug, content } = read.post
-    // Two posts of one slug in one import collide like one with a post that was there.
+    // Two posts with the same slug in one import collide as with an existing post.
     if (this.seen.has(slug)) {
       if (this.onConflict === 'fail') throw fail('import.conflict', { slug })
       if (this.onConflict === 'skip') return void this.counts.skipped++
@@ -74,7 +74,7 @@ export class Writer {
             ),
           )
     const free = new Set(made.map(({ slug }) => slug))
-    // An editor was faster with these, and they are there by now.
+    // Editors have created posts with these slugs meanwhile.
     const late = fresh.filter(({ post }) => !free.has(post.slug)).map(({ post }) => post.slug)
     if (late.length > 0) await this.taken(late)
     this.counts.created += made.length
@@ -82,7 +82,7 @@ export class Writer {
     await this.setTags(posts, [...made, ...(await this.overwrite(there))])
   }
 
-  /** Which of these slugs there are. @throws fail('import.conflict') when there must be none. */
+  /** Which of these slugs exist. @throws fail('import.conflict') when none may. */
   private async taken(slugs: readonly string[]): Promise<readonly Slugged[]> {
     const taken = await this.tx.any(takenSlugs(slugs))
     const first = slugs.find((slug) => taken.some((one) => one.slug === slug))
@@ -103,7 +103,7 @@ export class Writer {
   private async setTags(posts: ReadonlyMap<string, ReadPost>, written: readonly Slugged[]): Promise<void> {
     const tagsOf = ({ slug }: Slugged) => posts.get(slug)!.tags
     const missing = written.flatMap(tagsOf).filter(({ slug }) => !this.tagIds.has(slug))
-    // A tag can miss its name to another one; that is known the next time.
+    // A tag can lose its name to a concurrent one; the next round finds that one.
     for (let left = missing; left.length > 0; left = left.filter(({ slug }) => !this.tagIds.has(slug))) {
       for (const { id, slug } of await this.tx.any(neededTags(left))) this.tagIds.set(slug, id)
     }

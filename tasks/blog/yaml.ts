@@ -1,11 +1,11 @@
 import { Document, isScalar, parseDocument, Scalar, visit } from 'yaml'
 
-/** What front matter is read from and written to. The only importer of `yaml`. */
+/** Reads and writes the YAML of front matter. The only importer of `yaml`. */
 
 /**
- * The value of a YAML text. Plain scalars stay the text that they are written as: 1.10 is no number and a date no
- * instant, for whoever reads a title. Of a key that comes twice the last counts.
- * @throws Error with the place, when it is not YAML.
+ * The value of a YAML text. Plain scalars stay text as written, since a title may look like a number (1.10) or a date.
+ * Of duplicate keys the last one counts.
+ * @throws Error with the position when it is not YAML.
  */
 export function parseYaml(text: string): unknown {
   const document = parsed(text)
@@ -25,7 +25,7 @@ export function parseYaml(text: string): unknown {
 const parsed = (text: string) =>
   parseDocument(text, { uniqueKeys: false, prettyErrors: true, logLevel: 'silent', strict: false })
 
-/** Other parsers let a text go on at the beginning of the next line, where no key stands; YAML wants it indented. */
+/** Other parsers let a text continue at the start of the next line if there is no key; YAML requires an indent. */
 const indented = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w"' -]+:)/g, '  ')
 
 /** Keys and values as a YAML block. */

@@ -5,7 +5,7 @@ import type { CallPayload, CallResult } from './call.ts'
 import type { Comms } from './ports.ts'
 import { type Medium, sendOnce, unknownText } from './send.ts'
 
-/** What a send of the channel keeps in the ledger. */
+/** The message of this channel as stored in the ledger. */
 const Call = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })
 
 /** How a call of the ledger is sent and looked up. */
@@ -32,6 +32,6 @@ export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promi
     sid: send.provider_id,
     to,
     status: send.provider_status!,
-    message: 'The provider has taken the call',
+    message: 'The provider accepted the call',
   }
 }

@@ -36,7 +36,7 @@ export const listDomains = defineTask({
   run: async ({ providers, signal }) => (await providers.comms.domains.list(signal)).map(plain),
 })
 
-/** Adds a domain to the account. Once there, it is answered as it is, so trying again is safe. */
+/** Adds a domain to the account. An existing one is returned as it is, so a retry is safe. */
 export const addDomain = defineTask({
   ...common,
   name: 'comms.add-domain',
@@ -49,7 +49,7 @@ export const addDomain = defineTask({
   },
 })
 
-/** Has the provider look at a domain's DNS again. */
+/** Has the provider check a domain's DNS again. */
 export const checkDomain = defineTask({
   ...common,
   name: 'comms.check-domain',

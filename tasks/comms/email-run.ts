@@ -5,7 +5,7 @@ import type { EmailResult } from './email.ts'
 import type { EmailMessage } from './ports.ts'
 import { sendOnce, unknownText } from './send.ts'
 
-/** What a send of the channel keeps in the ledger. */
+/** The message of this channel as stored in the ledger. */
 const Email = z.strictObject({
   to: z.array(z.string()).min(1),
   cc: z.array(z.string()).default([]),
@@ -32,11 +32,11 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
   }))
   if (send.status === 'unknown')
     return { id: send.id, to: send.recipients, status: 'unknown', message: unknownText(send) }
-  const message = send.detail ?? 'The mail server has taken the message'
+  const message = send.detail ?? 'The mail server accepted the message'
   return { id: send.id, to: send.recipients, status: 'sent', message }
 }
 
-/** The same at every attempt to the last byte: the id makes the Message-ID, the row's time is the date. */
+/** Identical to the last byte in every attempt: the id makes the Message-ID, the row's time is the date. */
 function messageOf(send: Send): EmailMessage {
   const { to, cc, bcc, reply_to, from_email, subject, text, html } = Email.parse(send.message)
   return {

@@ -9,7 +9,7 @@ export const EmailResult = z.strictObject({
 })
 export type EmailResult = z.output<typeof EmailResult>
 
-/** Hands an email to the mail server of the settings. */
+/** Hands an email to the configured mail server. */
 export const email = defineTask({
   name: 'comms.email',
   queue: 'comms',

@@ -1,14 +1,14 @@
-/** Email, text messages and calls as tasks see them. `workers/providers` has the real ones. */
+/** Email, text messages and calls as tasks see them. `workers/providers` implements them. */
 
-/** A mail on its way out. */
+/** An email to send. */
 export interface EmailMessage {
-  /** Unique and the same for every attempt: the Message-ID is made from it. */
+  /** Unique, and the same in every attempt: the Message-ID is made from it. */
   readonly id: string
   readonly to: readonly string[]
   readonly cc?: readonly string[]
   readonly bcc?: readonly string[]
   readonly replyTo?: string
-  /** Default: the sender of the settings. */
+  /** Default: the configured sender. */
   readonly from?: string
   readonly subject: string
   readonly text?: string
@@ -18,40 +18,40 @@ export interface EmailMessage {
 }
 
 export interface Comms {
-  /** Whether an email that is handed over again, with the same id, is delivered once all the same. */
+  /** Whether an email that is handed over again under the same id is still delivered only once. */
   readonly emailRepeatable: boolean
-  /** @throws fail('email.*') for what was certainly not taken. */
+  /** @throws fail('email.*') when the message was certainly not accepted. */
   email(message: EmailMessage, request: Request): Promise<Handed>
-  /** @throws fail('telephony.*') for what was certainly not taken. */
+  /** @throws fail('telephony.*') when the message was certainly not accepted. */
   sms(message: SmsMessage, request: Request): Promise<Handed>
-  /** @throws fail('telephony.*') for what was certainly not taken. */
+  /** @throws fail('telephony.*') when the call was certainly not accepted. */
   call(message: CallMessage, request: Request): Promise<Handed>
-  /** What the provider has of this message among what it took lately, oldest first. */
+  /** Matches for this message among those that the provider accepted recently, oldest first. */
   findSms(message: SmsMessage, sinceMs: number, signal: AbortSignal): Promise<readonly Found[]>
   findCall(message: CallMessage, sinceMs: number, signal: AbortSignal): Promise<readonly Found[]>
-  /** When to look for what a request has left there, in ms after it ended: what was just taken may come late to a list. */
+  /** When to look a message up, in ms after its request ended: the provider's list may show it late. */
   readonly looksMs: readonly number[]
   /**
-   * Checks that the provider takes mail from an address; says nothing when it can't be asked.
+   * Checks that the provider accepts mail from an address; does nothing when the provider can't be asked.
    * @throws fail('email.sender_unverified')
    */
   checkSender(address: string, signal: AbortSignal): Promise<void>
   readonly domains: Domains
 }
 
-/** How a request may go out. */
+/** Control over a request to a provider. */
 export interface Request {
-  /** Cuts it short. What is under way by then has a moment left to be answered, and is unknown after that. */
+  /** Aborts it. A request already under way has a moment left to be answered, and is `unknown` after that. */
   readonly signal: AbortSignal
-  /** Called right before the provider could take the message; when it rejects, nothing was sent. */
+  /** Called right before the provider could receive the message; when it rejects, nothing is sent. */
   begin(): Promise<void>
 }
 
-/** What became of a request that went out and was not refused. */
+/** The outcome of a request that was sent and not refused. */
 export type Handed =
   | {
       readonly kind: 'taken'
-      /** What the provider calls it, if it does. */
+      /** The provider's id for it, if any. */
       readonly providerId: string | null
       readonly status: string
       /** What else the sender should know: a sentence. */
@@ -60,7 +60,7 @@ export type Handed =
   | {
       readonly kind: 'unknown'
       readonly reason: string
-      /** The provider did answer, that it had failed: what it does not have after that, it never will. */
+      /** The provider did answer, with a failure: a message that it does not have by then, it never will. */
       readonly answered: boolean
     }
 
@@ -89,22 +89,22 @@ export interface Found {
 export interface Domains {
   /** @throws fail('domain.not_configured'), fail('domain.refused'), fail('domain.failed') */
   list(signal: AbortSignal): Promise<readonly Domain[]>
-  /** Adds a domain, or answers the one that is there; the same throws. */
+  /** Adds a domain, or returns the existing one; throws the same. */
   add(name: string, region: string | undefined, signal: AbortSignal): Promise<DomainWithRecords>
-  /** Has the provider look at the DNS again; null when the account has no such domain; the same throws. */
+  /** Has the provider check the DNS again; null when the account has no such domain; throws the same. */
   check(name: string, signal: AbortSignal): Promise<DomainWithRecords | null>
 }
 
 export interface Domain {
   readonly id: string
   readonly name: string
-  /** `verified`, `pending`, `not_started`, `failed`, …: the provider's word. */
+  /** `verified`, `pending`, `not_started`, `failed`, …: the provider's term. */
   readonly status: string
   readonly region: string | null
   readonly created_at: string | null
 }
 
-/** A record that the DNS must have. */
+/** A required DNS record. */
 export interface DnsRecord {
   readonly purpose: string | null
   readonly type: string

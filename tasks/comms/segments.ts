@@ -1,4 +1,4 @@
-// The alphabet of SMS and its extension, whose characters take an escape first (3GPP TS 23.038, section 6.2.1).
+// The alphabet of SMS and its extension, whose characters need an escape first (3GPP TS 23.038, section 6.2.1).
 const GSM =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà'
 const GSM_EXTENSION = '\f^{}\\[~]|€'
@@ -7,7 +7,7 @@ const COSTS = new Map([
   ...[...GSM_EXTENSION].map((c) => [c, 2] as const),
 ])
 
-/** Units of a message: alone, and of each part when there are several, which begin with a header of 6 bytes. */
+/** Units of a single message, and of each part of a longer one, which begins with a header of 6 bytes. */
 const GSM_UNITS = { alone: 160, part: 153 }
 const UCS2_UNITS = { alone: 70, part: 67 }
 
@@ -16,7 +16,7 @@ export interface Segments {
   readonly count: number
 }
 
-/** In how many parts a text message is sent. A character that takes two units is never cut in two. */
+/** The number of parts in which a text message is sent. A character of two units is never split. */
 export function segmentsOf(body: string): Segments {
   const characters = [...body]
   if (characters.every((character) => COSTS.has(character)))

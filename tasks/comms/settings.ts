@@ -5,7 +5,7 @@ import { z } from 'zod'
 const isSmtpUrl = (text: string): boolean => {
   try {
     const { hostname, username, password } = new URL(text)
-    // A lone % in a password is a mistake that is easily made.
+    // A lone % in a password is an easy mistake.
     decodeURIComponent(username + password)
     return /^smtps?:\/\/\S+$/.test(text) && hostname !== ''
   } catch {
@@ -13,7 +13,7 @@ const isSmtpUrl = (text: string): boolean => {
   }
 }
 
-/** The address of an HTTP API, without a slash at its end. */
+/** The URL of an HTTP API, without a trailing slash. */
 const apiBase = (fallback: string) =>
   z
     .url({ protocol: /^https?$/ })
@@ -47,7 +47,7 @@ export interface EmailSettings {
   readonly smtpUrl: string | 'outbox:' | null
   /** The sender; empty when none is set. */
   readonly from: string
-  /** The key of the provider's REST API, which knows the domains; null without one. */
+  /** The key of the provider's REST API, which lists the domains; null without one. */
   readonly apiKey: string | null
   readonly apiBaseUrl: string
 }
@@ -72,7 +72,7 @@ export function emailSettings(
   }
 }
 
-/** By itself the provider's relay with the key as its password; in development, without a key, files. */
+/** Default: the provider's relay with the key as its password; in development without a key, files. */
 function smtpUrl(env: CommsEnvironment, production: boolean): string | null {
   if (env.EMAIL_SMTP_URL !== undefined) return env.EMAIL_SMTP_URL
   if (env.EMAIL_PROVIDER_API_KEY !== undefined)
@@ -89,7 +89,7 @@ export function telephonySettings(env: CommsEnvironment): TelephonySettings {
   }
 }
 
-/** Names of the settings that mail needs and that are not there. */
+/** Names of the settings that are missing for email. */
 export function missingForEmail({ smtpUrl, from }: EmailSettings): readonly string[] {
   return [
     ...(smtpUrl === null ? ['EMAIL_PROVIDER_API_KEY'] : []),

@@ -12,9 +12,9 @@ import { look, type Medium, store } from './send.ts'
 import { smsMedium } from './sms-run.ts'
 
 const BATCH = 1000
-// Each is a question to the provider, which counts them.
+// Each is a request to the provider, which counts them.
 const LOOKED_UP = 50
-// The ledger is a record for people; whoever needs it longer copies it.
+// The ledger is a record for people, who can copy what they need for longer.
 const KEEP_DAYS = 90
 
 /** The work of `comms.settle`. */
@@ -29,7 +29,7 @@ export async function run(ctx: TaskContext): Promise<{ closed: number; found: nu
   return { closed, found, deleted }
 }
 
-/** Asks the provider about one send; true when it has it. What can't be asked now is asked the next time. */
+/** Looks one send up at the provider; true when it is there. A failed look-up is repeated by the next run. */
 async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promise<boolean> {
   const send = await ctx.db.maybeOne(sendById(id))
   if (send === null || send.status !== 'unknown' || channel === 'email') return false

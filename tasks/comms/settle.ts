@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Keeps the ledger of sends true: sends whose job is over without them are closed, the provider is asked again about
- * those that are unknown, and old ones go.
+ * Maintains the ledger of sends: closes those whose job ended without settling them, asks the provider again about
+ * unknown ones, and deletes old ones.
  */
 export const settle = defineTask({
   name: 'comms.settle',

@@ -5,7 +5,7 @@ import type { Comms } from './ports.ts'
 import { type Medium, sendOnce, unknownText } from './send.ts'
 import type { SmsPayload, SmsResult } from './sms.ts'
 
-/** What a send of the channel keeps in the ledger. */
+/** The message of this channel as stored in the ledger. */
 const Sms = z.strictObject({ to: z.string(), body: z.string() })
 
 /** How a text message of the ledger is sent and looked up. */
@@ -28,6 +28,6 @@ export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayloa
   const send = await sendOnce(ctx, send_id, smsMedium(ctx.providers.comms))
   if (send.status === 'unknown')
     return { sid: null, to, status: 'unknown', segments, message: unknownText(send) }
-  const message = `The provider has taken the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`
+  const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`
   return { sid: send.provider_id, to, status: send.provider_status!, segments, message }
 }

@@ -13,7 +13,7 @@ export const SmsResult = z.strictObject({
 })
 export type SmsResult = z.output<typeof SmsResult>
 
-/** Sends a text message. Those to one number go one after the other, so that a look-up can tell them apart. */
+/** Sends a text message. Those to one number are sent one after the other, so that a look-up can tell them apart. */
 export const sms = defineTask({
   name: 'comms.sms',
   queue: 'comms',

@@ -15,33 +15,33 @@ import { parseLocation } from './blobs/location.ts'
 import { createPostgresStore } from './blobs/postgres.ts'
 import type { BlobStore } from './blobs/store.ts'
 
-/** The bytes of an upload, stored but not yet anybody's. */
+/** The bytes of an upload, stored but not yet part of a document. */
 export interface UploadedBlob {
   readonly at: BlobAt
   readonly sha256: Buffer
   readonly byteSize: number
-  /** The first bytes, for telling what the file is. */
+  /** The first bytes, for detecting the file's type. */
   readonly head: Uint8Array
 }
 
 /** Stored bytes, in whichever store their row names; new ones go where `BLOB_STORE` says. */
 export interface Blobs {
-  /** Stores a stream in constant memory, and is done with a chunk when it asks for the next. Of what can't be finished nothing is left. */
+  /** Stores a stream in constant memory; is done with a chunk when it requests the next. A failure leaves nothing. */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
-  /** Stores the bytes of a row that is there, under its key, in constant memory: what a backup holds of them. */
+  /** Stores the bytes of an existing row under its key, in constant memory: for restoring a backup. */
   put(at: BlobAt, chunks: AsyncIterable<Uint8Array>): Promise<void>
-  /** Removes an upload, unless a document has been made of it meanwhile. */
+  /** Removes an upload, unless a document uses it by now. */
   discard(at: BlobAt): Promise<void>
   /**
-   * A part of the bytes at the pace of its reader, no byte more or less. A piece is good until the next is asked for.
-   * @throws fail('document.bytes_missing' | 'document.store_failed'), for the first piece wherever it can be known then.
+   * Exactly this range of the bytes, at the reader's pace. A piece is valid until the next is requested.
+   * @throws fail('document.bytes_missing' | 'document.store_failed'), at the first piece if it can be known then.
    */
   read(at: BlobAt, from: number, length: number): AsyncIterable<Uint8Array>
-  /** @throws fail('document.bytes_missing') also when they are not so many. */
+  /** @throws fail('document.bytes_missing'), also when the size differs. */
   readWhole(blobId: number, byteSize: number): Promise<Uint8Array>
-  /** Whether all of so many bytes are there; false when their store is not configured. */
+  /** Whether all `byteSize` bytes exist; false when their store is not configured. */
   exists(at: BlobAt, byteSize: number): Promise<boolean>
-  /** Removes the bytes of a row that is given up, and then the row. */
+  /** Removes the bytes of a row that is marked as deleted, and then the row. */
   remove(at: BlobAt): Promise<void>
   close(): Promise<void>
 }
@@ -72,7 +72,7 @@ class StoredBlobs implements Blobs {
       await guarded(async () => (await this.storeOf(at)).write(at, digest, begun))
       return { at, ...digest.result() }
     } catch (error) {
-      // What can't be removed now the next collection removes; the reason of the failure is told in any case.
+      // What can't be removed now is removed by the next collection; the original failure is thrown in any case.
       await this.discard(at).catch(() => {})
       throw error
     }
@@ -86,7 +86,7 @@ class StoredBlobs implements Blobs {
 
   async discard(at: BlobAt): Promise<void> {
     const { deleted } = await this.db.one(markUploadDeleted(at.blob_id))
-    // As the row is now: meanwhile it has been told what else there is to remove.
+    // The row as it is now: it may have got an upload id, which has to be removed, too.
     if (deleted) await this.remove((await this.db.maybeOne(blobAt(at.blob_id))) ?? at)
   }
 
@@ -140,12 +140,12 @@ async function openStore(location: string, db: Database, settings: Settings): Pr
   if (parsed.kind === 'postgres') return createPostgresStore(db)
   if (parsed.kind === 'files') return createFileStore(parsed.folder)
   if (settings.blobs.s3 === null) return null
-  // Loaded where it is used: it takes longer than everything else of an edge's start.
+  // Loaded on demand: it takes longer than the rest of an edge's start.
   const { createS3Store } = await import('./blobs/s3.ts')
   return createS3Store(parsed, settings.blobs.s3, settings.maxUploadBytes)
 }
 
-/** A stream on its way into a store, being measured. */
+/** Measures and hashes a stream on its way into a store. */
 class Digest implements AsyncIterable<Uint8Array> {
   private readonly chunks: AsyncIterable<Uint8Array>
   private readonly hash = createHash('sha256')
@@ -159,7 +159,7 @@ class Digest implements AsyncIterable<Uint8Array> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for await (const chunk of this.chunks) {
       this.hash.update(chunk)
-      // A copy, since a chunk is good until the next is asked for only.
+      // A copy, since a chunk is only valid until the next is requested.
       if (this.byteSize < HEAD_BYTES)
         this.head.push(Uint8Array.from(chunk.subarray(0, HEAD_BYTES - this.byteSize)))
       this.byteSize += chunk.length
@@ -172,7 +172,7 @@ class Digest implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Passes on exactly so many bytes. */
+/** Passes on exactly `length` bytes. */
 async function* exactly(
   length: number,
   open: () => Promise<AsyncIterable<Uint8Array>>,
@@ -198,7 +198,7 @@ async function guarded<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What a store throws of its own is an outage: full, out of reach, not permitted. */
+/** Any other error of a store is an outage: full, unreachable, not permitted. */
 function storeFailure(error: unknown): Failure {
   return error instanceof Failure ? error : fail('document.store_failed', {}, { cause: error })
 }

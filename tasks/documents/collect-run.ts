@@ -9,11 +9,11 @@ import {
 import type { TaskContext } from '../context.ts'
 
 /**
- * A day: longer than the slowest upload and the longest extraction, so that nothing is taken away under them, and time
- * to bring back a document that was deleted by mistake.
+ * A day: longer than the slowest upload and the longest extraction, so that they lose nothing while they run, and time
+ * to restore a document that was deleted by mistake.
  */
 export const GRACE_SECONDS = 86_400
-// Documents may have thousands of pages with pictures, and the statement holds its locks until all are gone.
+// Documents may have thousands of pages with images, and the statement holds its locks until all are deleted.
 const DOCUMENT_BATCH = 20
 const BLOB_BATCH = 1000
 const REMOVAL_BATCH = 100
@@ -40,7 +40,7 @@ async function giveUpUnneeded({ db, signal }: TaskContext): Promise<void> {
       const blob = await db.maybeOne(blobDigest(id))
       if (blob === null) continue
       await db.transaction(async (tx) => {
-        // Looked at once more behind the lock: an upload of the same bytes may have come to count on them.
+        // Checked again under the lock: an upload of the same bytes may rely on them by now.
         await tx.run(lockDigest(Buffer.from(blob.sha256)))
         await tx.run(markUnreferencedDeleted(id, GRACE_SECONDS))
       })

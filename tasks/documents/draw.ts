@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Draws one page that has a text layer, once somebody asks for its picture. In a queue of its own: whoever asks waits
- * for the answer, and long documents would be before it.
+ * Draws one page that has a text layer when its image is requested. It has its own queue: the client waits for the
+ * answer, and long documents would be ahead of it.
  */
 export const draw = defineTask({
   name: 'documents.draw',

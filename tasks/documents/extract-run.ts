@@ -73,7 +73,7 @@ const OUT_OF_TIME = {
   status: 'unread',
   method: 'none',
   model: null,
-  detail: 'The time for one document was used up before this page',
+  detail: 'The time limit for one document was reached before this page',
   text: '',
   image: null,
 } as const

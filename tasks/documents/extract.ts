@@ -14,7 +14,7 @@ export type ExtractCounts = z.output<typeof ExtractCounts>
 
 /**
  * Reads a document's pages, several at once. They are stored in order and each on its own, so an attempt that is cut
- * short loses the pages in hand; the next one goes on from there.
+ * short loses only the pages in hand; the next one continues from there.
  */
 export const extract = defineTask({
   name: 'documents.extract',
@@ -22,9 +22,9 @@ export const extract = defineTask({
   pool: 'children',
   actor: ({ documentId }) => `document:${documentId}`,
   whenBusy: 'join',
-  // One that is forced reads what another has read, or will have: it becomes none that skips that.
+  // A forced extraction also reads pages that were read before, so it must not join one that skips them.
   joins: ({ force }) => (force ? { force } : {}),
-  // A page has ten minutes of the clock at most, and may have to wait for those of others.
+  // A page takes at most ten minutes, and may have to wait for pages of other documents.
   stallSeconds: 3600,
   timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
   payload: Payload,

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-// Storing some pages together takes hardly longer than storing one: worth waiting for those that come at once.
+// Storing several pages together takes hardly longer than storing one: worth a short wait for the next ones.
 const GATHER_MS = 10
 
 /**
- * Reads pages side by side and stores them in their order. At most `inHand` of them are begun and not yet stored: so
- * many a crash costs. What is ready together is stored together. A failure is thrown when all pages before it are
- * stored.
+ * Reads pages concurrently and stores them in order. At most `inHand` of them are begun and not yet stored, which is
+ * what a crash costs. Pages that are ready together are stored together. A failure is thrown once all pages before it
+ * are stored.
  */
 export async function inOrder<T>(
   pages: readonly number[],

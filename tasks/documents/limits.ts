@@ -1,5 +1,5 @@
 /**
- * What the worst document may take of the clock, which its pages share with those of others. What is not read by then
- * waits for another extraction.
+ * The longest time for one document, whose pages compete with those of others. Pages that are not read by then wait for
+ * another extraction.
  */
 export const DOCUMENT_MS = 24 * 3600_000

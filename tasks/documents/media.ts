@@ -1,4 +1,4 @@
-/** What a file is, by its bytes. The only importer of `file-type`. */
+/** Detects what a file is by its bytes. The only importer of `file-type`. */
 
 /** What the client said about the file; believed only where the bytes leave it open. */
 export interface MediaHint {
@@ -23,7 +23,7 @@ const ALIASES: Readonly<Record<string, string>> = { 'image/apng': 'image/png' }
 
 /**
  * The media type of a file from its first bytes (64 KiB are plenty). Readable characters are `text/plain`, or
- * `text/markdown` if the client says so by name or type; what nobody knows is `application/octet-stream`.
+ * `text/markdown` if the client says so by name or type; anything unknown is `application/octet-stream`.
  * HTML, CSV, JSON and the like are `text/plain`: readable, and harmless when shown. Never throws for bad bytes.
  */
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {

@@ -3,26 +3,26 @@ import type { Price } from '../../sql/llm.ts'
 
 /** Tokens of one request, as OpenAI counts them. */
 export interface TokenUsage {
-  /** All of the input, with what was cached. */
+  /** All of the input, including cached tokens. */
   readonly input: number
-  /** What of the input the provider had in its cache. */
+  /** The part of the input that the provider had in its cache. */
   readonly cached: number
-  /** All of the output, with what was reasoning. */
+  /** All of the output, including reasoning. */
   readonly output: number
-  /** What of the output was reasoning. */
+  /** The part of the output that was reasoning. */
   readonly reasoning: number
 }
 
-// Counts have at most 16 digits, a price with 60 is none: every sum and product below is exact.
+// Counts have at most 16 digits, and no price has 60: every sum and product below is exact.
 const Exact = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
 
 /**
- * What a request cost in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`. Null where
- * nobody knows: without a price, or for counts that can't be (a part greater than its whole, no whole number, below 0).
+ * What a request cost in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`. Null when
+ * unknown: without a price, or for impossible counts (a part greater than its whole, not a whole number, below 0).
  *
- * A request with more input than a tier begins at is paid by that tier, all of it
- * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning cost what other input and output of their
- * tier do where they have no price of their own.
+ * A request with more input than the threshold of a tier is charged entirely at that tier
+ * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning without a price of their own cost the
+ * same as other input and output of their tier.
  */
 export function costOf(price: Price | null, usage: TokenUsage): string | null {
   const { input, cached, output, reasoning } = usage

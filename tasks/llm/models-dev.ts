@@ -5,22 +5,22 @@ import { MODALITIES } from './modalities.ts'
 
 /**
  * Reads lists in the format of https://models.dev/api.json (its schema: packages/core/src/schema.ts in
- * https://github.com/anomalyco/models.dev). What it has and we don't know is left aside; what we know must be right, or
- * the whole list is refused.
+ * https://github.com/anomalyco/models.dev). Unknown fields are ignored; known ones must be valid, or the whole list is
+ * refused.
  */
 
-// The dearest model so far costs 600 dollars per million tokens.
+// The most expensive model so far costs 600 dollars per million tokens.
 const MOST_DOLLARS = 10_000
 const MOST_TOKENS = 2_000_000_000
 
-/** A word or name that PostgreSQL can store: JSON has texts that are none. */
+/** A word or name that PostgreSQL can store, unlike some texts in JSON. */
 const words = (most: number) =>
   z
     .string()
     .trim()
     .min(1)
     .max(most)
-    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'has characters that are none')
+    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'has invalid characters')
 const amount = z.number().min(0).max(MOST_DOLLARS)
 const tokens = z.int().min(0).max(MOST_TOKENS)
 const isDay = (text: string): boolean => z.iso.date().safeParse(text).success
@@ -41,7 +41,7 @@ const Model = z.object({
   name: words(300),
   family: words(200).optional(),
   reasoning: z.boolean().default(false),
-  /** A day or a month; real lists have days that are none. */
+  /** A day or a month; real lists have invalid days. */
   release_date: z
     .string()
     .max(100)
@@ -56,7 +56,7 @@ const Model = z.object({
       .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokens }) }))
       .max(20)
       .optional(),
-    /** How lists before there were tiers said the same. */
+    /** The same in lists from before there were tiers. */
     context_over_200k: Cost.optional(),
   }).optional(),
 })
@@ -71,8 +71,8 @@ const Vendor = z.object({
 const List = z.record(z.string(), Vendor)
 
 /**
- * Makes a list of a text.
- * @throws fail('llm.list_refused') which says what is wrong and where.
+ * Parses a list.
+ * @throws fail('llm.list_refused'), which says what is wrong and where.
  */
 export function readModelsDev(text: string): ModelList {
   const parsed = List.safeParse(parseJson(text))
@@ -82,9 +82,9 @@ export function readModelsDev(text: string): ModelList {
   }
   const vendors = Object.entries(parsed.data)
   for (const [key, { id, models }] of vendors) {
-    if (key !== id) throw refused(`${key}: it is called ${id} inside`)
+    if (key !== id) throw refused(`${key}: its id is ${id}`)
     for (const [name, model] of Object.entries(models))
-      if (name !== model.id) throw refused(`${key} / ${name}: it is called ${model.id} inside`)
+      if (name !== model.id) throw refused(`${key} / ${name}: its id is ${model.id}`)
   }
   return {
     vendors: vendors.map(([id, { name }]) => ({ id, name })),
@@ -99,7 +99,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw refused('it is no JSON')
+    throw refused('it is not JSON')
   }
 }
 
@@ -120,10 +120,10 @@ function listed(vendor: string, model: Model): ListedModel {
   }
 }
 
-/** Files such as `pdf` are no modality: they reach a model as text and images. */
+/** Files such as `pdf` are not a modality: they reach a model as text and images. */
 const known = (given: readonly string[]): string[] => MODALITIES.filter((one) => given.includes(one))
 
-/** Null where prices depend on what we don't know of: no price is better than a wrong one. */
+/** Null when prices depend on something unknown to us: no price is better than a wrong one. */
 function priceOf({
   tiers,
   context_over_200k: legacy,
@@ -147,7 +147,7 @@ function ratesOf(cost: Cost): Omit<Price, 'tiers'> {
   return Object.fromEntries(rates.map(([name, dollars]) => [name, decimalOf(dollars)])) as never
 }
 
-/** The decimal number that stood in the JSON: the shortest one that reads as this binary one, without an exponent. */
+/** The decimal number as it was in the JSON: the shortest one that parses to this number, without an exponent. */
 function decimalOf(n: number): string {
   const text = String(n)
   return text.includes('e') ? n.toFixed(20).replace(/\.?0+$/, '') : text

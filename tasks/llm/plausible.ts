@@ -3,18 +3,18 @@ import { AI_PROVIDERS } from '../ai/providers.ts'
 import { refused } from './models-dev.ts'
 
 /**
- * Whether a list can be true. A list that was cut short, is about something else or counts in other units would switch
- * models off or make every cost wrong; it says nothing against any one model, so it is refused as a whole.
+ * Whether a list is plausible. One that was cut short, is about something else or uses other units would disable models
+ * or make every cost wrong; since no single model can be blamed, it is refused as a whole.
  */
 
-// Of the models that a provider had, as many may go at once.
+// The share of a provider's models that may disappear at once.
 const MOST_GONE = 0.5
-// Prices change, all of them at once don't: what changes tenfold in many places is the unit.
+// Prices change, but not all at once: when many change tenfold, the unit has changed.
 const JUMP = 10
 const MOST_JUMPS = 0.2
 const FEW_JUMPS = 3
 
-/** @throws fail('llm.list_refused') with what can't be. */
+/** @throws fail('llm.list_refused') with what is implausible. */
 export function checkPlausible(list: ModelList, known: readonly KnownModel[]): void {
   const listed = new Map(list.models.map((model) => [`${model.vendor} ${model.model_id}`, model]))
   for (const provider of AI_PROVIDERS) {
@@ -29,7 +29,7 @@ export function checkPlausible(list: ModelList, known: readonly KnownModel[]): v
     const had = known.filter(({ vendor, synced }) => vendor === provider && synced)
     const gone = had.filter(({ model_id }) => !listed.has(`${provider} ${model_id}`))
     if (gone.length > had.length * MOST_GONE)
-      throw refused(`of the ${had.length} models of ${provider} it lacks ${gone.length}`)
+      throw refused(`it lacks ${gone.length} of the ${had.length} models of ${provider}`)
   }
   const jumps = known.map(({ vendor, model_id, input, output }) => {
     const price = listed.get(`${vendor} ${model_id}`)?.price
@@ -39,7 +39,7 @@ export function checkPlausible(list: ModelList, known: readonly KnownModel[]): v
   const compared = jumps.filter((jump) => jump !== null)
   const count = compared.filter(Boolean).length
   if (count > FEW_JUMPS && count > compared.length * MOST_JUMPS)
-    throw refused(`${count} of ${compared.length} prices are ${JUMP} times what they were, or a ${JUMP}th`)
+    throw refused(`${count} of ${compared.length} prices changed by a factor of ${JUMP} or more`)
 }
 
 const jumped = (before: number, now: number): boolean =>

@@ -6,7 +6,7 @@ import { readModelsDev } from './models-dev.ts'
 import { checkPlausible } from './plausible.ts'
 import type { SyncPayload, SyncResult } from './sync.ts'
 
-// Prices change by the day. What could not be reached is tried again an hour later.
+// Prices change from day to day. A list that could not be reached is tried again an hour later.
 const FRESH_HOURS = 20
 
 /** The work of `llm.sync`. */

@@ -12,9 +12,9 @@ const SyncResult = z.strictObject({
 export type SyncResult = z.output<typeof SyncResult>
 
 /**
- * Makes the catalog say what the list at `LLM_CATALOG_URL` says, all at once or not at all. Run by the hour, it reads the
- * list once a day; `asked`: at once. `force` takes a list that differs more from the one before than it should.
- * Fails with `llm.list_failed` or `llm.list_refused`, which says why; the catalog stays what it was.
+ * Updates the catalog from the list at `LLM_CATALOG_URL`, completely or not at all. Scheduled every hour, it reads the
+ * list once a day; `asked`: at once. `force` accepts a list that differs implausibly from the one before. Fails with
+ * `llm.list_failed` or `llm.list_refused`, which says why; the catalog then stays unchanged.
  */
 export const sync = defineTask({
   name: 'llm.sync',

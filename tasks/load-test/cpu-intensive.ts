@@ -3,10 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { onNamedQueues } from './on-queues.ts'
 
-// Between slices the thread hears of a cancellation.
+// Between slices the thread notices a cancellation.
 const SLICE_MS = 20
 
-/** Keeps one thread busy: a chain of SHA-256, each of the one before. */
+/** Keeps one thread busy with a chain of SHA-256 hashes, each of the one before. */
 export const cpuIntensive = onNamedQueues({
   name: 'cpu_intensive_task',
   pool: 'cpu',

@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { onNamedQueues } from './on-queues.ts'
 
-/** Fails by chance: for good, or in a way that another try may cure. */
+/** Fails at random: permanently, or so that a retry may succeed. */
 export const failureTesting = onNamedQueues({
   name: 'failure_testing_task',
   pool: 'io',
   payload: z.strictObject({
-    probability: z.number().min(0).max(1).default(0.5).describe('Of failing, in each attempt'),
-    curable: z.boolean().default(false).describe('Whether it is tried again, up to `WORKER_MAX_TRIES` times'),
+    probability: z.number().min(0).max(1).default(0.5).describe('Of failing in each attempt'),
+    curable: z.boolean().default(false).describe('Whether it is retried, up to `WORKER_MAX_TRIES` times'),
   }),
   result: z.strictObject({ attempt: z.int(), drawn: z.number() }),
   run: async ({ job }, { probability, curable }) => {

@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { onNamedQueues } from './on-queues.ts'
 
-/** Waits as calls to other services do: nothing but time, so that thousands of them run at once. */
+/** Waits like calls to other services: it only takes time, so thousands run at once. */
 export const ioSimulation = onNamedQueues({
   name: 'io_simulation_task',
   pool: 'io',
   payload: z.strictObject({
-    operations: z.int().min(1).max(100).default(3).describe('Waits, one after the other'),
-    duration_ms: z.int().min(0).max(60_000).default(100).describe('Length of each'),
+    operations: z.int().min(1).max(100).default(3).describe('Number of waits, one after the other'),
+    duration_ms: z.int().min(0).max(60_000).default(100).describe('Length of each wait'),
   }),
   result: z.strictObject({
     operations: z.array(z.strictObject({ operation: z.int(), duration_ms: z.number() })),

@@ -12,7 +12,7 @@ const LOADS = [
   failureTesting,
 ] as unknown as readonly (readonly TaskDefinition<unknown, unknown>[])[]
 
-/** What a load can be made of. */
+/** The tasks that a load can consist of. */
 export const LOAD_NAMES = LOADS.map(([task]) => publicName(task!))
 
 /** The task of a load on a queue. */

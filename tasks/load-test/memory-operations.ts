@@ -6,7 +6,7 @@ const MIB = 2 ** 20
 const PIECE = 4 * MIB
 const PAGE = 4096
 
-/** Takes memory, touches every page of it, adds up what it wrote, and gives it back; so many rounds. */
+/** Allocates memory, touches every page of it, adds up what it wrote and frees it; `rounds` times. */
 export const memoryOperations = onNamedQueues({
   name: 'memory_operations_task',
   pool: 'cpu',
@@ -16,9 +16,9 @@ export const memoryOperations = onNamedQueues({
   }),
   result: z.strictObject({
     rounds: z.int(),
-    allocated_bytes: z.int().describe('Of all rounds together'),
+    allocated_bytes: z.int().describe('In all rounds together'),
     checksum: z.int(),
-    /** Of the thread: buffers outside its heap, at the fullest and after the last round. */
+    /** Buffers of the thread outside its heap, at their peak and after the last round. */
     peak_bytes: z.int(),
     left_bytes: z.int(),
   }),
@@ -30,7 +30,7 @@ export const memoryOperations = onNamedQueues({
       const held = take(megabytes * MIB)
       checksum += sum(held)
       peak = Math.max(peak, process.memoryUsage().arrayBuffers)
-      // Given back at once and not at the collector's leisure, or the rounds would add up.
+      // Freed at once rather than by the garbage collector, or the rounds would add up.
       for (const piece of held) piece.buffer.transfer(0)
       await nextTurn()
     }

@@ -5,7 +5,7 @@ import { defineTask } from '../task.ts'
 export const NAMED_QUEUES = ['load_test', 'system'] as const
 export type NamedQueue = (typeof NAMED_QUEUES)[number]
 
-/** One task for each named queue: a queue's runner knows its own tasks alone, so each copy has a name of its own. */
+/** One task for each named queue: a queue's runner only knows its own tasks, so each copy has a name of its own. */
 export function onNamedQueues<P, R>(
   definition: Omit<TaskDefinition<P, R>, 'queue'>,
 ): readonly TaskDefinition<P, R>[] {
@@ -14,6 +14,6 @@ export function onNamedQueues<P, R>(
   )
 }
 
-/** What callers call it: its name without the queue's. */
+/** The name for callers: without the queue's prefix. */
 export const publicName = ({ name, queue }: Pick<AnyTask, 'name' | 'queue'>): string =>
   name.startsWith(`${queue}.`) ? name.slice(queue.length + 1) : name

@@ -6,7 +6,7 @@ import { enqueueMany } from '../task.ts'
 import { loadOf } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
-// A poll reads a row of every task of the load.
+// Each poll reads one row for every task of the load.
 const POLL_MS = 100
 const POLL_MS_PER_TASK = 0.05
 
@@ -31,7 +31,7 @@ export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadR
   }
 }
 
-/** The ids are the same in every attempt: what an earlier one has added is not added again. */
+/** The ids are the same in every attempt: jobs that an earlier one has added are not added again. */
 async function addOnce(
   ctx: TaskContext,
   { task_name, queue_type, args }: LoadPayload,

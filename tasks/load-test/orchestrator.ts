@@ -35,11 +35,11 @@ const Result = z.strictObject({
 })
 export type LoadResult = z.output<typeof Result>
 
-/** Adds a load in one insert, waits for its end, and reports what it came to. */
+/** Adds a load in one insert, waits until it has ended, and reports the results. */
 export const orchestrator = onNamedQueues({
   name: 'load_test_orchestrator',
   pool: 'io',
-  // Those that wait hold slots that their own loads need: each caller has one at a time.
+  // While it waits it holds a slot that its own load needs, so each caller has one at a time.
   actor: (_payload, ownerId) => `load-test:${ownerId ?? 0}`,
   payload: Payload,
   result: Result,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 import { Cancellation } from './shapes.ts'
 
-/** Ends a subscription with the period that is paid for: at the provider first, then here. */
+/** Ends a subscription at the end of its paid period: at the provider first, then here. */
 export const cancel = defineTask({
   name: 'payments.cancel',
   queue: 'payments',

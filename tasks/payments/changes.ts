@@ -7,7 +7,7 @@ import { chargeChanges, intentChange, invoiceChange, sessionChange } from './tra
 
 type Reader = (event: ProviderEvent) => readonly (Change | null)[]
 
-/** What each type of event says; any other says nothing to us. */
+/** How each type of event is read; any other type is ignored. */
 const READERS: Readonly<Record<EventType, Reader>> = {
   'checkout.session.completed': ({ object, at }) => [sessionChange(object, at)],
   'payment_intent.succeeded': ({ object, at }) => [intentChange(object, 'succeeded', at)],
@@ -24,11 +24,11 @@ const READERS: Readonly<Record<EventType, Reader>> = {
   'charge.dispute.updated': ({ object, at, type }) => [disputeChange(object, type, at)],
   'charge.dispute.closed': ({ object, at, type }) => [disputeChange(object, type, at)],
   'radar.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
-  // The same by another name.
+  // The same under another name.
   'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [warningChange(object, type, at)],
 }
 
-/** What an event says; nothing of what names no object. */
+/** The changes that an event reports, without those that name no object. */
 export function changesOf(event: ProviderEvent): Change[] {
   const said = isEventType(event.type) ? READERS[event.type](event) : []
   const customer = idOf(event.object.customer)
@@ -42,16 +42,16 @@ export function changesOf(event: ProviderEvent): Change[] {
   ]
 }
 
-/** What an event leaves to be asked of the provider: see the task `payments.look-up`. */
+/** What has to be looked up at the provider after an event: see the task `payments.look-up`. */
 export interface LookUp {
   readonly what: 'invoice' | 'charge'
   readonly id: string
 }
 
 /**
- * Since 2025 an invoice does not say which payment intent has paid it, and since 2022 a charge does not say which
- * refunds it had. Without the first, one payment is counted twice; without the second, refunds that were made elsewhere
- * have no rows of their own.
+ * Since 2025 an invoice does not name the payment intent that paid it, and since 2022 a charge does not list its
+ * refunds. Without the former, one payment is counted twice; without the latter, refunds that were made elsewhere have
+ * no rows of their own.
  */
 export function lookUpOf({ type, object }: ProviderEvent): LookUp | null {
   const id = idOf(object.id)

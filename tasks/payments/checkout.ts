@@ -13,12 +13,12 @@ const Payload = z.strictObject({
 })
 export type CheckoutPayload = z.output<typeof Payload>
 
-/** Opens a page of the provider's on which somebody pays. An account becomes its customer with the first one. */
+/** Opens a checkout page at the provider. An account becomes the provider's customer with its first checkout. */
 export const checkout = defineTask({
   name: 'payments.checkout',
   queue: 'payments',
   pool: 'io',
-  // Of two first checkouts at once the second finds the customer that the first has made.
+  // Of two concurrent first checkouts, the second finds the customer that the first created.
   actor: ({ user_id }) => (user_id === null ? null : `payment_payer:${user_id}`),
   payload: Payload,
   result: CheckoutSession,

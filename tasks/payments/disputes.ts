@@ -16,7 +16,7 @@ const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = 
 
 const TYPES = ['charge.dispute.created', 'charge.dispute.updated', 'charge.dispute.closed']
 
-/** A dispute as of `at`, in seconds; null without an id. Of a state that nobody knows yet, there is an answer to give. */
+/** A dispute as of `at`, in seconds; null without an id. An unknown state counts as `needs_response`. */
 export function disputeChange(dispute: ProviderObject, eventType: string, at: number): Change | null {
   const [rank, status] = STATES[textOf(dispute.status) ?? ''] ?? STATES.needs_response!
   const due = wholeOf(objectOf(dispute.evidence_details).due_by)
@@ -27,7 +27,7 @@ export function disputeChange(dispute: ProviderObject, eventType: string, at: nu
   })
 }
 
-/** An early warning of fraud: it has no amount, and a reason of its own. */
+/** An early fraud warning: it has no amount, and its own kind of reason. */
 export function warningChange(warning: ProviderObject, eventType: string, at: number): Change | null {
   return change(warning, at, {
     state: [stamp(at), { status: 'warning_issued', event_type: eventType, at }],

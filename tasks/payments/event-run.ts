@@ -15,7 +15,7 @@ export async function run(
   if (pending === null) return {}
   const event = asEvent(pending.type, pending.at, objectOf(pending.data))
   const wanted = settings.payments.secretKey === undefined ? null : lookUpOf(event)
-  // Without a fence: of two attempts at once, one applies it, and it does not matter which.
+  // Not fenced: of two concurrent attempts one applies it, and it does not matter which.
   const apply = applyStoredEvent(event_id, changesOf(event))
   if (wanted === null) await db.one(apply)
   else

@@ -5,7 +5,7 @@ import { defineTask, type EnqueueOptions, enqueue, lazily } from '../task.ts'
 import { asEvent, subjectOf } from './provider-events.ts'
 import { objectOf } from './reading.ts'
 
-/** Applies a stored event. What it does is decided by the event and the rows alone, and doing it again changes nothing. */
+/** Applies a stored event. The result depends only on the event and the rows, and doing it again changes nothing. */
 export const applyEvent = defineTask({
   name: 'payments.event',
   queue: 'payments',
@@ -13,13 +13,13 @@ export const applyEvent = defineTask({
   actor: ({ subject }) => `payment:${subject}`,
   payload: z.strictObject({ event_id: z.string(), subject: z.string() }),
   result: z.strictObject({}),
-  // Nobody waits for it, and it has to be done some time: an hour passes before the last one.
+  // Nobody waits for it, but it must be done eventually: an hour passes before the last try.
   tries: 16,
   timeoutSeconds: 60,
   run: lazily(() => import('./event-run.ts')),
 })
 
-/** Stores an event and adds its job, both or neither; the job that it has, or null when it was applied before. */
+/** Stores an event and adds its job, both or neither. Returns its job, or null when it was applied before. */
 export async function ingestEvent(
   tx: Queries,
   event: NewEvent,

@@ -1,21 +1,21 @@
 /**
- * Facts as the database joins them: name -> [stamp, value]. Of two values of a fact the one with the greater stamp
- * holds, and of equal stamps the greater value; so whoever makes a stamp decides which of two statements is the later
- * word, and the order in which they arrive decides nothing.
+ * Facts as the database merges them: name -> [stamp, value]. Of two values of a fact the one with the greater stamp
+ * wins, and with equal stamps the greater value: the stamps alone decide which of two statements is newer, not the
+ * order in which they arrive.
  */
 export type Facts = Readonly<Record<string, Fact>>
 export type Fact = readonly [stamp: string, value: unknown]
 
-/** What was said about one thing, as `payment_apply` takes it. */
+/** What was reported about one object, as `payment_apply` takes it. */
 export type Change =
   | { readonly kind: 'customer'; readonly id: string }
   | { readonly kind: 'transaction'; readonly ids: readonly string[]; readonly facts: Facts }
   | {
       readonly kind: 'refund'
       readonly id: string
-      /** Of the payment. */
+      /** Ids of the payment. */
       readonly ids: readonly string[]
-      /** The job that asked for it. */
+      /** The job that requested it. */
       readonly request: string | null
       readonly facts: Facts
     }
@@ -23,7 +23,7 @@ export type Change =
   | {
       readonly kind: 'dispute'
       readonly id: string
-      /** Of the payment. */
+      /** Ids of the payment. */
       readonly ids: readonly string[]
       readonly facts: Facts
     }
@@ -31,24 +31,24 @@ export type Change =
 // Amounts and times in seconds have at most this many digits.
 const DIGITS = 16
 
-/** A stamp of numbers from 0 on; the first one counts most. */
+/** A stamp of numbers from 0 up, the first being the most significant. */
 export function stamp(...parts: readonly number[]): string {
   return parts.map((part) => String(Math.max(0, part)).padStart(DIGITS, '0')).join(':')
 }
 
-/** A stamp under which the earliest of several times holds. */
+/** A stamp with which the earliest of several times wins. */
 export function earliest(seconds: number): string {
   return stamp(10 ** (DIGITS - 1) - seconds)
 }
 
-/** Leaves out what nothing is known of. */
+/** Leaves out unknown facts. */
 export function facts(given: Readonly<Record<string, Fact | null>>): Facts {
   return Object.fromEntries(
     Object.entries(given).filter((entry): entry is [string, Fact] => entry[1] !== null),
   )
 }
 
-/** A fact about which there is only one thing to say, if any. */
+/** A fact, or null when its value is unknown. */
 export function known(stamped: string, value: unknown): Fact | null {
   return value === null || value === undefined ? null : [stamped, value]
 }

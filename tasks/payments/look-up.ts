@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Asks the provider for what an event left out: the payment intent of an invoice, which makes one payment of two rows;
- * the refunds of a charge, which may have been made elsewhere. Without an answer, what the event said still stands.
+ * Asks the provider for what an event left out: the payment intent of an invoice, which merges two rows into one
+ * payment; the refunds of a charge, which may have been made elsewhere. Without an answer, the event still counts.
  */
 export const lookUp = defineTask({
   name: 'payments.look-up',

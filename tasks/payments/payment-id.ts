@@ -2,13 +2,13 @@ import type { Refund } from '../../sql/payment-changes.ts'
 import type { Change } from './facts.ts'
 import type { PaymentId, PaymentProvider } from './provider.ts'
 
-/** What the provider knows a payment by, and what that tells of the payment when it had to be asked. */
+/** The provider's id of a payment, and what was learned about the payment if the provider had to be asked. */
 export interface Resolved {
   readonly payment: PaymentId
   readonly changes: readonly Change[]
 }
 
-/** A payment known by its invoice or session alone is asked about; null when the provider knows no charge of it. */
+/** Asks about a payment known only by its invoice or session; null when the provider knows no charge of it. */
 export async function resolvePayment(
   provider: PaymentProvider,
   asked: Pick<Refund, 'charge' | 'payment_intent' | 'invoice' | 'session'>,
@@ -24,7 +24,7 @@ export async function resolvePayment(
   return null
 }
 
-/** That an invoice or a session and a payment intent are of one payment. */
+/** Says that an invoice or session and a payment intent belong to one payment. */
 export function linked(id: string, intent: string): Change {
   return { kind: 'transaction', ids: [id, intent], facts: { payment_intent: ['', intent] } }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { NewEvent } from '../../sql/payment-changes.ts'
 import { idOf, isDeeper, objectOf, type ProviderObject, storable } from './reading.ts'
 
-/** An event of the provider: what happened to one of its objects, and how that object is since. */
+/** An event of the provider: what happened to one of its objects, and the object's state after that. */
 export interface ProviderEvent {
   readonly type: string
   /** When it happened, in seconds since the epoch. */
@@ -12,7 +12,7 @@ export interface ProviderEvent {
   readonly before: ProviderObject
 }
 
-/** The types of events that say something to us (https://docs.stripe.com/api/events/types), as the provider's own list knows them. */
+/** The types of events that we handle (https://docs.stripe.com/api/events/types), as the provider's list knows them. */
 export const LISTED_TYPES = [
   'checkout.session.completed',
   'payment_intent.succeeded',
@@ -31,18 +31,18 @@ export const LISTED_TYPES = [
 
 const TYPES = [
   ...LISTED_TYPES,
-  // The same as one of them by another name, which the list does not know.
+  // The same as the last one under another name, which the provider's list does not know.
   'fraudscreen.early_fraud_warning.created',
 ] as const
 export type EventType = (typeof TYPES)[number]
 
-/** The types of events that say something to us. */
+/** The types of events that we handle. */
 export const EVENT_TYPES: ReadonlySet<string> = new Set(TYPES)
 
-/** Whether a type of event says something to us. */
+/** Whether we handle a type of event. */
 export const isEventType = (type: string): type is EventType => EVENT_TYPES.has(type)
 
-/** The object that an event is about, by the id that most of its events share: they are applied one after the other. */
+/** The id that most events about the same payment share: they are applied one after the other. */
 export function subjectOf({ object }: ProviderEvent): string {
   for (const key of ['payment_intent', 'charge', 'invoice', 'subscription']) {
     const id = idOf(object[key])
@@ -58,10 +58,10 @@ const Envelope = z.looseObject({
   data: z.looseObject({ object: z.looseObject({}) }),
 })
 
-// The provider's own are less than ten deep; what walks them must not run out of stack.
+// The provider's own events are less than ten levels deep; recursion must not run out of stack.
 const DEEPEST = 64
 
-/** An event as the provider sends it, ready to be stored; null when it is none. */
+/** Parses an event as the provider sends it, ready to be stored; null when it is not one. */
 export function readEvent(given: unknown): NewEvent | null {
   const result = Envelope.safeParse(given)
   if (!result.success || isDeeper(result.data.data, DEEPEST)) return null
@@ -75,7 +75,7 @@ export function readEvent(given: unknown): NewEvent | null {
   }
 }
 
-/** A stored event as its readers take it. */
+/** A stored event in the form that its readers take. */
 export function asEvent(type: string, at: number, data: ProviderObject): ProviderEvent {
   return { type, at, object: objectOf(data.object), before: objectOf(data.previous_attributes) }
 }

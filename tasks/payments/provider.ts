@@ -4,18 +4,18 @@ import type { ProviderObject } from './reading.ts'
  * The payment provider, as tasks see it. Every call ends within its time limit and when `signal` is aborted.
  *
  * @throws fail('payment.not_configured'), fail('payment.key'), fail('payment.rejected') and fail('payment.declined')
- * for good; fail('payment.failed') for now, when it may or may not have done what it was asked.
+ * permanently; fail('payment.failed') temporarily, when the call may or may not have had its effect.
  */
 export interface PaymentProvider {
-  /** Answers the customer's id. */
+  /** Returns the customer's id. */
   createCustomer(customer: NewCustomer, call: Once): Promise<string>
   createCheckout(checkout: NewCheckout, call: Once): Promise<{ readonly id: string; readonly url: string }>
   createRefund(refund: NewRefund, call: Once): Promise<Answered>
-  /** Ends a subscription with the period that is paid for. */
+  /** Ends a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: Once): Promise<Answered>
   /** The payment intent that an invoice or a session was paid by; null when there is none. */
   intentOf(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
-  /** All refunds of a charge or payment intent; none of one that is not there. */
+  /** All refunds of a charge or payment intent; none when it does not exist. */
   refundsOf(
     payment: PaymentId,
     signal: AbortSignal,
@@ -36,7 +36,7 @@ export interface Once {
   readonly signal: AbortSignal
 }
 
-/** An object of the provider, and when it was so by the provider's clock, in seconds. */
+/** An object of the provider, and the time of this state by the provider's clock, in seconds. */
 export interface Answered {
   readonly object: ProviderObject
   readonly at: number
@@ -54,7 +54,7 @@ export interface NewCheckout {
   readonly mode: 'payment' | 'subscription'
   readonly successUrl: string
   readonly cancelUrl: string
-  /** Null: the provider makes a customer of whoever pays. */
+  /** Null: the provider creates a customer for the payer. */
   readonly customer: string | null
   readonly userId: number | null
 }

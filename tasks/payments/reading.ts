@@ -1,6 +1,6 @@
 /**
- * Careful reading of the provider's objects: their shape differs between the versions of its API, and what an event
- * holds is the version's of the account that sent it.
+ * Defensive reading of the provider's objects: their shape differs between the versions of its API, and an event has
+ * the version of the account that sent it.
  */
 
 export type ProviderObject = Readonly<Record<string, unknown>>
@@ -18,7 +18,7 @@ export function idOf(value: unknown): string | null {
   return textOf(value) ?? textOf(objectOf(value).id)
 }
 
-/** A whole number that is exact; amounts and times in seconds are. */
+/** A whole number that is exact, as amounts and times in seconds are. */
 export function wholeOf(value: unknown): number | null {
   return Number.isSafeInteger(value) ? (value as number) : null
 }
@@ -29,12 +29,12 @@ export function itemsOf(value: unknown): readonly ProviderObject[] {
   return Array.isArray(items) ? items.map(objectOf) : []
 }
 
-/** The ids that are there, each once. */
+/** The ids that are not null, each once. */
 export function idsOf(...ids: readonly (string | null)[]): string[] {
   return [...new Set(ids.filter((id) => id !== null))]
 }
 
-/** Whether objects and lists lie in one another more often than so. */
+/** Whether objects and lists are nested more than `levels` deep. */
 export function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1))

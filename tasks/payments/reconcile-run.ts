@@ -20,7 +20,7 @@ import { LISTED_TYPES, readEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
 import { REQUEST_KEY, refundChange } from './transactions.ts'
 
-// How long the provider remembers its events.
+// How long the provider keeps its events.
 const REMEMBERED_SECONDS = 30 * 86_400
 // Events become visible a little out of order, and clocks differ.
 const OVERLAP_SECONDS = 600
@@ -44,7 +44,7 @@ const optionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
   maxTries: settings.workerMaxTries,
 })
 
-/** Events that were stored and whose job is gone or has failed. */
+/** Ingests again stored events whose job is gone or has failed. */
 async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   return ctx.fenced(async (tx) => {
     const rows = await tx.any(unappliedEvents(BATCH))
@@ -53,7 +53,7 @@ async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   })
 }
 
-/** Events of the provider's list since it was last read to its end. */
+/** Ingests missed events from the provider's list since it was last read to its end. */
 async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   const now = Math.floor(Date.now() / 1000)
   const known = await ctx.db.maybeOne(readUntil())
@@ -63,7 +63,7 @@ async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
     missed += await ctx.fenced((tx) => ingestPage(tx, page, optionsOf(ctx)))
     ctx.progress(`${missed} events were missed`)
   }
-  // Only now: what was cut short is read again from where it began.
+  // Only now, so that a list that was cut short is read again from where it began.
   await ctx.fenced((tx) => tx.run(setReadUntil(now)))
   return missed
 }
@@ -81,7 +81,7 @@ async function ingestPage(
   return fresh
 }
 
-/** Refunds that were asked for and never answered: the provider has them, or there will be none. */
+/** Settles refunds that were requested and never answered: either the provider has them by now, or it never will. */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
   const unsettled = await ctx.db.any(unsettledRefunds(SETTLE_SECONDS, BATCH))
   for (const { id } of unsettled) {

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Makes good what was missed: events that never came or were never applied, refunds of which nobody knows whether the
- * provider has taken them. What is known already changes nothing.
+ * Repairs what was missed: events that never arrived or were never applied, and refunds that the provider may or may
+ * not have accepted. What is already known changes nothing.
  */
 export const reconcile = defineTask({
   name: 'payments.reconcile',

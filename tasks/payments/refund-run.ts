@@ -25,7 +25,7 @@ export async function run(
   return Transaction.parse(JSON.parse(json))
 }
 
-/** Asks the provider, and stores its answer; the id of the refund. */
+/** Asks the provider, stores its answer, and returns the id of the refund. */
 async function request(ctx: TaskContext, asked: Refund): Promise<string> {
   const { answered, changes } = await ask(ctx, asked).catch(async (error) => {
     if (error instanceof Failure && REFUSALS.has(error.code)) {
@@ -36,7 +36,7 @@ async function request(ctx: TaskContext, asked: Refund): Promise<string> {
   })
   const change = refundChange(answered.object, answered.at)
   if (change === null) throw fail('payment.failed', { reason: 'its answer could not be understood' })
-  // By our own ids of the payment, too: the answer may name it by another one.
+  // With our own ids of the payment, too: the answer may name it by another one.
   const ids = [...new Set([asked.charge, asked.payment_intent, ...change.ids])].filter((id) => id !== null)
   const named = { ...change, ids, request: asked.job_id }
   await ctx.fenced((tx) => tx.run(applyChanges([...changes, named])))

@@ -15,12 +15,12 @@ const redirect = z.string().refine(isRedirect, 'must be http(s)://… or a path 
 
 export const paymentShape = {
   PROVIDER_SECRET_KEY: secret,
-  // While it is replaced the old one and the new one, separated by a comma.
+  // While it is being replaced: the old one and the new one, separated by a comma.
   PROVIDER_WEBHOOK_SECRET: secret,
   // The names that Stripe's own examples use.
   STRIPE_SECRET_KEY: secret,
   STRIPE_WEBHOOK_SECRET: secret,
-  // The SDK knows the path by itself.
+  // The SDK adds the path.
   PROVIDER_API_BASE_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
@@ -36,10 +36,10 @@ export const paymentShape = {
 export interface PaymentSettings {
   /** Absent: payments are not configured. */
   readonly secretKey: string | undefined
-  /** None: no events are taken in. Two while one is being replaced. */
+  /** None: no events are accepted. Two while one is being replaced. */
   readonly webhookSecrets: readonly string[]
   readonly apiBaseUrl: string
-  /** Where a checkout leads to when its request does not say; absent: pages of ours. */
+  /** Where a checkout redirects to when its request does not say; absent: pages of ours. */
   readonly successUrl: string | undefined
   readonly cancelUrl: string | undefined
 }

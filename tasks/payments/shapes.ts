@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What payments look like from outside; tasks whose result a caller waits for answer the same. */
+/** The public shapes of payments, which are also the results of tasks that callers wait for. */
 
 export const TRANSACTION_STATUSES = [
   'succeeded',
@@ -41,7 +41,7 @@ export const Price = z.strictObject({
   product_id: z.string(),
   name: z.string(),
   description: z.string().nullable(),
-  /** In the smallest unit of the currency; null for a price that is worked out or chosen by who pays. */
+  /** In the smallest unit of the currency; null for a price that is computed, or chosen by the payer. */
   amount: z.int().nullable(),
   currency: z.string(),
   mode: z.enum(['payment', 'subscription']),

@@ -13,13 +13,13 @@ const STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = 
   canceled: [5, 'canceled'],
 }
 
-/** What says something of a subscription. Within a second one was created before it changed, and changed before it ended. */
+/** The kinds of statements about a subscription. Within a second, it is created before it changes, and ends last. */
 export type SubscriptionSource = 'created' | 'updated' | 'deleted'
 const SOURCES: readonly SubscriptionSource[] = ['created', 'updated', 'deleted']
 
 /**
  * The state of a subscription as of `at`, in seconds. `before` holds the values that a change has replaced: within a
- * second, what has just changed a field knows better than what only carries it along.
+ * second, an event that changes a field takes precedence over one that merely includes it.
  */
 export function subscriptionChange(
   subscription: ProviderObject,
@@ -54,7 +54,7 @@ export function subscriptionChange(
   }
 }
 
-/** The best name that a subscription itself tells: what its price is called, or else the price's id. */
+/** The best name in the subscription itself: the name of its price, or else the price's id. */
 function planName(subscription: ProviderObject, item: ProviderObject | undefined): string | null {
   const plans = [objectOf(item?.price), objectOf(item?.plan), objectOf(subscription.plan)]
   for (const key of ['nickname', 'name']) {

@@ -2,16 +2,16 @@ import { type Change, earliest, type Fact, facts, known, stamp } from './facts.t
 import { idOf, idsOf, itemsOf, objectOf, type ProviderObject, textOf, wholeOf } from './reading.ts'
 
 /**
- * What the provider's objects say of a payment. One payment has several: a session, an invoice, a payment intent and
- * a charge, each telling of some of the others. `at` is when it was said, in seconds since the epoch.
+ * What the provider's objects say about a payment. One payment has several: a session, an invoice, a payment intent and
+ * a charge, each naming some of the others. `at` is the time of the statement, in seconds since the epoch.
  */
 
 type Outcome = 'pending' | 'failed' | 'canceled' | 'succeeded'
 
-// A payment that has succeeded stays so: whatever says that it failed was about an earlier attempt.
+// A payment that has succeeded stays so: a failure was that of an earlier attempt.
 const OUTCOME_RANK: Readonly<Record<Outcome, number>> = { pending: 0, failed: 1, canceled: 2, succeeded: 3 }
 
-// Who knows best what was paid: an invoice may be paid by several charges, a session tells only what was asked for.
+// How well each knows what was paid: an invoice may be paid by several charges, a session only says what was requested.
 const SOURCE = { session: 1, intent: 2, charge: 3, invoice: 4 } as const
 
 interface Said {
@@ -58,7 +58,7 @@ function transaction(said: Said): Change {
   }
 }
 
-/** A session that was completed. One without a payment of its own, such as for a trial, says nothing. */
+/** A completed session; null for one without a payment of its own, such as for a trial. */
 export function sessionChange(session: ProviderObject, at: number): Change | null {
   const intent = idOf(session.payment_intent)
   const amount = wholeOf(session.amount_total)
@@ -83,7 +83,7 @@ export function sessionChange(session: ProviderObject, at: number): Change | nul
 export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'failed', at: number): Change {
   const received = wholeOf(intent.amount_received)
   const failedCharge = idOf(objectOf(intent.last_payment_error).charge)
-  // Versions from 2025 on name the invoice no more, but as the reference of the order.
+  // Versions from 2025 on name the invoice only as the reference of the order.
   const order = textOf(objectOf(intent.payment_details).order_reference)
   return transaction({
     source: SOURCE.intent,
@@ -100,7 +100,7 @@ export function intentChange(intent: ProviderObject, outcome: 'succeeded' | 'fai
   })
 }
 
-/** An invoice that was paid, or whose payment has failed. One of nothing, such as for a trial, says nothing. */
+/** An invoice that was paid, or whose payment has failed; null for one over zero, such as for a trial. */
 export function invoiceChange(
   invoice: ProviderObject,
   outcome: 'succeeded' | 'failed',
@@ -136,7 +136,7 @@ function intentOfPayments(invoice: ProviderObject): string | null {
   return idOf(objectOf(itemsOf(invoice.payments)[0]?.payment).payment_intent)
 }
 
-/** A charge of which something was given back, and the refunds that it names. */
+/** A charge that was refunded, at least in part, and the refunds that it lists. */
 export function chargeChanges(charge: ProviderObject, at: number): Change[] {
   const refunded = wholeOf(charge.amount_refunded)
   const id = idOf(charge.id)
@@ -164,12 +164,12 @@ type RefundChange = Extract<Change, { kind: 'refund' }>
 
 const REFUND_RANK: Readonly<Record<string, number>> = { pending: 0, succeeded: 1, failed: 2, canceled: 3 }
 
-/** The metadata of our refunds names the job that asked for them: an answer that was lost is found again by it. */
+/** The metadata of our refunds names the job that requested them: a refund whose answer was lost is found by it. */
 export const REQUEST_KEY = 'millrace_job'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A refund; null of one without an id, as old versions have them, or whose payment it does not name. */
+/** A refund; null when it has no id, as in old versions, or does not name its payment. */
 export function refundChange(refund: ProviderObject, at: number): RefundChange | null {
   const id = idOf(refund.id)
   const ids = idsOf(idOf(refund.charge), idOf(refund.payment_intent))

@@ -3,33 +3,33 @@ import { type Chunk, chunksOf, type Format } from './chunks.ts'
 import { textOf } from './read.ts'
 import { hashOf, termsOf } from './words.ts'
 
-/** Grows whenever the same bytes would become other chunks or terms: files of an older one are made again. */
+/** Increased whenever the same bytes would give other chunks or terms: files of an older version are analyzed again. */
 export const ANALYSIS = 1
 
-/** What a file's bytes become, or why they become nothing. */
+/** The chunks of a file, or why there are none. */
 export type Analyzed = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
 
-/** What is to be known of a file. */
+/** How to analyze a file. */
 export interface Analyzable {
   readonly format: Format
   readonly fileName: string
-  /** The bytes are the texts of pages, which have been read by themselves, as a JSON array. */
+  /** The bytes are a JSON array of the texts of pages, which have been read separately. */
   readonly arePages?: boolean
 }
 
-// A file of more is data, and would crowd out all others.
+// A file with more is data, and would crowd out all others.
 const MOST_CHUNKS = 20_000
 const MOST_LINES = 500_000
 
-/** Cuts a file's bytes into chunks with their terms. What a stranger has written is taken apart here: only in a child process. */
+/** Cuts a file's bytes into chunks with their terms. Parses untrusted content, so it only runs in a child process. */
 export function analyze(bytes: Buffer, { format, fileName, arePages = false }: Analyzable): Analyzed {
   const { text, starts } = arePages
     ? joined(JSON.parse(bytes.toString()))
     : { text: textOf(bytes), starts: [] }
-  if (text === null) return { reason: 'not a text' }
+  if (text === null) return { reason: 'not text' }
   if (hasMoreLines(text, MOST_LINES)) return { reason: `more than ${MOST_LINES} lines` }
   const chunks = chunksOf(text, format, starts)
-  if (chunks.length > MOST_CHUNKS) return { reason: `more than ${MOST_CHUNKS} pieces` }
+  if (chunks.length > MOST_CHUNKS) return { reason: `more than ${MOST_CHUNKS} chunks` }
   return { chunks: chunks.map((chunk) => rowOf(chunk, format === 'text' ? '' : fileName)) }
 }
 
@@ -51,7 +51,7 @@ function joined(pages: readonly string[]): { readonly text: string; readonly sta
 }
 
 function rowOf(chunk: Chunk, fileName: string): NewChunk {
-  // A chunk is also about what it is part of.
+  // A chunk is also found by the names of what it is part of.
   const about = `${fileName.replace(/\.[^.]*$/, '')} ${chunk.heading ?? ''}\n`
   const terms = Uint32Array.from(termsOf(about + chunk.content), hashOf)
   return { ...chunk, terms: new Uint8Array(terms.buffer) }

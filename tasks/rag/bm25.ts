@@ -4,40 +4,40 @@ import { hashOf, termsOf } from './words.ts'
 
 /**
  * BM25 (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", 3.3) with pseudo-relevance feedback: the
- * best chunks lend the query the terms that weigh most in them (Rocchio's, by their BM25 weights), and it is asked again.
+ * query is expanded with the heaviest terms of the best chunks (Rocchio's, by their BM25 weights) and runs again.
  */
 
 // Tuned on Cranfield and Vaswani alone, over k1 1.2 and 1.6, b 0.5 and 0.65, 5 and 8 chunks, 40 and 60 terms, weights
-// 0.5 and 0.7; CACM and CISI were only looked at. `npm run bench -- retrieval DIR` has the figures.
+// 0.5 and 0.7; CACM and CISI were only evaluated. `npm run bench -- retrieval DIR` has the figures.
 const K1 = 1.2
 const B = 0.65
 const FEEDBACK_CHUNKS = 5
 const FEEDBACK_TERMS = 60
-// What the lent terms have of the whole query.
+// The share of the added terms in the whole query.
 const FEEDBACK_SHARE = 0.7
-// A term of one chunk says which chunk it is; one of a third of all says nothing.
+// A term of only one chunk just identifies that chunk; one of a third of all chunks says nothing.
 const FEWEST_CHUNKS = 2
 const MOST_OF_CHUNKS = 0.3
 
-/** A question in words: its terms, and those between quotation marks, which are looked for in this order. */
+/** A query in words: its terms, and those between quotation marks, which must occur in this order. */
 export interface Query {
   readonly terms: readonly number[]
   readonly phrases: readonly (readonly number[])[]
 }
 
-/** Reads a question; `"…"` is a phrase. */
+/** Parses a query; `"…"` is a phrase. */
 export function queryOf(text: string): Query {
   const phrases = [...text.matchAll(/["“„]([^"“”„]+)["”“]/gu)].map(([, words]) => termsOf(words!).map(hashOf))
   return { terms: termsOf(text).map(hashOf), phrases: phrases.filter(({ length }) => length > 1) }
 }
 
-/** The weights of a query's terms, by their numbers. */
+/** The weights of a query's terms, by term number. */
 type Weights = ReadonlyMap<number, number>
 
 /**
- * The best chunks for a query, each with what it has of the score that no chunk can reach: above 0 and below 1. Where
- * chunks hold all of its phrases, only those are answered; where none does, its words count alone.
- * @param allowed 1 for each chunk that may be answered; null: all may.
+ * The best chunks for a query, each with its share of a score that no chunk can reach: above 0 and below 1. If any
+ * chunks hold all of its phrases, only those are returned; if none does, only its words count.
+ * @param allowed 1 for each chunk that may be returned; null: all may.
  */
 export function searchTerms(
   postings: Postings,
@@ -95,7 +95,7 @@ function scored(postings: Postings, weights: Weights, allowed: Uint8Array | null
   return scores
 }
 
-/** The score of a chunk that is made of every term without end. */
+/** The limit of the score of a chunk that repeats every term endlessly. */
 function boundOf(postings: Postings, weights: Weights): number {
   let bound = 0
   for (const [term, weight] of weights) bound += idfOf(postings, term) * weight * (K1 + 1)
@@ -135,7 +135,7 @@ function countsOf({ starts, terms }: Postings, chunk: number): ReadonlyMap<numbe
   return counts
 }
 
-/** Of the allowed chunks those with all phrases; all of them when none has. */
+/** The allowed chunks that contain all phrases; all allowed chunks when none does. */
 function withPhrases(
   postings: Postings,
   phrases: Query['phrases'],

@@ -4,7 +4,7 @@ import { htmlBlocks } from './blocks/html.ts'
 import { markdownBlocks } from './blocks/markdown.ts'
 import { proseBlocks } from './blocks/prose.ts'
 
-/** A file's text in pieces that a search can answer with. */
+/** Cuts a file's text into chunks for retrieval. */
 
 export type Format = 'text' | 'markdown' | 'code' | 'html' | 'pdf'
 
@@ -49,7 +49,7 @@ function blocksOf(text: string, format: Format, pageStarts: readonly number[]): 
   }
 }
 
-/** Which of ascending positions is the last at or before one, from 1. */
+/** The number, from 1, of the last of ascending positions that is at or before a position. */
 function pageOf(position: number, starts: readonly number[]): number {
   let [low, high] = [0, starts.length]
   while (low < high) {
@@ -60,7 +60,7 @@ function pageOf(position: number, starts: readonly number[]): number {
   return Math.max(1, low)
 }
 
-/** A block in parts that are short enough. */
+/** Splits a block into parts that are short enough. */
 function smaller(text: string, block: Block): readonly Block[] {
   const whole = block.text ?? text.slice(block.start, block.end)
   if (whole.length <= MOST_CHARACTERS) return [block]
@@ -71,7 +71,7 @@ function smaller(text: string, block: Block): readonly Block[] {
         ? whole.length
         : from + cutOf(whole.slice(from, from + MOST_CHARACTERS))
     const piece = whole.slice(from, to)
-    // Of a text that is not what stands there, nobody knows where a part of it stands.
+    // If the text of a block differs from the source, the position of a part is unknown.
     if (block.text === undefined) parts.push({ ...block, start: block.start + from, end: block.start + to })
     else parts.push({ ...block, text: piece.trim() })
     from = to
@@ -79,7 +79,7 @@ function smaller(text: string, block: Block): readonly Block[] {
   return parts.flatMap((part) => (part.text === undefined ? (trimmed(text, part) ?? []) : [part]))
 }
 
-/** Where to cut a piece that is as long as may be: after a line, a sentence, a word; within one only if it must. */
+/** Where to cut a piece of maximum length: after a line, a sentence or a word; within a word only if necessary. */
 function cutOf(piece: string): number {
   const half = piece.length / 2
   const line = piece.lastIndexOf('\n') + 1
@@ -93,7 +93,7 @@ function cutOf(piece: string): number {
   return last >= 0xd800 && last <= 0xdbff ? piece.length - 1 : piece.length
 }
 
-/** Neighbours together, as many as fit. */
+/** Groups adjacent blocks, as many as fit into a chunk. */
 function packed(text: string, blocks: readonly Block[]): Block[][] {
   const groups: Block[][] = []
   let size = 0

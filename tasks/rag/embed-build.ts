@@ -6,15 +6,15 @@ import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import { EmbedResult, embedTaskOf } from './embed.ts'
 
-// A batch of so many chunks takes a second or two; a file is never parted.
+// A batch of this many chunks takes a second or two; a file is never split.
 const CHUNKS_AT_ONCE = 64
 const POLL_MS = 50
 // Longer than any batch; a queue that nobody serves must not hold an index up for ever.
 const MOST_WAIT_MS = 30 * 60_000
 
 /**
- * Gives every file that a swap would leave in the collection its vectors. Answers the model, or null where it can't be had:
- * then what has none is found by its words.
+ * Makes the missing vectors of all files that a swap would leave in the collection. Returns the model, or null when it
+ * is unavailable: then chunks without vectors are found by their words.
  */
 export async function embedBuild(
   ctx: TaskContext,
@@ -34,13 +34,13 @@ export async function embedBuild(
     }
     const result = await embedByJob(ctx, { files: batch }, MOST_WAIT_MS)
     if (result.model !== null) continue
-    ctx.log.warn({ reason: result.reason }, 'The collection is indexed by its words alone')
+    ctx.log.warn({ reason: result.reason }, 'The collection is indexed by words only')
     return null
   }
   return model
 }
 
-/** Has a job embed files or a question, on the thread that has the model, and waits for it. */
+/** Adds a job that embeds files or a question on the queue of the embeddings, and waits for it. */
 export async function embedByJob(
   ctx: TaskContext,
   what: { readonly files: number[] } | { readonly text: string },
@@ -59,5 +59,5 @@ export async function embedByJob(
       ? new Failure('job.cancelled', 'The job was cancelled')
       : storedFailure(job.error)
   }
-  return { model: null, vector: null, reason: 'No worker serves the queue of the embeddings' }
+  return { model: null, vector: null, reason: 'No worker serves the queue for embeddings' }
 }

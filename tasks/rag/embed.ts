@@ -13,15 +13,15 @@ const Payload = z.strictObject({
 export type EmbedPayload = z.output<typeof Payload>
 
 export const EmbedResult = z.strictObject({
-  /** Null where the model can't be had. */
+  /** Null when the model is unavailable. */
   model: z.string().nullable(),
-  /** Floats of 4 bytes, least first, in base64. */
+  /** Floats of 4 bytes, little-endian, in base64. */
   vector: z.string().nullable(),
   reason: z.string().nullable(),
 })
 export type EmbedResult = z.output<typeof EmbedResult>
 
-/** What a search takes of the result for a question; null where the model could not be had. */
+/** The result for a question as a search takes it; null when the model was unavailable. */
 export function queryVectorOf({ model, vector }: EmbedResult): QueryVector | null {
   if (model === null || vector === null) return null
   return { model, floats: floatsOf(Buffer.from(vector, 'base64')) }
@@ -31,13 +31,13 @@ const run = lazily<EmbedPayload, EmbedResult>(() => import('./embed-run.ts'))
 const taskOf = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })
 
-// Queues of their own: who indexes waits for them, and must not hold the slot that they need.
-/** Embeds by the model in this process: on the one thread that holds it. */
+// They have queues of their own: an indexing job waits for them, and must not hold the slot that they need.
+/** Embeds with the model in this process, on the one thread that holds it. */
 export const embedLocally = taskOf('rag.embed', 'rag_model', 'model')
-/** Embeds by a provider. */
+/** Embeds through a provider. */
 export const embedRemotely = taskOf('rag.embed_remote', 'rag_remote', 'io')
 
-/** The task that embeds as the settings want it. */
+/** The embedding task that the settings select. */
 export function embedTaskOf({ embeddings }: RagSettings): typeof embedLocally {
   return embeddings === 'openai' ? embedRemotely : embedLocally
 }

@@ -18,7 +18,7 @@ const formats = new Map(
 /** The extensions that are read when a request names none. */
 export const KNOWN_EXTENSIONS: ReadonlySet<string> = new Set(formats.keys())
 
-/** How a file of an extension is cut; of one that nobody knows by its paragraphs. */
+/** How files with an extension are cut; unknown extensions are cut by paragraphs. */
 export function formatOf(extension: string): Format {
   return formats.get(extension) ?? 'text'
 }

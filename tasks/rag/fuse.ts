@@ -1,6 +1,6 @@
 import type { Hit } from './top.ts'
 
-/** A chunk with the places that it has in the lists which it is in, from 1. */
+/** A chunk with its ranks, from 1, in the lists that contain it. */
 export interface Fused extends Hit {
   readonly lexical: number | null
   readonly vector: number | null
@@ -10,8 +10,8 @@ export interface Fused extends Hit {
 const K = 60
 
 /**
- * Joins two lists by reciprocal ranks; the score is 1 for what is first in both. One list alone keeps its own scores: of
- * words below 1, of vectors the cosine, moved to lie between 0 and 1.
+ * Joins two lists by reciprocal ranks; the score is 1 for what is first in both. Without vectors, the lexical list
+ * keeps its own scores, which are below 1.
  */
 export function fused(lexical: readonly Hit[], vector: readonly Hit[] | null, most: number): Fused[] {
   if (vector === null)

@@ -22,9 +22,9 @@ import { type Found, type Skipped, type Walked, walk } from './walk.ts'
 
 /** Collections are searched in memory, where half a million chunks take about a gigabyte. */
 const MOST_CHUNKS = 500_000
-// What one transaction stores: enough to make its costs small, and little enough to hold in memory.
+// How much one transaction stores: enough to make its cost small, and little enough to hold in memory.
 const CHUNKS_AT_ONCE = 500
-// A run of many files shows only so many steps.
+// A run over many files reports only this many steps.
 const MOST_STEPS = 1000
 const MOST_TOLD = 100
 // About 10,000 pages of a book.
@@ -84,14 +84,14 @@ const bySource = (files: readonly KnownFile[]): ReadonlyMap<string, KnownFile> =
   new Map(files.map((file) => [file.source, file]))
 
 interface Built {
-  /** Sources that the collection keeps or gets. */
+  /** Sources that will be in the collection. */
   readonly present: ReadonlySet<string>
   readonly added: number
   readonly unchanged: number
   readonly skipped: readonly Skipped[]
 }
 
-/** Reads the files, and stores what is new in them as a build of this job. */
+/** Reads the files, and stores new and changed ones as a build of this job. */
 async function build(
   ctx: TaskContext,
   collection: number,
@@ -195,7 +195,7 @@ async function analyzePdf(
   }
 }
 
-/** Files of the collection that were below the place and are not any more; others are none of this run's business. */
+/** Files of the collection that were below the place and are gone now; this run leaves all others alone. */
 function goneFrom(
   { root, path, isFolder }: Place,
   known: ReadonlyMap<string, KnownFile>,
@@ -214,12 +214,12 @@ const requestOf = ({ path, extensions, excludes }: IndexPayload) => ({
   exclude_patterns: excludes,
 })
 
-/** Lets the next rows have the room of those that left. What can't be done now, autovacuum does later. */
+/** Makes the space of deleted rows available for new ones. If this fails, autovacuum does it later. */
 async function giveBack({ db, log }: TaskContext, changed: number): Promise<void> {
   if (changed === 0) return
   try {
     for (const vacuum of VACUUMS) await db.run(vacuum)
   } catch (error) {
-    log.warn({ error: String(error) }, 'The room of an old index was not given back')
+    log.warn({ error: String(error) }, 'The space of an old index was not reclaimed')
   }
 }

@@ -17,7 +17,7 @@ export const IndexResult = z.strictObject({
   documents_unchanged: z.int().min(0),
   documents_removed: z.int().min(0),
   total_chunks: z.int().min(0),
-  /** What has made the vectors; null: this run made none. */
+  /** The model of the vectors; null when there was none for this run. */
   embedding_model: z.string().nullable(),
   skipped: z.array(z.strictObject({ source: z.string(), reason: z.string() })),
   skipped_total: z.int().min(0),
@@ -25,9 +25,9 @@ export const IndexResult = z.strictObject({
 export type IndexResult = z.output<typeof IndexResult>
 
 /**
- * Makes a collection say what is below a path: new and changed files are read, unchanged ones stay as they are, and those
- * that are gone leave. What it makes is nobody's to see until all of it is swapped in; a repeated attempt goes on with what the
- * last one has made.
+ * Indexes what is below a path into a collection: new and changed files are read, unchanged ones stay as they are, and
+ * missing ones are removed. Nothing is visible until all of it is swapped in; a repeated attempt continues with what
+ * the last one has stored.
  */
 export const indexFiles = defineTask({
   name: 'rag.index',

@@ -3,16 +3,16 @@ import { extensionOf } from './formats.ts'
 import { Postings } from './postings.ts'
 import { type Row, Vectors } from './vectors.ts'
 
-/** A collection in memory, as one version of it is. */
+/** One version of a collection in memory. */
 export interface Loaded {
   readonly state: CollectionState
   readonly files: ReadonlyMap<number, LoadedFile>
   readonly postings: Postings
-  /** Null where no chunk has one, or pgvector has an index of them. */
+  /** Null when no chunk has one, or pgvector has an index of them. */
   readonly vectors: Vectors | null
-  /** Of each chunk its file, and its place in it. */
+  /** The file of each chunk, and its place in the file. */
   readonly places: readonly Place[]
-  /** Of each file its first chunk. */
+  /** The first chunk of each file. */
   readonly firsts: ReadonlyMap<number, number>
   readonly bytes: number
 }
@@ -22,7 +22,7 @@ export interface Place {
   readonly ordinal: number
 }
 
-/** Makes a collection of its files; those that an older version had may be the same objects. */
+/** Makes a collection from its files, which may be the same objects as in an older version. */
 export function collectionOf(state: CollectionState, files: readonly LoadedFile[]): Loaded {
   const places: Place[] = []
   const chunks: Uint32Array[] = []
@@ -65,10 +65,10 @@ function vectorsOf(files: readonly LoadedFile[], dimensions: number): Vectors | 
   return rows.length === 0 ? null : new Vectors(dimensions, rows)
 }
 
-// Copied for their address, as in `floatsOf`.
+// Copied to be aligned, as in `floatsOf`.
 const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
 
-/** What a result says of where it is from, and what `filter_metadata` compares. */
+/** Where a result is from, and what `filter_metadata` compares. */
 export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, string | number | null>> {
   const fileName = file.source.slice(file.source.lastIndexOf('/') + 1)
   return {
@@ -84,7 +84,7 @@ export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, st
   }
 }
 
-/** 1 for each chunk whose metadata has these values; null when nothing is asked of it. */
+/** 1 for each chunk whose metadata has these values; null without a filter. */
 export function allowedBy(
   { places }: Loaded,
   filter: Readonly<Record<string, unknown>> | null,

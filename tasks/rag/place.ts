@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { type Failure, fail } from '../../sql/errors.ts'
 
-/** What an index request is about: a folder or file below the root, both without symbolic links in their paths. */
+/** The target of an index request: a folder or file below the root, both without symbolic links in their paths. */
 export interface Place {
   readonly root: string
   readonly path: string
@@ -10,8 +10,9 @@ export interface Place {
 }
 
 /**
- * Finds what a path names: relative to the root, or absolute and in it.
- * @throws fail('rag.path_outside'), fail('rag.path_missing'), fail('rag.path_kind'), fail('rag.path_denied').
+ * Resolves a path: relative to the root, or absolute and inside it.
+ * @throws fail('rag.path_outside'), fail('rag.path_missing'), fail('rag.path_kind'), fail('rag.path_denied'),
+ *   fail('rag.root_missing').
  */
 export async function placeOf(root: string, given: string): Promise<Place> {
   if (given.includes('\0')) throw fail('rag.path_missing')
@@ -19,7 +20,7 @@ export async function placeOf(root: string, given: string): Promise<Place> {
     throw fail('rag.root_missing')
   })
   const wanted = resolve(base, given)
-  // Told before it is looked at: what there is outside is nobody's business.
+  // Refused before any access, which would reveal what exists outside.
   if (!isWithin(base, wanted) && !isWithin(resolve(root), wanted)) throw fail('rag.path_outside')
   const path = await realpath(wanted).catch((error) => {
     throw refusal(error)
@@ -32,7 +33,7 @@ export async function placeOf(root: string, given: string): Promise<Place> {
   return { root: base, path, isFolder: found.isDirectory() }
 }
 
-/** Whether a path is a folder or lies in it; of paths without `..`. */
+/** Whether a path is the folder or is inside it; for paths without `..`. */
 export function isWithin(folder: string, path: string): boolean {
   const way = relative(folder, path)
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)

@@ -1,9 +1,9 @@
 /**
- * The terms of a collection in memory, forwards (of each chunk, in order) and inverted (of each term, the chunks), as
- * flat arrays of numbers: 100,000 chunks of 150 terms take about 150 MB.
+ * The terms of a collection in memory, forward (the terms of each chunk, in order) and inverted (the chunks of each
+ * term), as flat arrays of numbers: 100,000 chunks of 150 terms take about 150 MB.
  */
 export class Postings {
-  /** Chunks in it. */
+  /** Number of chunks. */
   readonly size: number
   /** A chunk's terms are `terms[starts[chunk]]` to `terms[starts[chunk + 1] - 1]`. */
   readonly starts: Uint32Array
@@ -16,7 +16,7 @@ export class Postings {
   readonly counts: Float32Array
   private readonly numbers = new Map<number, number>()
 
-  /** Of each chunk the hashes of its terms in order, see `words.ts`. */
+  /** @param chunks the hashes of each chunk's terms in order, see `words.ts`. */
   constructor(chunks: readonly Uint32Array[]) {
     this.size = chunks.length
     this.starts = startsOf(chunks)
@@ -32,7 +32,7 @@ export class Postings {
     this.invert()
   }
 
-  /** The number that a term has here; undefined when no chunk has it. */
+  /** The number of a term here; undefined when no chunk contains it. */
   numberOf(hash: number): number | undefined {
     return this.numbers.get(hash)
   }
@@ -41,12 +41,12 @@ export class Postings {
     return this.starts[chunk + 1]! - this.starts[chunk]!
   }
 
-  /** In how many chunks a term is. */
+  /** How many chunks contain a term. */
   frequency(term: number): number {
     return this.heads[term + 1]! - this.heads[term]!
   }
 
-  /** Replaces hashes by numbers; answers how many chunks each has. */
+  /** Replaces hashes by numbers; returns how many chunks contain each term. */
   private numberTerms(chunks: readonly Uint32Array[]): readonly number[] {
     const frequencies: number[] = []
     const lastChunks: number[] = []

@@ -1,5 +1,5 @@
 /**
- * Scalar products of one vector with many, in WebAssembly, whose instructions take four floats at a time: five times
+ * Dot products of one vector with many, in WebAssembly, whose instructions process four floats at a time: five times
  * as fast as the same loop in JavaScript. The module is so small that its bytes are spelled out here.
  *
  * (func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $wanted i32) (param $out i32))
@@ -12,7 +12,7 @@ export interface Memory {
   readonly buffer: ArrayBuffer
 }
 
-// Of the platform's own types, those of WebAssembly come only with a browser's.
+// TypeScript has the types of WebAssembly only together with those of a browser.
 interface Platform {
   readonly Memory: new (size: { initial: number; maximum: number }) => Memory
   readonly Module: new (bytes: Uint8Array) => object
@@ -48,7 +48,7 @@ const multiplied = (sum: number, offset: number): number[] => [
 ]
 
 const BODY = [
-  // Three locals: two i32 and two v128.
+  // Four locals: two i32 and two v128.
   ...[2, 2, I32, 2, V128],
   ...[block, loop, get(COUNT), isZero, branchIf(1)].flat(),
   ...[zero, set(SUM), zero, set(MORE), get(WANTED), set(AT), get(ROW), get(BYTES), add, set(END)].flat(),
@@ -75,7 +75,7 @@ const MODULE = new platform.Module(
   ]),
 )
 
-/** The function, and a memory of so many pages that it works in. */
+/** The function, and a memory of `pages` pages that it works in. */
 export function productsIn(pages: number): { readonly memory: Memory; readonly products: Products } {
   const memory = new platform.Memory({ initial: pages, maximum: pages })
   const { exports } = new platform.Instance(MODULE, { m: { memory } })

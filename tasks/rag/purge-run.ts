@@ -2,7 +2,7 @@ import type { Query } from '../../sql/db.ts'
 import { deleteDeadBuilds, deleteEmptyCollections, deleteHiddenFiles, VACUUMS } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
 
-// Files have some chunks each: few enough that no statement holds its locks for long.
+// Files have several chunks each: a batch is small enough that no statement holds its locks for long.
 const BATCH = 200
 
 /** The work of `rag.purge`. */

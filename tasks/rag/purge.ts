@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Removes the rows of deleted collections and of runs that were killed, and gives their room back. */
+/** Removes the rows of deleted collections and of runs that were killed, and reclaims their space. */
 export const purge = defineTask({
   name: 'rag.purge',
   queue: 'system',

@@ -7,18 +7,18 @@ import { type Found, reasonOf } from './walk.ts'
 /** A file's bytes, or why they were not read. */
 export type ReadFile = { readonly bytes: Buffer; readonly sha256: Buffer } | { readonly reason: string }
 
-// A text of this size is data: it would be thousands of chunks of one file.
+// A larger text is data: one file would make thousands of chunks.
 const MOST_TEXT_BYTES = 8 * 1024 * 1024
 const MOST_PDF_BYTES = 100 * 1024 * 1024
 
 /**
- * Reads a file that was found, if it still is one: not a link, device or pipe that has taken its place, and not by way of a
+ * Reads a file that was found, if it still is one: not a link, device or pipe that has replaced it, and not through a
  * folder that has become a link.
  */
 export async function readFound({ path }: Found, format: Format): Promise<ReadFile> {
   let file: FileHandle | null = null
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for somebody to write.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     const opened = await file.stat()
     if (!opened.isFile()) return { reason: 'not a file' }
@@ -36,7 +36,7 @@ export async function readFound({ path }: Found, format: Format): Promise<ReadFi
   }
 }
 
-/** A file that grows while it is read ends where it ended when it was opened. */
+/** Reads a file up to its size when it was opened, even if it grows meanwhile. */
 async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
   const bytes = Buffer.alloc(size)
   let at = 0
@@ -45,10 +45,10 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
   return bytes.subarray(0, at)
 }
 
-// No text has control characters; but for white space, and the escape that colours logs.
+// Text has no control characters except white space, and the escape that colours logs.
 const CONTROL = /(?!\s)\p{Cc}/u
 
-/** The text of bytes: UTF-8, UTF-16 with its mark, or Windows-1252; null when they are none. */
+/** The text of bytes: UTF-8, UTF-16 with a byte order mark, or Windows-1252; null when they are not text. */
 export function textOf(bytes: Buffer): string | null {
   const little = bytes[0] === 0xff && bytes[1] === 0xfe
   const big = bytes[0] === 0xfe && bytes[1] === 0xff

@@ -4,11 +4,11 @@ import type { SearchAnswer, SearchQuestion, SearchThreadData } from './search-th
 import type { Search, SearchHit } from './searcher.ts'
 
 /**
- * Retrieval for whoever asks in this process: on one thread of its own, which holds the collections. Scoring 10,000 chunks
- * takes a millisecond there; a job would take seven, and leave a row that nobody needs.
+ * Retrieval for this process, on one thread of its own that holds the collections. Scoring 10,000 chunks takes a
+ * millisecond there; a job would take seven, and leave a row that nobody needs.
  */
 export interface Retrieval {
-  /** The model that the vectors of a collection are of, or null. @throws fail('rag.missing'). */
+  /** The model of a collection's vectors, or null. @throws fail('rag.missing'). */
   modelOf(collection: string): Promise<string | null>
   /** The best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
@@ -22,7 +22,7 @@ interface Asked {
   readonly reject: (error: Error) => void
 }
 
-/** The thread starts with the first question, and again after one that has killed it. */
+/** The thread starts with the first question, and again after a question that has killed it. */
 export function createRetrieval(data: SearchThreadData): Retrieval {
   const asked = new Map<number, Asked>()
   let last = 0
@@ -31,7 +31,7 @@ export function createRetrieval(data: SearchThreadData): Retrieval {
 
   const start = (): Worker => {
     const worker = new Worker(THREAD, { workerData: data })
-    // Nothing but questions keeps a process alive.
+    // Only pending questions keep the process alive.
     worker.unref()
     worker.on('message', (answer: SearchAnswer) => {
       asked.get(answer.id)?.resolve(answer)
@@ -45,7 +45,7 @@ export function createRetrieval(data: SearchThreadData): Retrieval {
       asked.clear()
     }
     worker.on('error', lost)
-    worker.on('exit', () => lost(new Error('The thread that searches has ended')))
+    worker.on('exit', () => lost(new Error('The search thread has ended')))
     return worker
   }
 

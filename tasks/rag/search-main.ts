@@ -1,4 +1,4 @@
-/** The entry of the thread that searches. */
+/** The entry point of the search thread. */
 import { keepCode } from '../code-cache.ts'
 
 keepCode()

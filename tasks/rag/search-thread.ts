@@ -4,7 +4,7 @@ import { type ErrorCode, Failure } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createSearcher, type Search, type SearchHit } from './searcher.ts'
 
-/** The inside of the thread that searches: it holds the collections, so that nobody's event loop waits for their loading. */
+/** What runs in the search thread: it holds the collections, so that loading them blocks no other event loop. */
 
 export interface SearchThreadData {
   readonly url: string
@@ -27,7 +27,7 @@ export type SearchAnswer =
 
 const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs } =
   workerData as SearchThreadData
-// One connection for what is loaded now and then; it closes when it is idle.
+// One connection for occasional loading; it closes when it is idle.
 const db = createDatabase({
   url,
   applicationName,

@@ -16,7 +16,7 @@ import { type Fused, fused } from './fuse.ts'
 import { allowedBy, collectionOf, type Loaded, metadataOf } from './loaded.ts'
 import type { Hit } from './top.ts'
 
-/** Searches in collections that it keeps in memory; whose version has grown is read again, as far as it has changed. */
+/** Searches collections that it keeps in memory; when one has a newer version, only the changes are loaded. */
 
 export interface Search {
   readonly collection: string
@@ -24,17 +24,17 @@ export interface Search {
   readonly topK: number
   /** Values that a result's metadata must have. */
   readonly filter: Readonly<Record<string, unknown>> | null
-  /** Null: its words alone are looked for. */
+  /** Null: search by words only. */
   readonly vector: QueryVector | null
 }
 
-/** A query as a model sees it. A collection whose vectors are another model's leaves it aside. */
+/** The vector of a query. It is ignored for a collection whose vectors are from another model. */
 export interface QueryVector {
   readonly model: string
   readonly floats: Float32Array
 }
 
-/** A chunk that answers, as clients see it. */
+/** A chunk that was found, as clients see it. */
 export interface SearchHit {
   readonly content: string
   readonly metadata: Readonly<Record<string, unknown>>
@@ -45,15 +45,15 @@ export interface SearchHit {
 }
 
 export interface Searcher {
-  /** The model that the vectors of a collection are of, or null. @throws fail('rag.missing'). */
+  /** The model of a collection's vectors, or null. @throws fail('rag.missing'). */
   modelOf(collection: string): Promise<string | null>
   /** @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
 }
 
-// Each signal's candidates for the other; more would hardly be among the first 50.
+// How many candidates each signal contributes; any more would hardly be among the first 50.
 const CANDIDATES = 200
-// Of all collections together; the one that was asked least recently leaves.
+// Of all collections together; the least recently used one is evicted.
 const MOST_BYTES = 2 ** 30
 const CHUNKS_AT_ONCE = 10_000
 const MOST_TRIES = 5
@@ -84,12 +84,12 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
   const current = async ({ id, version }: CollectionVersion): Promise<Loaded> => {
     const known = kept.get(id)
     if (known !== undefined && known.state.version >= version) {
-      // Asked last, it leaves last.
+      // Used last, it is evicted last.
       kept.delete(id)
       kept.set(id, known)
       return known
     }
-    // One that others wait for may have begun before this version was there; what is begun after that has it.
+    // A load under way may have begun before this version existed; one that begins after that has it.
     const under = await loading.get(id)
     return under !== undefined && under.state.version >= version ? under : (loading.get(id) ?? begin(id))
   }
@@ -101,7 +101,7 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
         const loaded = await current(await stateOf(search.collection))
         const best = await ranked(reader, loaded, search)
         const hits = best && (await withContents(reader, loaded, best))
-        // A swap in between leaves nothing to show of the old version: then the new one is asked.
+        // A swap in between removes the texts of the old version: then the new one is searched.
         if (hits !== null) return hits
       }
       throw fail('rag.busy')
@@ -119,11 +119,11 @@ function evict(kept: Map<number, Loaded>, mostBytes: number): void {
   }
 }
 
-/** A row that stands for a file, not for a collection without any. */
+/** A row for a file, not for a collection without files. */
 type Listed = LiveFile & { readonly file: number; readonly chunk_count: number }
 
 /**
- * A collection as one moment has it. Its files are read after their list is, so a swap may take some of them away: then the
+ * A consistent state of a collection. Its files are read after their list, so a swap may remove some of them: then the
  * list is read again, and only what is new in it.
  */
 async function load(db: Database, id: number, known: Loaded['files'] | undefined): Promise<Loaded> {
@@ -134,7 +134,7 @@ async function load(db: Database, id: number, known: Loaded['files'] | undefined
     const live = await db.any(liveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')
-    // Vectors that pgvector has an index of are not needed here.
+    // Vectors that pgvector has indexed are not needed here.
     const model = state.has_neighbours ? null : state.model
     const listed = live.filter((row): row is Listed => row.file !== null)
     for (const ids of batchesOf(listed.filter((row) => !has(row))))
@@ -160,7 +160,7 @@ function* batchesOf(listed: readonly Listed[]): Generator<number[]> {
   if (batch.length > 0) yield batch
 }
 
-/** The best chunks: what the filter leaves out was never a candidate. Null when the collection has changed. */
+/** The best chunks among those that the filter allows. Null when the collection has changed. */
 async function ranked(
   reader: Reader,
   loaded: Loaded,
@@ -178,7 +178,7 @@ async function ranked(
   return near && fused(lexical, near, topK)
 }
 
-/** The nearest chunks by the index of pgvector; of those that a filter allows, exactly. Null when one is of a newer version. */
+/** The nearest chunks by pgvector's index, or exactly if there is a filter. Null when one is of a newer version. */
 async function neighbours(
   reader: Reader,
   { state: { id }, places, firsts }: Loaded,
@@ -205,7 +205,7 @@ async function neighbours(
   return hits
 }
 
-/** The results with their texts; null when one of them is no more. */
+/** The results with their texts; null when one of them is gone. */
 async function withContents(
   reader: Reader,
   { places }: Loaded,

@@ -1,13 +1,13 @@
 /**
- * The English stemmer of Snowball ("Porter2", https://snowballstem.org/algorithms/english/stemmer.html), which is the
- * one that PostgreSQL's `english` has: a test compares the two. Takes a word in lower case; one with letters that are
- * not English comes back as it is.
+ * The English stemmer of Snowball ("Porter2", https://snowballstem.org/algorithms/english/stemmer.html), the same as in
+ * PostgreSQL's `english`: a test compares the two. Takes a word in lower case; one with letters that are not English is
+ * returned as it is.
  */
 export function stem(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word
   const whole = WHOLE.get(word)
   if (whole !== undefined) return whole
-  // A y that stands for a consonant is written Y.
+  // A y that is a consonant is written as Y.
   const marked = word.replace(/^y|(?<=[aeiouy])y/g, 'Y')
   const [r1, r2] = regions(marked)
   const plural = withoutPlural(marked)
@@ -61,7 +61,7 @@ function withoutPast(word: string, r1: number): string {
   const base = word.slice(0, past.index)
   if (!VOWEL.test(base)) return word
   if (/(at|bl|iz)$/.test(base)) return `${base}e`
-  // But of words such as add, ebb and off.
+  // Except in words such as add, ebb and off.
   if (/(bb|dd|ff|gg|mm|nn|pp|rr|tt)$/.test(base)) return /^[aeo]..$/.test(base) ? base : base.slice(0, -1)
   return r1 >= base.length && endsShort(base) ? `${base}e` : base
 }

@@ -1,10 +1,10 @@
-/** A chunk by its number, and how well it answers. */
+/** The number of a chunk, and how well it matches. */
 export interface Hit {
   readonly chunk: number
   readonly score: number
 }
 
-/** The chunks of the highest scores above `floor`, best first; of equals the first. A NaN is no score. */
+/** The chunks with the highest scores above `floor`, best first; of equal ones the first. A NaN is not a score. */
 export function topOf(scores: Float64Array | Float32Array, most: number, floor = 0): Hit[] {
   // A heap whose root is the worst of the best.
   const heap: number[] = []

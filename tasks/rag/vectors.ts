@@ -1,7 +1,7 @@
 import { type Memory, type Products, productsIn } from './products.ts'
 import { type Hit, topOf } from './top.ts'
 
-/** A vector's chunk and its floats, of length 1 together. */
+/** A chunk and its vector, which has length 1. */
 export interface Row {
   readonly chunk: number
   readonly floats: Float32Array
@@ -14,12 +14,12 @@ interface Part {
 }
 
 const PAGE = 65_536
-// A memory has 4 GiB at most, and is taken whole.
+// A memory has at most 4 GiB, and is allocated as a whole.
 const PART_BYTES = 64 * 1024 * 1024
-// What the products take at once.
+// How many floats the products process at once.
 const STRIDE = 8
 
-/** Vectors of one length, for searches that look at all of them. */
+/** Vectors of the same dimension, for searches that look at all of them. */
 export class Vectors {
   readonly dimensions: number
   readonly bytes: number
@@ -51,7 +51,7 @@ export class Vectors {
     return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, most)
   }
 
-  /** Rows, then room for what is wanted and for the products. */
+  /** Rows, then space for the wanted vector and for the products. */
   private partOf(rows: readonly Row[]): Part {
     const bytes = (rows.length + 1) * this.width + rows.length * 4
     const { memory, products } = productsIn(Math.ceil(bytes / PAGE))

@@ -8,13 +8,13 @@ import { isWithin, type Place } from './place.ts'
 
 /** Finds the files to index. The only importer of `ignore`. */
 
-/** A file by its path below the root, with `/` between, and where it is. */
+/** A file: its path below the root, separated by `/`, and its absolute path. */
 export interface Found {
   readonly source: string
   readonly path: string
 }
 
-/** Why something that was asked for is not in the index. */
+/** Why something that was requested is not in the index. */
 export interface Skipped {
   readonly source: string
   readonly reason: string
@@ -28,15 +28,15 @@ export interface Walked {
 export interface WalkOptions {
   /** In lower case, without dots. */
   readonly extensions: ReadonlySet<string>
-  /** In the manner of .gitignore; they can't bring back what is never indexed. */
+  /** In the syntax of .gitignore; they can't bring back what is never indexed. */
   readonly excludes: readonly string[]
   /** Folders that are never entered, such as the service's own data; absolute. */
   readonly never: readonly string[]
   readonly signal: AbortSignal
 }
 
-// Version control, what others have written or a build has made, and what must not be read aloud. All that begins with
-// a dot is among it: .git, .env, .ssh, .aws, .npmrc.
+// Version control, dependencies, build output and secrets. This includes everything that begins with a dot: .git, .env,
+// .ssh, .aws, .npmrc.
 const NEVER = `
 .*
 node_modules/
@@ -79,14 +79,14 @@ yarn.lock
 pnpm-lock.yaml
 `
 
-// A pattern becomes a regular expression, and each star in one part of a path multiplies what it may try.
+// A pattern becomes a regular expression, and each star in one part of a path multiplies its backtracking.
 const MANY_STARS = /(?:\*[^/]*){4}/
-// More would be another kind of search engine; and a mistake, most likely.
+// More would need another kind of search engine, and is most likely a mistake.
 const MOST_FILES = 100_000
 
 /**
- * Every file of a place that is to be read, in order of its source. Symbolic links are not followed: what they lead to
- * inside is found where it is. What can't be read is told, what the excludes name is not.
+ * Every file of a place that is to be read, in order of its source. Symbolic links are not followed: targets inside the
+ * place are found where they are. Unreadable files are reported, excluded ones are not.
  * @throws fail('rag.path_excluded'), fail('rag.too_many_files'), fail('rag.exclude_invalid').
  */
 export async function walk(place: Place, options: WalkOptions): Promise<Walked> {
@@ -103,7 +103,7 @@ export async function walk(place: Place, options: WalkOptions): Promise<Walked> 
   const visit = (folder: string, entry: Dirent): string | null => {
     const path = join(folder, entry.name)
     const source = sourceOf(path)
-    // The caller's patterns are about the place, ours about wherever it is.
+    // The caller's patterns are relative to the place, ours to the root.
     const below = relative(place.isFolder ? place.path : dirname(place.path), path)
       .split(sep)
       .join('/')
@@ -155,7 +155,7 @@ function kindOf(entry: Dirent): string | null {
   return 'a device'
 }
 
-/** What kept a file or folder from being read, in words. */
+/** Why a file or folder could not be read, in words. */
 export function reasonOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied'

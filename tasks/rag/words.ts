@@ -1,8 +1,8 @@
 import { stem } from './stem.ts'
 
 /**
- * The terms of a text, in order: words in lower case without accents, stemmed; names of code whole and in their parts;
- * Chinese, Japanese and Korean in pairs of characters. Words that say nothing by themselves are left out.
+ * The terms of a text, in order: words in lower case without accents, stemmed; identifiers of code as a whole and in
+ * parts; Chinese, Japanese and Korean in pairs of characters. Stop words are left out.
  */
 export function termsOf(text: string): string[] {
   const terms: string[] = []
@@ -16,9 +16,9 @@ export function termsOf(text: string): string[] {
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+|(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}])[\p{L}\p{N}\p{M}])+/gu
 const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
-// The borders inside names such as readFileSync or HTTPServer.
+// The boundaries inside names such as readFileSync or HTTPServer.
 const PARTS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u
-// A longer word is data: a hash, a key, a picture as text.
+// A longer word is data: a hash, a key, an image as text.
 const LONGEST = 64
 
 function word(run: string, terms: string[]): void {
@@ -32,7 +32,7 @@ function word(run: string, terms: string[]): void {
 const known = new Map<string, string | null>()
 const MOST_KNOWN = 100_000
 
-/** Gives back what is remembered of words, and the texts that they were cut from. */
+/** Frees the cached terms, and the texts that the words were cut from. */
 export const forgetTerms = (): void => known.clear()
 
 function add(run: string, terms: string[]): void {
@@ -56,7 +56,7 @@ function pairs(run: string, terms: string[]): void {
   for (let i = 0; i + 1 < characters.length; i++) terms.push(characters[i]! + characters[i + 1]!)
 }
 
-/** 32 bits that stand for a term (FNV-1a, mixed): two of 100,000 terms of a collection share them once in a collection. */
+/** A hash of 32 bits for a term (FNV-1a, mixed): among 100,000 terms of a collection, about one pair collides. */
 export function hashOf(term: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
@@ -66,7 +66,7 @@ export function hashOf(term: string): number {
   return hash >>> 0
 }
 
-// Articles, pronouns, prepositions, conjunctions, auxiliaries, what is left of their short forms, and how people ask.
+// Articles, pronouns, prepositions, conjunctions, auxiliaries, the remains of contractions, and words of questions.
 const STOP = new Set(
   `a about above across after afterwards again against ain all almost alone along already also although always am among
   amongst an and another any anybody anyhow anyone anything anyway anyways anywhere apart are aren around as aside at away

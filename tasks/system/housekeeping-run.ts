@@ -10,7 +10,7 @@ import type { HousekeepingResult } from './housekeeping.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
-// Previews of voices: most have some 50 kB, the longest some MB.
+// Voice previews: most have about 50 kB, the longest several MB.
 const PREVIEW_DAYS = 30
 const MOST_PREVIEWS = 1000
 

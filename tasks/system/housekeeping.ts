@@ -11,7 +11,7 @@ const Result = z.strictObject({
 })
 export type HousekeepingResult = z.output<typeof Result>
 
-/** Removes what has run out: ended jobs, tokens, counts of limits, idempotency keys, files whose import has ended, previews of voices. */
+/** Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, files of imports, voice previews. */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',
   queue: 'system',

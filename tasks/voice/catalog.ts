@@ -1,9 +1,9 @@
 import { type AiProvider, keyName } from '../ai/providers.ts'
 
 /**
- * Who makes speech and understands it, with which models and voices. Speech is made by those whose endpoint answers MP3:
- * Groq's answers WAV alone (livekit/agents-js and others: `response_format must be one of [wav]`), Google's none of
- * OpenAI's protocol. Sources: developers.openai.com/api/reference/resources/audio and /api/docs/deprecations,
+ * Providers that synthesize or recognize speech, with their models and voices. For synthesis only those whose endpoint
+ * answers MP3: Groq's only answers WAV (livekit/agents-js and others: `response_format must be one of [wav]`), Google
+ * has none in OpenAI's protocol. Sources: developers.openai.com/api/reference/resources/audio, /api/docs/deprecations,
  * docs.mistral.ai/studio/audio, console.groq.com/docs/speech-to-text; as of November 2026.
  */
 
@@ -12,7 +12,7 @@ export interface VoiceModel {
   readonly name: string
   readonly provider_id: AiProvider
   readonly quality: 'standard' | 'high'
-  /** When its provider switches it off; null: that is not announced. */
+  /** When its provider shuts it down; null: not announced. */
   readonly retires_on: string | null
 }
 
@@ -83,7 +83,7 @@ const voice = (
   models,
 })
 
-/** The first of each provider is its default; an id stands for one voice of all. */
+/** The first of each provider is its default; ids are unique across providers. */
 export const VOICES: readonly Voice[] = [
   voice(OPENAI, EVERY, ['alloy', 'Alloy', 'neutral', 'general']),
   voice(OPENAI, EVERY, ['ash', 'Ash', 'male', 'conversation']),
@@ -115,6 +115,6 @@ export const STT_MODELS: readonly VoiceModel[] = [
   model(MISTRAL, 'voxtral-mini-latest', 'Voxtral Mini', 'standard'),
 ]
 
-/** Those of a provider, in their order. */
+/** The entries of a provider, in order. */
 export const ofProvider = <T extends { readonly provider_id: string }>(all: readonly T[], id: string): T[] =>
   all.filter(({ provider_id }) => provider_id === id)

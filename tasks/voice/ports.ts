@@ -1,12 +1,12 @@
 import type { Speech } from '../../sql/voice.ts'
 
-/** Makers of speech as tasks see them. `workers/providers/voice/speech.ts` has the real ones. */
+/** Speech synthesis as tasks see it. `workers/providers/voice/speech.ts` implements it. */
 export interface Speaker {
   /**
-   * Has a text spoken; answers its MP3 in pieces as they come. Waits for no piece longer than the settings say.
+   * Speaks a text; yields its MP3 in pieces as they arrive. Waits for a piece no longer than `AI_TIMEOUT_SECONDS`.
    *
-   * @throws fail('ai.missing_key'); fail('ai.failed') for now and fail('ai.refused') for good, before the first piece;
-   * fail('ai.interrupted') after it; the signal's reason.
+   * @throws fail('ai.missing_key'); fail('ai.failed') temporarily and fail('ai.refused') permanently, before the first
+   * piece; fail('ai.interrupted') after it; the signal's reason.
    */
   speak(speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array>
 }

@@ -1,2 +1,2 @@
-/** The kind of event that says that a piece is there; its data: `{generation}`. */
+/** The kind of the event for each stored piece; its data: `{generation}`. */
 export const CHUNK_EVENT = 'chunk'

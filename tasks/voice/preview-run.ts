@@ -3,7 +3,7 @@ import { addPreviewChunk, beginPreview, endPreview, wantedPreview } from '../../
 import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 
-// A text of 1000 characters at a quarter of the speed is about five minutes, which as MP3 are some 5 MB.
+// A text of 1000 characters at a quarter of the speed takes about five minutes, or some 5 MB of MP3.
 const MOST_BYTES = 32 * 1024 * 1024
 
 /** The work of `voice.preview`. */
@@ -15,7 +15,7 @@ export async function run(
   const wanted = await ctx.db.maybeOne(wantedPreview(digest))
   if (wanted === null) throw fail('voice.preview_missing')
   const { byte_size, ...speech } = wanted
-  // The job before this one has made it.
+  // An earlier job has made it.
   if (byte_size !== null) return { byte_size }
   ctx.progress('Speaking')
   const begun = await ctx.fenced((tx) => tx.maybeOne(beginPreview(digest)))
@@ -31,7 +31,7 @@ interface Place {
   readonly generation: string
 }
 
-/** Stores pieces; those that come while one is written go together into the next. Answers how many bytes they have. */
+/** Stores pieces; those that arrive during a write go into the next one together. Returns their total size. */
 async function store(ctx: TaskContext, place: Place, pieces: AsyncIterable<Uint8Array>): Promise<number> {
   let waiting: Uint8Array[] = []
   let [size, start, ordinal] = [0, 0, 0]
@@ -51,12 +51,12 @@ async function store(ctx: TaskContext, place: Place, pieces: AsyncIterable<Uint8
   try {
     for await (const piece of pieces) {
       size += piece.length
-      if (size > MOST_BYTES) throw fail('ai.interrupted', { reason: 'it does not end' })
+      if (size > MOST_BYTES) throw fail('ai.interrupted', { reason: 'it is too long' })
       waiting.push(piece)
       if (writing) continue
       writing = true
       written = write()
-      // It is waited for below; what comes meanwhile is not stored any more.
+      // Awaited below; after a failed write nothing more is stored.
       written.catch(() => {})
     }
   } catch (error) {

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Speech } from '../../sql/voice.ts'
 import { defineTask, lazily } from '../task.ts'
 
-/** What a preview is kept under. */
+/** The key under which a preview is stored. */
 export function digestOf({ provider, model, voice, speed, text }: Speech): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([provider, model, voice, speed, text]))
@@ -11,9 +11,9 @@ export function digestOf({ provider, model, voice, speed, text }: Speech): Buffe
 }
 
 /**
- * Has a preview spoken, which is in `voice_preview` under its digest. Each piece is stored as it comes, and told of by an
- * event once it is. All who want the same preview share one job. An attempt that is cut short leaves a generation that
- * nobody will end; the next one begins its own.
+ * Speaks the preview that `voice_preview` has under a digest. Each piece is stored as it arrives, and then announced by
+ * an event. All requests for the same preview share one job. An attempt that is cut short leaves an unfinished
+ * generation; the next one begins its own.
  */
 export const preview = defineTask({
   name: 'voice.preview',

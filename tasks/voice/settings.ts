@@ -2,7 +2,7 @@ import { fail } from '../../sql/errors.ts'
 import type { VoiceSettings } from '../../sql/voice.ts'
 import { ofProvider, STT_MODELS, STT_PROVIDERS, TTS_MODELS, TTS_PROVIDERS, VOICES } from './catalog.ts'
 
-/** The settings that can be chosen, from the catalog. */
+/** The settings of voices, chosen from the catalog. */
 
 export const DEFAULT_VOICE_SETTINGS: VoiceSettings = {
   tts_provider: 'openai',
@@ -15,8 +15,8 @@ export const DEFAULT_VOICE_SETTINGS: VoiceSettings = {
 }
 
 /**
- * The settings after a change. Where another provider is set and not its model or voice, these are its first ones.
- * @throws fail('voice.unknown') for what the catalog does not have, or not together.
+ * The settings after a change. If it sets another provider without a model or voice, these are its first ones.
+ * @throws fail('voice.unknown') for values that the catalog does not have, or not in this combination.
  */
 export function changedSettings(before: VoiceSettings, change: Partial<VoiceSettings>): VoiceSettings {
   const after = { ...before, ...change }

@@ -38,7 +38,7 @@ describe('POST /comms/email/send', () => {
         {
           to: ['a@example.com', 'B@Example.com'],
           status: 'sent',
-          message: 'The mail server has taken the message',
+          message: 'The mail server accepted the message',
         },
       ],
     )
@@ -116,7 +116,7 @@ describe('POST /comms/email/send', () => {
     const answer = await send()
     mail.mode = () => 'take'
     assert.deepEqual([answer.status, answer.json.status], [200, 'unknown'])
-    assert.match(answer.json.message, /^Whether it was sent is unknown: the connection broke/)
+    assert.match(answer.json.message, /^It is unknown whether it was sent: the connection broke/)
     assert.equal(mail.requests, before + 1)
   })
 })

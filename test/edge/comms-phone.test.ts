@@ -30,7 +30,7 @@ describe('POST /comms/sms/send', () => {
       [answer.status, rest],
       [
         200,
-        { to: TO, status: 'queued', segments: 1, message: 'The provider has taken the message, in 1 part' },
+        { to: TO, status: 'queued', segments: 1, message: 'The provider accepted the message, in 1 part' },
       ],
     )
     assert.deepEqual([twilio.taken.at(-1)!.sid, twilio.taken.at(-1)!.to], [sid, TO])
@@ -138,7 +138,7 @@ describe('POST /comms/call', () => {
     const { sid, ...rest } = answer.json
     assert.deepEqual(
       [answer.status, rest],
-      [200, { to: TO, status: 'queued', message: 'The provider has taken the call' }],
+      [200, { to: TO, status: 'queued', message: 'The provider accepted the call' }],
     )
     const { parameters, sid: theirs } = twilio.taken.at(-1)!
     assert.deepEqual(

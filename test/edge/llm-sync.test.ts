@@ -40,12 +40,12 @@ describe('before a list has been read', () => {
   test('what comes of an answer that is no list: nothing, and a reason', async () => {
     const before = await catalog()
     const cases: readonly [string, () => void, string, boolean][] = [
-      ['no JSON', () => serve('<html>'), 'refused: it is no JSON', true],
+      ['no JSON', () => serve('<html>'), 'refused: it is not JSON', true],
       ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'refused: it is not UTF-8', true],
       [
         'cut in the middle',
         () => serve(JSON.stringify(plausibleList()).slice(0, 1000)),
-        'refused: it is no JSON',
+        'refused: it is not JSON',
         true,
       ],
       ['empty', () => serve({}), 'refused: it has no model of openai that reads and writes text', true],
@@ -126,7 +126,7 @@ describe('a list', () => {
     const before = await catalog()
     const answer = await read()
     assert.equal(answer.status, 502)
-    assert.match(answer.json.detail, /of the 4 models of mistral it lacks 3/)
+    assert.match(answer.json.detail, /it lacks 3 of the 4 models of mistral/)
     assert.deepEqual(await catalog(), before)
     assert.equal((await read('?force=true')).json.changes.gone, 3)
     assert.equal((await api.get('/llm/status')).json.refusal, null)

@@ -53,7 +53,7 @@ describe('indexing and searching', () => {
       documents_removed: 0,
       total_chunks: 4,
       embedding_model: null,
-      skipped: [{ source: 'zeros.txt', reason: 'not a text' }],
+      skipped: [{ source: 'zeros.txt', reason: 'not text' }],
       skipped_total: 1,
     })
   })

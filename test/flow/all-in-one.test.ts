@@ -115,7 +115,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   await until('the worker is started again', () => first.pid('worker-1') !== worker)
 
   assert.equal(await first.stop('SIGTERM'), 0)
-  assert.ok(!first.output.some((text) => text.includes('The stop took too long')))
+  assert.ok(!first.output.some((text) => text.includes('Shutdown took too long')))
 
   const second = await start()
   const signIn = await second.client.fetch('/api/v1/auth/token', {

@@ -162,7 +162,7 @@ test('what is in a bucket is named, not copied', async () => {
 
 test('a file that is there is not written over, and nothing is left of a backup that fails', async () => {
   writeFileSync(at('mine'), 'mine')
-  await assert.rejects(backUp(settings(), from, at('mine')), /is there already/)
+  await assert.rejects(backUp(settings(), from, at('mine')), /already exists/)
   assert.equal(readFileSync(at('mine'), 'utf8'), 'mine')
   const nowhere = { url: source.url, directUrl: `${source.url}_gone` }
   await assert.rejects(backUp(settings(), nowhere, at('failed')))

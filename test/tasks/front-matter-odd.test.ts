@@ -87,7 +87,7 @@ describe('the odd', () => {
   test('code is no front matter that is read here', async () =>
     assert.equal(
       await one('x.md', '---js\nlet title = 1\n---\n'),
-      'The front matter is in a language that is not read here: js',
+      'The front matter is in a language that is not supported: js',
     ))
   test('scalars are the text that they are written as', async () => {
     for (const title of ['1.10', '2020-01-02', 'true', '0x1F', '1e3', '12:30', '.5', '017'])

@@ -127,7 +127,7 @@ describe('items of JSON', () => {
         'hero_image_url: must have at most 1024 characters',
       ],
       [item('f', { content: 'x'.repeat(1_000_001) }), 'f', 'content: must have at most 1000000 characters'],
-      [item('g', { content: 5 }), null, 'content: must be a text'],
+      [item('g', { content: 5 }), null, 'content: must be a string'],
       [item('h', { status: 'gone' }), 'h', 'status: must be draft, published or archived'],
       [item('i', { created_at: 'soon' }), 'i', "createdat: can't be read as a date"],
       [item('j', { content: 'a\0b' }), 'j', 'content: must not hold the character NUL'],

@@ -107,18 +107,18 @@ describe('hostile archives are refused', () => {
   test('a bomb by ratio', () =>
     assertRefused(
       rawZip([post('a.md'), { name: 'bomb.md', data: Buffer.alloc(50_000_000) }]),
-      'a file in the archive is more than 100 times',
+      'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb that is no post', () =>
     assertRefused(
       rawZip([{ name: 'bomb.bin', data: Buffer.alloc(50_000_000) }]),
-      'a file in the archive is more than 100 times',
+      'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb by total', () => {
     const data = Buffer.alloc(5_000_000, 'x')
     return assertRefused(
       rawZip(Array.from({ length: 110 }, (_, i) => ({ name: `${i}.md`, data }))),
-      'the files in the archive are larger than',
+      'the files in the archive unpack to more than',
     )
   })
   test('a bomb of files that share their bytes', () => {
@@ -141,21 +141,21 @@ describe('hostile archives are refused', () => {
   test('an encrypted one', () =>
     assertRefused(rawZip([{ ...post('a.md'), flags: 1 }]), 'the archive is encrypted'))
   test('an unknown way of packing', () =>
-    assertRefused(rawZip([{ ...post('a.md'), method: 99 }]), 'the archive is packed in a way'))
+    assertRefused(rawZip([{ ...post('a.md'), method: 99 }]), 'the archive uses an unsupported compression'))
   test('an archive in the archive', async () => {
     await assertRefused(
       rawZip([post('a.md'), { name: 'inner.zip', data: rawZip([post('b.md')]) }]),
-      'an archive lies in the archive',
+      'the archive contains another archive',
     )
     await assertRefused(
       rawZip([post('a.md'), { name: 'inner.md', data: rawZip([post('b.md')]) }]),
-      'an archive lies in the archive',
+      'the archive contains another archive',
     )
   })
   test('a link', () =>
     assertRefused(
       rawZip([{ ...post('a.md'), attributes: (0o120777 << 16) >>> 0 }]),
-      'a link lies in the archive',
+      'the archive contains a link',
     ))
   test('sizes that are less or more than the truth, in the directory or everywhere', async () => {
     const wrong =

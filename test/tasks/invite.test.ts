@@ -67,7 +67,7 @@ describe(invite.name, () => {
       'Ann invites you to join Acme & Sons as admin',
       `https://service.example/accept-invite#token=${token}`,
       `the token is: ${token}`,
-      'good for 5 days',
+      'valid for 5 days',
     ])
       assert.ok(mail!.text!.includes(part), part)
     assert.ok(mail!.html!.includes('Acme &#38; Sons'))

@@ -66,15 +66,15 @@ describe('letters', () => {
   test('they say how long they are good for, and what to do otherwise', () => {
     assert.match(
       verificationLetter(to(null), BASE, TOKEN, 1).text,
-      /good for 1 hour\. If it was not you, do nothing/,
+      /valid for 1 hour\. If it was not you, ignore this email/,
     )
-    assert.match(verificationLetter(to(null), BASE, TOKEN, 24).text, /good for 24 hours/)
-    assert.match(resetLetter(to(null), BASE, TOKEN, 1).text, /good once, for 1 minute\./)
+    assert.match(verificationLetter(to(null), BASE, TOKEN, 24).text, /valid for 24 hours/)
+    assert.match(resetLetter(to(null), BASE, TOKEN, 1).text, /valid once, for 1 minute\./)
     assert.match(
       resetLetter(to(null), BASE, TOKEN, 60).text,
-      /for 60 minutes\. If it was not you, do nothing/,
+      /for 60 minutes\. If it was not you, ignore this email/,
     )
-    assert.match(inviteLetter(invitation(), BASE, TOKEN, 1).text, /good for 1 day\./)
+    assert.match(inviteLetter(invitation(), BASE, TOKEN, 1).text, /valid for 1 day\./)
     assert.match(
       inviteLetter(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
       /You are invited to join Acme/,

@@ -126,9 +126,9 @@ function assertRefused(work: () => unknown, why: RegExp): void {
 
 describe('no list', () => {
   const texts: readonly [string, RegExp][] = [
-    ['', /no JSON/],
-    ['<html>', /no JSON/],
-    ['{"openai": {"id": "openai", "name": "Ope', /no JSON/],
+    ['', /not JSON/],
+    ['<html>', /not JSON/],
+    ['{"openai": {"id": "openai", "name": "Ope', /not JSON/],
     ['null', /the list: /],
     ['[]', /the list: /],
     ['"{}"', /the list: /],
@@ -154,7 +154,7 @@ describe('no list', () => {
     ['no name', { name: ' ' }, /name/],
     ['a name that can not be stored', { name: 'a\0b' }, /name/],
     ['half a character', { name: 'a\ud800' }, /name/],
-    ['another id', { id: 'n' }, /it is called n inside/],
+    ['another id', { id: 'n' }, /its id is n/],
   ]
   for (const [what, more, why] of broken)
     test(what, () => {
@@ -165,7 +165,7 @@ describe('no list', () => {
     })
 
   test('a vendor of another name', () => {
-    assertRefused(() => read({ acme: listedVendor('other') }), /acme: it is called other inside/)
+    assertRefused(() => read({ acme: listedVendor('other') }), /acme: its id is other/)
     assertRefused(() => read({ 'a b': listedVendor('a b') }), /a b \/ id/)
   })
 })
@@ -216,7 +216,7 @@ describe('a list that can not be true', () => {
     const cut = (list: Record<string, GivenVendor>) => {
       list.openai = listedVendor('openai', listedModel('openai-4'))
     }
-    assertRefused(check(cut, all()), /of the 4 models of openai it lacks 3/)
+    assertRefused(check(cut, all()), /it lacks 3 of the 4 models of openai/)
     check(cut, all(false))()
   })
   test('counts in other units', () => {

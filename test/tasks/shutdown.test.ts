@@ -33,9 +33,9 @@ test('one that fails, at once or later, or takes too long keeps no other from it
     assert.ok(error instanceof AggregateError)
     const told = error.errors.map((one: Error) => [one.message, (one.cause as Error).message])
     assert.deepEqual(told, [
-      ['To throw failed', 'at once'],
-      ['To reject failed', 'later'],
-      ['To hang failed', 'It took longer than 5 ms'],
+      ['Failed to throw', 'at once'],
+      ['Failed to reject', 'later'],
+      ['Failed to hang', 'It took longer than 5 ms'],
     ])
     return true
   })

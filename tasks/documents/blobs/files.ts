@@ -4,17 +4,17 @@ import { fail } from '../../../sql/errors.ts'
 import type { BlobStore } from './store.ts'
 
 const READ_BYTES = 256 * 1024
-// Nothing but what PostgreSQL makes of a uuid becomes part of a path.
+// Only a UUID as PostgreSQL writes it may become part of a path.
 const KEY = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
- * Bytes in files of a folder that all processes share. A file appears under its name only when it is whole and on the
- * disk; the folders by the first digits of the names keep each of them short.
+ * Bytes in files of a folder that all processes share. A file appears under its name only once it is complete and on
+ * disk; subfolders by the first digits of the names keep every folder small.
  */
 export function createFileStore(folder: string): BlobStore {
   const root = resolve(folder)
   const pathOf = (key: string): string => {
-    if (!KEY.test(key)) throw new Error('The key of the bytes is no uuid')
+    if (!KEY.test(key)) throw new Error('The key of the bytes is not a UUID')
     return join(root, key.slice(0, 2), key.slice(2, 4), key)
   }
   return {
@@ -59,7 +59,7 @@ async function* readFile(path: string, from: number, length: number): AsyncGener
 }
 
 async function* pieces(file: FileHandle, from: number, length: number): AsyncGenerator<Uint8Array> {
-  // One buffer for all: 100 MiB in buffers of their own would wait for the garbage collector.
+  // One buffer for all pieces: in separate ones, 100 MiB would wait for the garbage collector.
   const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, length))
   for (let at = from, end = from + length; at < end; ) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at)
@@ -69,14 +69,14 @@ async function* pieces(file: FileHandle, from: number, length: number): AsyncGen
   }
 }
 
-/** Makes a folder, and its way there, to last. */
+/** Makes a folder and its parents durably. */
 async function makeFolder(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o700 })
   if (first === undefined) return
   for (let made = path; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
 }
 
-/** Writes the names in a folder through to the disk; without it a power cut may take a name and leave its file. */
+/** Syncs the entries of a folder to disk; without it, a power cut may lose a name and leave its file. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

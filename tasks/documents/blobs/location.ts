@@ -1,4 +1,4 @@
-/** Where bytes live, as `BLOB_STORE` and the rows of blobs say it. */
+/** Where bytes are stored, as in `BLOB_STORE` and the rows of blobs. */
 export type Location =
   | { readonly kind: 'postgres' }
   | { readonly kind: 'files'; readonly folder: string }
@@ -7,11 +7,11 @@ export type Location =
 // The names that S3 allows, and prefixes of its safe characters.
 const S3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[A-Za-z0-9!_.*'()-]+)*)\/?$/
 
-/** Reads a location; null when it is none. */
+/** Parses a location; null when it is invalid. */
 export function parseLocation(text: string): Location | null {
   if (text === 'postgres') return { kind: 'postgres' }
   const folder = /^file:(.+)$/s.exec(text)?.[1]
-  // Of a URL with a host, nobody could say which folder is meant.
+  // A URL with a host does not say which folder is meant.
   if (folder !== undefined) return /^\/\/[^/]|\0/.test(folder) ? null : { kind: 'files', folder }
   const match = S3.exec(text)
   if (match === null) return null

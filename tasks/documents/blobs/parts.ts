@@ -1,4 +1,4 @@
-/** One part of a stream; its bytes are good until the part after the next is asked for. */
+/** One part of a stream; its bytes are valid until the part after the next is requested. */
 export interface Part {
   readonly bytes: Buffer
   /** The stream ended within it. */
@@ -7,8 +7,7 @@ export interface Part {
 
 /**
  * Regroups a stream into parts of one size, the last of which may be shorter. Two buffers take turns, so that one can
- * be filled while the other is sent: memory that is used again needs no garbage collector. A stream of nothing is one
- * empty part.
+ * be filled while the other is sent: reused memory needs no garbage collector. An empty stream is one empty part.
  */
 export async function* inParts(
   chunks: AsyncIterable<Uint8Array>,
@@ -17,7 +16,7 @@ export async function* inParts(
   const buffers: Buffer[] = []
   let used = 0
   let part = 0
-  // Pages that nobody touches take no memory: a small file costs its size.
+  // Untouched pages take no memory: a small file costs only its size.
   const buffer = (): Buffer => (buffers[part % 2] ??= Buffer.allocUnsafeSlow(partBytes))
   for await (const chunk of chunks) {
     for (let at = 0; at < chunk.length; ) {

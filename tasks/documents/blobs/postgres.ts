@@ -4,7 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { inParts } from './parts.ts'
 import type { BlobStore } from './store.ts'
 
-// One row each; large enough that a 100 MiB file is a few hundred statements, small enough to be held often.
+// One row each: large enough that a 100 MiB file takes a few hundred statements, small enough to hold many at once.
 const CHUNK_BYTES = 256 * 1024
 
 /** Bytes in rows of the database, chunk by chunk: nothing else to run, to back up or to lose. */

@@ -16,14 +16,14 @@ import { inParts, type Part } from './parts.ts'
 import type { S3Settings } from './settings.ts'
 import type { BlobStore } from './store.ts'
 
-// What S3 allows: no part but the last below 5 MiB, and no more than 10,000 of them.
+// Limits of S3: no part but the last below 5 MiB, and no more than 10,000 parts.
 const LEAST_PART = 5 * 1024 * 1024
 const MOST_PARTS = 10_000
-// A download holds its connection for as long as its client takes: fifty, the default, would soon be the slow ones.
+// A download holds its connection for as long as its client takes: slow clients would soon hold the default of 50.
 const MOST_SOCKETS = 1000
 const CONNECT_MS = 5_000
 const SILENCE_MS = 60_000
-// Of a download that breaks off again and again without a byte in between.
+// How often a download may break off without a byte in between.
 const MOST_BREAKS = 3
 
 /** Bytes as objects of a bucket: large ones in parts, two of which are in memory at once. */
@@ -55,13 +55,13 @@ export function createS3Store(
 
 function connect({ endpointUrl, region, credentials }: S3Settings): S3Client {
   return new S3Client({
-    // Servers other than Amazon's know no regions, but the signature has one.
+    // Servers other than Amazon's have no regions, but the signature needs one.
     region: region ?? 'us-east-1',
-    // Without a name of its own for each bucket, as most other servers are set up.
+    // Without a host name for each bucket, as most other servers are set up.
     ...(endpointUrl === undefined ? {} : { endpoint: endpointUrl, forcePathStyle: true }),
-    // Without: the role of the machine, as Amazon's client finds it.
+    // Without credentials: the machine's role, as Amazon's client finds it.
     ...(credentials === undefined ? {} : { credentials }),
-    // The checksums that Amazon's client adds by itself are not known to all other servers.
+    // Not all other servers support the checksums that Amazon's client adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -98,7 +98,7 @@ interface ObjectName {
   readonly Key: string
 }
 
-/** One part is on its way while the next is gathered. */
+/** Sends one part while the next is gathered. */
 class MultipartUpload {
   private readonly client: S3Client
   private readonly name: ObjectName & { readonly UploadId: string }
@@ -116,16 +116,16 @@ class MultipartUpload {
     begun: (uploadId: string) => Promise<void>,
   ): Promise<MultipartUpload> {
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(name))
-    if (UploadId === undefined) throw new Error('The object store named no upload')
+    if (UploadId === undefined) throw new Error('The object store returned no upload id')
     await begun(UploadId)
     return new MultipartUpload(client, { ...name, UploadId })
   }
 
-  /** Resolves when the part before has arrived, and so its buffer may be filled again. */
+  /** Resolves when the previous part has arrived, so that its buffer may be filled again. */
   async add(bytes: Uint8Array): Promise<void> {
     await this.sending
     this.sending = this.send(this.parts.length + 1, bytes)
-    // Heard of at the next call.
+    // Thrown by the next call.
     this.sending.catch(() => {})
     this.parts.push({ PartNumber: this.parts.length + 1, ETag: undefined })
   }
@@ -137,7 +137,7 @@ class MultipartUpload {
     )
   }
 
-  /** A part that is on its way when the upload is ended may stay behind for good. */
+  /** Waits for the part under way: one that arrives after the upload has ended may stay behind for good. */
   async settled(): Promise<void> {
     await this.sending.catch(() => {})
   }
@@ -148,7 +148,7 @@ class MultipartUpload {
   }
 }
 
-/** Goes on where it broke off: an object store cuts connections that a slow client keeps waiting. */
+/** Resumes where it broke off: object stores cut connections that a slow client keeps waiting. */
 async function* readObject(
   client: S3Client,
   name: ObjectName,
@@ -183,13 +183,13 @@ async function getRange(
   const range = { ...name, Range: `bytes=${from}-${end - 1}` }
   const found = await client.send(new GetObjectCommand(range)).catch(nullWhenMissing)
   if (found === null || (found.ContentLength ?? 0) < end - from) throw fail('document.bytes_missing')
-  // Some servers answer a range that they don't take for one with everything.
+  // Some servers answer a range that they don't accept with the whole object.
   if (from > 0 && !found.ContentRange?.startsWith(`bytes ${from}-`))
     throw new Error(`The object store answered ${range.Range} with ${found.ContentRange}`)
   return found.Body as AsyncIterable<Uint8Array>
 }
 
-// Not there, or not so long. Servers agree on the status of it more than on the name.
+// Missing, or too short. Servers agree on its status more than on its name.
 const MISSING = new Set([404, 416])
 
 function nullWhenMissing(error: unknown): null {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseLocation } from './location.ts'
 
-/** The settings of where bytes live; part of the one schema in `tasks/settings.ts`. */
+/** The settings of where bytes are stored; part of the one schema in `tasks/settings.ts`. */
 
 export const blobShape = {
   BLOB_STORE: z
@@ -23,7 +23,7 @@ export const blobShape = {
 export interface BlobSettings {
   /** Where new bytes go. */
   readonly store: string
-  /** How the object store is reached, which may have old ones in any case; null: there is none. */
+  /** How the object store is reached, which may hold old bytes in any case; null: there is none. */
   readonly s3: S3Settings | null
 }
 
@@ -45,15 +45,15 @@ export function blobSettings(env: z.output<z.ZodObject<typeof blobShape>>): Blob
   return { store: env.BLOB_STORE, s3: reachable ? { endpointUrl, region, credentials } : null }
 }
 
-/** What is missing together with what is there, of the values as given. */
+/** Settings that require each other; checks the raw values. */
 export function blobChecks(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   const { S3_ENDPOINT_URL: endpoint, S3_ACCESS_KEY: key, S3_SECRET_KEY: secret } = env
   if (env.BLOB_STORE?.startsWith('s3:') && endpoint === undefined && env.S3_REGION === undefined)
     problems.push("BLOB_STORE: s3:// needs S3_REGION, or S3_ENDPOINT_URL for a server other than Amazon's")
   if ((key === undefined) !== (secret === undefined))
-    problems.push('S3_ACCESS_KEY: needs S3_SECRET_KEY, and the other way round')
-  // Only Amazon's machines have a role that could stand in for them.
+    problems.push('S3_ACCESS_KEY: needs S3_SECRET_KEY, and vice versa')
+  // Only Amazon's machines have a role to use instead.
   if (endpoint !== undefined && key === undefined && secret === undefined)
     problems.push('S3_ENDPOINT_URL: needs S3_ACCESS_KEY and S3_SECRET_KEY')
   return problems

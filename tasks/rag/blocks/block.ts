@@ -1,17 +1,17 @@
-/** A piece of a text that belongs together: a paragraph, a function, a section's beginning. */
+/** A piece of text that belongs together: a paragraph, a function, the beginning of a section. */
 export interface Block {
-  /** Where it stands in the text, in characters. */
+  /** Its position in the text, in characters. */
   readonly start: number
   readonly end: number
-  /** What is above it, outermost first: headings, or the names of what it is part of. */
+  /** What encloses it, outermost first: headings, or the names of what it is part of. */
   readonly path: readonly string[]
   /** The page of a PDF. */
   readonly page?: number
-  /** Its text, where that is not what stands there. */
+  /** Its text, if that differs from the text at its position. */
   readonly text?: string
 }
 
-/** The lines of a text, each with where it begins; without their ends. */
+/** The lines of a text with their start positions, without line endings. */
 export function linesOf(text: string): readonly { readonly start: number; readonly text: string }[] {
   const lines: { start: number; text: string }[] = []
   for (let start = 0; start <= text.length; ) {
@@ -26,7 +26,7 @@ export function linesOf(text: string): readonly { readonly start: number; readon
 /** A block without the white space around it; null when nothing is left. */
 export function trimmed(text: string, block: Block): Block | null {
   let { start, end } = block
-  // Indentation of the first line stays: it is what code means.
+  // The first line keeps its indentation, which has a meaning in code.
   while (start < end && /\s/.test(text[start]!)) {
     const line = text.indexOf('\n', start)
     if (line === -1 || line >= end || text.slice(start, line).trim() !== '') break

@@ -5,7 +5,7 @@ interface Line {
   readonly text: string
 }
 
-// What ends or goes on with the construct above, whatever the language.
+// A line that ends or continues the construct above, in any language.
 const GOES_ON =
   /^\s*(?:[\])}>]|end\b|else\b|elif\b|elsif\b|except\b|finally\b|catch\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b)/
 const COMMENT_OR_MARK = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
@@ -15,12 +15,12 @@ const METHOD =
   /^\s+(?:(?:public|private|protected|static|async|get|set|override|final|virtual)\s+)*(?:[\w<>[\],.?]+\s+)?([\p{L}_$#][\p{L}\p{N}_$]*)\s*(?:<[^>]*>)?\(.*\)?\s*(?::.*)?\{\s*$/u
 
 const LONGEST_LINE = 300
-// Nobody means more; a file that does is no program.
+// No real program is nested deeper.
 const DEEPEST = 16
 
 /**
- * The declarations of a program, found by indentation and names alone, so in any language that is written in blocks: one
- * that is longer than `most` characters is taken apart into its own parts, each under its name.
+ * The declarations of a program, found by indentation and keywords alone, so in any language that is written in blocks.
+ * One that is longer than `most` characters is split into its own parts, each under its name.
  */
 export function codeBlocks(text: string, most: number): Block[] {
   return partsOf(linesOf(text), text.length, [], most)
@@ -45,7 +45,7 @@ function partsOf(lines: readonly Line[], end: number, path: readonly string[], m
     const first = part.findIndex(({ text }) => declared(text) !== null)
     const rest = part.slice(first + 1)
     const deeper = rest.some(({ text }) => text.trim() !== '' && indentOf(text) > base)
-    // Nothing inside to part it by: lines do, later.
+    // Nothing inside to split it at: it is split at lines later.
     if (first === -1 || rest.length === 0 || !deeper) return [{ start, end: stop, path: inner }]
     const body = rest.filter(({ text }) => text.trim() === '' || indentOf(text) > base)
     if (body.length < rest.length - 2) return [{ start, end: stop, path: inner }]
@@ -54,7 +54,7 @@ function partsOf(lines: readonly Line[], end: number, path: readonly string[], m
   })
 }
 
-/** Whether a new part begins with a line: it stands as far out as any, after a gap or an end, or declares something. */
+/** Whether a line begins a new part: at the outermost indentation, after a gap or an end, or with a declaration. */
 function begins(lines: readonly Line[], i: number, base: number): boolean {
   const { text } = lines[i]!
   if (text.trim() === '' || indentOf(text) > base || GOES_ON.test(text)) return false

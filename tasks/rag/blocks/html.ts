@@ -10,10 +10,10 @@ const INLINE = new Set(
   ),
 )
 
-// The parser looks through all open elements at each one: what is deeper is no page, and is read as if it began anew.
+// The parser scans all open elements at each tag: what is deeper is not a real page, and is parsed as if begun anew.
 const DEEPEST = 1000
 
-/** What an HTML page says, paragraph by paragraph, each under its headings. */
+/** The text of an HTML page, paragraph by paragraph, each under its headings. */
 export function htmlBlocks(html: string): Block[] {
   const said = new Said()
   for (let from = 0; from < html.length; ) from = parsed(html, from, said)
@@ -21,7 +21,7 @@ export function htmlBlocks(html: string): Block[] {
   return said.blocks
 }
 
-/** Reads on from a position; answers where it has stopped. */
+/** Parses from a position on; returns where it stopped. */
 function parsed(html: string, from: number, said: Said): number {
   let depth = 0
   let stopped = false

@@ -46,7 +46,7 @@ function headingOf(line: string, next: string | undefined): { level: number; tex
   if (line.length > LONGEST_HEADING) return null
   const marked = HEADING.exec(line)
   if (marked !== null) return { level: marked[1]!.length, text: plain(marked[2] ?? '') }
-  // A line under a line of words; a list's or table's is none.
+  // An underlined line of words, but not one of a list or table.
   if (next === undefined || !/^ {0,3}[^\s>|#*+-]/.test(line)) return null
   const underline = UNDERLINE.exec(next)?.[1]
   if (underline === undefined || underline.length < 3) return null
