@@ -15,8 +15,7 @@ const WRITABLE = new Set(['read-write', 'primary'])
 /** @throws a TypeError that says what is wrong with the connection string; it never quotes it, for it holds a password. */
 export function serversOf(url: string): Servers {
   const parts = URL_PARTS.exec(url)
-  if (parts === null)
-    throw new TypeError('The connection string must be postgresql://USER:PASSWORD@HOST:PORT/NAME')
+  if (parts === null) throw new TypeError('must be postgresql://USER:PASSWORD@HOST:PORT/NAME')
   const [, scheme = '', user = '', hosts = '', path = '', search = ''] = parts
   const parameters = new URLSearchParams(search)
   const wanted = parameters.get('target_session_attrs') ?? 'any'

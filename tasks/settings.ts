@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serversOf } from '../sql/hosts.ts'
 import { AI_PROVIDERS, type AiProvider, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
 import { type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
 import {
@@ -24,6 +25,15 @@ const MODELS_DEV = 'https://models.dev/api.json'
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
+/** A connection string of one server or several. */
+const databaseUrl = z.string().superRefine((url, context) => {
+  try {
+    serversOf(url)
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message })
+  }
+})
+
 const Environment = z.object({
   PROJECT_NAME: z
     .string()
@@ -37,14 +47,8 @@ const Environment = z.object({
     .transform((url) => url.replace(/\/+$/, ''))
     .optional(),
   WEB_CONCURRENCY: count(1, 1, 256),
-  DATABASE_URL: z
-    .url({ protocol: /^postgres(ql)?$/ })
-    .or(z.string().regex(/^postgres(ql)?:\/\//))
-    .optional(),
-  DATABASE_URL_UNPOOLED: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//)
-    .optional(),
+  DATABASE_URL: databaseUrl.optional(),
+  DATABASE_URL_UNPOOLED: databaseUrl.optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),

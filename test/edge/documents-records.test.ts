@@ -139,7 +139,7 @@ describe('supersession', () => {
       [d, 999_999, /does not exist/],
       [d, foreign, /does not exist/],
       [d, deleted, /does not exist/],
-      [d, a, /another one already/],
+      [d, a, /already superseded/],
       [a, c, /directly or through others/],
     ]
     for (const [id, target, words] of cases) {

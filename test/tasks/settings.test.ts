@@ -48,6 +48,8 @@ test('an empty environment has the documented defaults', () => {
     workerMaxTries: 3,
     keepResultSeconds: 3600,
     requestWaitSeconds: 120,
+    readTimeoutMs: 5_000,
+    writeTimeoutMs: 30_000,
     email: {
       smtpUrl: 'outbox:',
       from: 'millrace@localhost',
@@ -225,7 +227,7 @@ test('choices and forms are checked', () => {
     PROJECT_NAME: ['Mill', '1mill', 'a b', 'a;b', 'x'.repeat(41)],
     NODE_ENV: ['prod', 'PRODUCTION'],
     PUBLIC_BASE_URL: ['mill.example.com', 'ftp://x', 'javascript:alert(1)'],
-    DATABASE_URL: ['mysql://x', 'localhost:5432'],
+    DATABASE_URL: ['mysql://x', 'localhost:5432', 'postgresql://a,b/n?target_session_attrs=standby'],
     DATABASE_URL_UNPOOLED: ['x'],
     SECRET_KEY: ['too short'],
     AUTH_LEVEL: ['RBAC', 'off'],
