@@ -81,8 +81,7 @@ async function createCore(
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
   const pulse = await untilReached(log, () => feelPulse(options, connections))
-  const isSilent = () => pulse.state === 'silent'
-  const common = { url, connections, pooled, isSilent }
+  const common = { url, connections, pooled }
   const db = createDatabase({
     ...common,
     applicationName: nameOf(settings),

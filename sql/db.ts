@@ -10,6 +10,7 @@ import {
 import { z } from 'zod'
 import type { Connections } from './driver.ts'
 import { Failure, fail, mapDatabaseError } from './errors.ts'
+import { serversOf } from './hosts.ts'
 import { createPoolDriver } from './pool-driver.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
 import { createSemaphore, type Patience } from './semaphore.ts'
@@ -94,8 +95,6 @@ export interface DatabaseOptions {
   readonly waitMs?: number
   /** The group of connections that this pool's belong to. */
   readonly connections?: Connections
-  /** Whether the database is known not to answer: statements then fail at once. */
-  readonly isSilent?: () => boolean
 }
 
 const STATEMENT_MS = 30_000
@@ -125,7 +124,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
   const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
     semaphore.run(async () => {
-      if (options.isSilent?.()) throw fail('database.down')
+      if (options.connections?.isRefusing) throw fail('database.down')
       return use(await open())
     })
   const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> => enter((pool) => use(queries(pool)))
@@ -163,6 +162,8 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
       ...limits,
       ...(connections && { connections }),
     }),
+    // Each attempt tries the next server.
+    connectionRetryLimit: serversOf(url).urls.length,
     maxPoolSize: size,
     idleTimeout: 60_000,
     // The default sends DISCARD ALL at each release, a third of the throughput; our settings are all `set local`.

@@ -30,6 +30,7 @@ export interface ConnectOptions {
 const READ_ONLY = '25006'
 // Time for an answer that arrived while the process was blocked to be read.
 const GRACE_MS = 100
+const NO_ANSWER = 'Connection terminated: the database does not answer'
 const CONNECT_MS = 5_000
 const CONNECT_ONE_OF_MS = 2_000
 
@@ -45,13 +46,22 @@ export class Connections {
     this.#open.delete(client)
   }
 
-  get size(): number {
-    return this.#open.size
-  }
+  /** Whether no connection may be opened, because the database is known not to answer. */
+  isRefusing = false
 
   /** Closes all of them: every statement in flight fails. */
   break(): void {
     for (const client of this.#open) client.break()
+  }
+
+  /** Closes all of them, and opens no others until {@link accept}. */
+  refuse(): void {
+    this.isRefusing = true
+    this.break()
+  }
+
+  accept(): void {
+    this.isRefusing = false
   }
 }
 
@@ -100,6 +110,7 @@ export class ServerClient extends pg.Client {
   async #open(): Promise<this> {
     const { url, connections } = this.#options
     const { urls, writable } = this.#servers
+    if (connections?.isRefusing) throw new Error(NO_ANSWER)
     connections?.add(this)
     this.once('end', () => connections?.delete(this))
     try {
@@ -124,7 +135,7 @@ export class ServerClient extends pg.Client {
 
   /** Closes the socket without telling the server. */
   break(): void {
-    this.socket.destroy(new Error('Connection terminated: the server does not answer'))
+    this.socket.destroy(new Error(NO_ANSWER))
   }
 
   get socket(): Socket {

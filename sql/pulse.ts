@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Client, type Connections, type ConnectOptions, connect } from './driver.ts'
+import { type Client, type Connections, connect } from './driver.ts'
 import { mapDatabaseError } from './errors.ts'
 
 /** `read-only`: it answers but refuses writes; `silent`: it does not answer or can't be reached. */
@@ -17,7 +17,9 @@ export interface Pulse {
   close(): Promise<void>
 }
 
-export interface PulseOptions extends ConnectOptions {
+export interface PulseOptions {
+  readonly url: string
+  readonly applicationName: string
   /** The process's connections: closed when the database goes silent or becomes read-only. */
   readonly connections: Connections
   readonly onChange: (state: DatabaseState, error: unknown) => void
@@ -112,8 +114,9 @@ class BeatingPulse implements Pulse {
   }
 
   #connect(): Promise<Client> {
-    const { answerMs = ANSWER_MS } = this.#options
-    return connect({ connectMs: answerMs, ...this.#options })
+    const { url, applicationName, answerMs = ANSWER_MS } = this.#options
+    // In no group: it is the one that connects while the others are refused.
+    return connect({ url, applicationName, connectMs: answerMs })
   }
 
   async #beat(client: Client): Promise<DatabaseState> {
@@ -143,8 +146,11 @@ class BeatingPulse implements Pulse {
     if (state === this.state) return
     const before = this.state
     this.state = state
+    const { connections } = this.#options
     // The server is gone or demoted: statements already sent to it will not be answered.
-    if (before === 'writable') this.#options.connections.break()
+    if (state === 'silent') connections.refuse()
+    else connections.accept()
+    if (state === 'read-only') connections.break()
     this.#options.onChange(state, mapDatabaseError(error))
     if (before === 'silent') for (const effect of this.#effects) effect()
   }

@@ -42,15 +42,13 @@ export interface ReaderOptions extends ConnectOptions {
   readonly answerMs?: number
   /** Whether a pooler in transaction mode is in between; it accepts no limits for the server. */
   readonly pooled?: boolean
-  /** Whether the database is known not to answer: reads then fail at once. */
-  readonly isSilent?: () => boolean
 }
 
 const ANSWER_MS = 5_000
 
 /** Connects at the first read. When the connection breaks, the next read opens another, and an interrupted read is retried once. */
 export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Reader {
-  const { answerMs = ANSWER_MS, pooled, isSilent } = options
+  const { answerMs = ANSWER_MS, pooled, connections } = options
   const open = async (): Promise<Wire> => {
     // The server's limit is lower than ours: a server that answers ends the statement, and the connection stays.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
@@ -77,7 +75,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     values: readonly ReadValue[],
     pick: (rows: WireRows) => T,
   ): Promise<T> => {
-    if (isSilent?.()) return Promise.reject(fail('database.down'))
+    if (connections?.isRefusing) return Promise.reject(fail('database.down'))
     const answer = wire === null || wire.broken ? again(statement, values) : wire.read(statement, values)
     return answer.then(pick, async (error) => {
       // Reads change nothing: one that a lost connection interrupted is retried on a new one.

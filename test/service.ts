@@ -22,13 +22,14 @@ export async function startProcess(
   kind: 'edge' | 'worker',
   url: string,
   env: Readonly<Record<string, string>> = {},
+  execArgv: readonly string[] = [],
 ): Promise<Child> {
   const script = fileURLToPath(
     new URL(kind === 'edge' ? '../edge/main.ts' : '../workers/main.ts', import.meta.url),
   )
   const log: string[] = []
   const child = fork(script, [], {
-    execArgv: ['--disable-warning=ExperimentalWarning'],
+    execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv],
     env: {
       ...process.env,
       DATABASE_URL: url,

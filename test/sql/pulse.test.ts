@@ -24,9 +24,11 @@ test('a database that stops answering is known within 3 s, what waits for it fai
     applicationName: 'pulse',
     connections,
     onChange: (state) => states.push(state),
+    intervalMs: 200,
+    answerMs: 400,
   })
   const isSilent = () => pulse.state === 'silent'
-  const common = { url: proxy.url, applicationName: 'pulsed', connections, isSilent }
+  const common = { url: proxy.url, applicationName: 'pulsed', connections }
   const db = createDatabase({ ...common, size: 2, validateRows: false })
   const reader = await createReader(common)
   after(async () => {

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { event, signature, WEBHOOK_SECRET } from '../payment-events.ts'
+import { Client, startProcess } from '../service.ts'
+
+/** Edges whose machines have the wrong time: the database's is used. */
+
+const { url, query } = await testDatabase()
+const env = { PROVIDER_SECRET_KEY: 'sk_test_standin', PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET }
+
+/** Has a process believe that it is later. */
+function shifted(ms: number): string[] {
+  const code = `const Real = Date
+    globalThis.Date = class extends Real {
+      constructor(...given) { if (given.length === 0) super(Real.now() + ${ms}); else super(...given) }
+      static now() { return Real.now() + ${ms} }
+    }`
+  return ['--import', `data:text/javascript,${encodeURIComponent(code)}`]
+}
+
+const HOUR_MS = 3_600_000
+const [right, ahead, behind] = await Promise.all([
+  startProcess('edge', url, env),
+  startProcess('edge', url, env, shifted(HOUR_MS)),
+  startProcess('edge', url, env, shifted(-HOUR_MS)),
+])
+const edges = { right, ahead, behind }
+const clients = Object.fromEntries(
+  Object.entries(edges).map(([name, { ready }]) => [name, new Client(ready.port!)]),
+) as Record<keyof typeof edges, Client>
+await clients.right.register('owner@example.com')
+
+test('a token of any edge is good at every other one', async () => {
+  for (const [name, client] of Object.entries(clients)) {
+    const body = new URLSearchParams({ username: 'owner@example.com', password: 'correct horse' })
+    const signedIn = await client.fetch('/api/v1/auth/token', { method: 'POST', body })
+    assert.equal(signedIn.status, 200)
+    const { access_token: token } = (await signedIn.json()) as { access_token: string }
+    for (const other of Object.values(clients)) {
+      other.token = token
+      const me = await other.fetch('/api/v1/auth/me')
+      assert.equal(me.status, 200, `a token of the one ${name}`)
+    }
+  }
+})
+
+test('a delay is counted from the time of the database', async () => {
+  for (const client of Object.values(clients)) {
+    const json = { task_name: 'io_simulation_task', queue_type: 'load_test', delay_seconds: 600 }
+    const { task_id: id } = (await (await client.post('/api/v1/tasks/enqueue', json)).json()) as {
+      task_id: string
+    }
+    const [row] = await query(
+      'select extract(epoch from run_at - created_at)::int as delay from job where id = $1',
+      [id],
+    )
+    assert.equal(row!.delay, 600)
+  }
+})
+
+test('a signed event is as old as the database says', async () => {
+  const body = JSON.stringify(event('of.nothing', { id: 'x' }))
+  const headers = { 'content-type': 'application/json', 'stripe-signature': signature(body) }
+  for (const client of Object.values(clients)) {
+    const answer = await client.fetch('/api/v1/payment/webhook', { method: 'POST', headers, body })
+    assert.equal(answer.status, 200, await answer.text())
+  }
+})
+
+test('an edge whose clock is off says so, and serves', async () => {
+  const offsets = { right: 0, ahead: -3600, behind: 3600 }
+  for (const [name, client] of Object.entries(clients)) {
+    const ready = await client.fetch('/ready')
+    assert.equal(ready.status, 200)
+    const { clock_offset_seconds: offset } = (await ready.json()) as { clock_offset_seconds: number }
+    assert.ok(Math.abs(offset - offsets[name as keyof typeof offsets]) <= 2, `${name}: ${offset} s`)
+  }
+  const says = (log: readonly string[]) =>
+    log.some((line) => line.includes("clock and the database's differ"))
+  assert.deepEqual([says(right.log), says(ahead.log), says(behind.log)], [false, true, true])
+})

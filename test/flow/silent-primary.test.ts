@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import { openLink } from './link.ts'
+
+/** The database dies without a word: connections stay open, and nothing comes over them any more. */
+
+const { url } = await testDatabase()
+// What it takes on a quiet machine is 3 s and less.
+const SOON_MS = 8_000
+
+const tags = (client: Client, name: string) =>
+  client.post('/api/v1/blog/tags', { name }, { 'idempotency-key': name })
+
+test('an edge refuses in place of holding requests, says so, and comes back by itself', async () => {
+  const link = await openLink(url)
+  const edge = await startProcess('edge', link.url, { AUTH_LEVEL: 'basic' })
+  const client = new Client(edge.ready.port!)
+  await client.register('writer@example.com')
+  assert.equal((await tags(client, 'before')).status, 201)
+
+  link.silence()
+  const startedAt = performance.now()
+  const held = await Promise.all(Array.from({ length: 20 }, (_, i) => tags(client, `during-${i}`)))
+  assert.ok(performance.now() - startedAt < SOON_MS)
+  for (const answer of held) {
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1'])
+    await answer.body?.cancel()
+  }
+  const ready = await client.fetch('/ready')
+  assert.deepEqual([ready.status, ((await ready.json()) as { database: boolean }).database], [503, false])
+  assert.equal((await client.fetch('/health')).status, 200)
+  const refusedAt = performance.now()
+  assert.equal((await tags(client, 'refused')).status, 503)
+  assert.equal((await client.fetch('/api/v1/documents')).status, 503)
+  assert.ok(performance.now() - refusedAt < 1_000, 'at once')
+
+  link.mend()
+  const mendedAt = performance.now()
+  await until('it writes again', async () => (await tags(client, 'after')).status === 201, SOON_MS)
+  assert.ok(performance.now() - mendedAt < SOON_MS)
+  assert.equal((await client.fetch('/ready')).status, 200)
+  assert.equal((await tags(client, 'during-0')).status, 201, 'what was refused can be repeated')
+})
+
+test('processes that start before their database wait for it, and say so in a line', async () => {
+  const link = await openLink(url)
+  link.cut()
+  const starting = (['edge', 'worker'] as const).map((kind) => startProcess(kind, link.url))
+  const waits: string[] = []
+  const both = Promise.all(starting).then((children) => {
+    for (const { log } of children)
+      waits.push(...log.filter((line) => line.includes('Waiting for the database')))
+  })
+  // Long enough for both to have tried.
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  link.mend()
+  await both
+  assert.ok(waits.length >= 1, 'a line')
+  for (const line of waits) assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')
+})
+
+test('a process that the database refuses ends with a sentence', async () => {
+  const missing = url.replace(/\/test_[0-9a-f]+/, '/no_such_database')
+  await assert.rejects(startProcess('edge', missing), (error: Error) => {
+    assert.match(error.message, /ended with 2/)
+    assert.match(error.message, /DATABASE_URL can't be used: database \\"no_such_database\\" does not exist/)
+    assert.doesNotMatch(error.message, /\n\s+at /, 'no stack')
+    return true
+  })
+})
