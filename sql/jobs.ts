@@ -100,10 +100,17 @@ export async function endJobs(db: Queries, entries: readonly FinishEntry[]): Pro
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
+/** The lease of the worker that takes over the jobs of others, and for how long it must have been renewed in time. */
+export interface Judge {
+  readonly lease: string
+  readonly steadyMs: number
+}
+
 /** `whole`: also looks for jobs whose lease disappeared in another way than by expiring. */
-export const recoverJobs = (graceMs: number, whole = true): Query<{ id: string }> =>
+export const recoverJobs = (judge: Judge | null, whole = true): Query<{ id: string }> =>
   sql.prepared('job_recover', Id)`
-    select id from job_recover(make_interval(secs => ${graceMs / 1000}::float8), ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id
+    select id from job_recover(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
+      ${SUSPECT_FROM}, ${SUSPECT_FROM + MOST_CRASHES}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**
@@ -172,6 +179,9 @@ const Heartbeat = z.object({
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
+// Renewals are due when three quarters of the time are left: with less than this part of it, two have failed.
+const LATE = 4
+
 /**
  * Renews a lease and returns the jobs that run under it according to the database, with `of` only those among them; no
  * row when the lease is lost.
@@ -184,6 +194,8 @@ export const renewLease = (
 ): Query<Heartbeat> =>
   sql.prepared('lease_renew', Heartbeat)`
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
+      steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE / 1000}::float8) then now()
+        else steady_since end,
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
     returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`

@@ -834,6 +834,7 @@ create table worker_lease (
   memory_bytes bigint not null default 0,
   started_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
+  steady_since timestamp with time zone not null default now(),
   constraint worker_lease_pkey PRIMARY KEY (id)
 );
 
@@ -1255,7 +1256,7 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d2c0256e5eaef3ff215ec730886cf3ce$function$;
 
-CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, most integer)
+CREATE OR REPLACE FUNCTION public.job_recover(judge uuid, steady interval, suspect integer, most integer)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -1263,7 +1264,7 @@ CREATE OR REPLACE FUNCTION public.job_recover(grace interval, suspect integer, m
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$e08180b246a98858c30cde57f7796fb9$function$;
+AS $function$fa9506e808fba6053589d6506bbd8e9b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid

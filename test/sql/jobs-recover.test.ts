@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { cancelJob, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
+import { cancelJob, type Judge, recoverJobs, renewLease, SUSPECT_FROM, unlockPools } from '../../sql/jobs.ts'
 import { testDatabase } from '../database.ts'
 import { type Fields, IDLE, ledgerOf, spec, withClient } from './ledger-help.ts'
 
@@ -10,8 +10,8 @@ const { db, url, query } = base
 const ledger = ledgerOf(base)
 const alive = await ledger.lease()
 
-const recover = async (graceMs = 0): Promise<string[]> =>
-  (await db.any(recoverJobs(graceMs))).map((row) => row.id)
+const recover = async (judge: Judge | null = null): Promise<string[]> =>
+  (await db.any(recoverJobs(judge))).map((row) => row.id)
 const leases = async (): Promise<unknown[]> =>
   (await query('select id from worker_lease')).map((row) => row.id)
 const expire = (lease: string) =>
@@ -70,19 +70,31 @@ describe('job_recover', () => {
 
   test('the whole is looked at when asked for, or when a lease has run out', async () => {
     const orphan = await orphaned()
-    const partly = async (): Promise<string[]> => (await db.any(recoverJobs(0, false))).map((row) => row.id)
+    const partly = async (): Promise<string[]> =>
+      (await db.any(recoverJobs(null, false))).map((row) => row.id)
     assert.deepEqual(await partly(), [])
     await expire(await ledger.lease())
     assert.deepEqual(await partly(), [orphan.id])
   })
 
-  test('right after a start of the server nobody is judged', async () => {
+  test('a worker judges others only when its own lease has been renewed in time for long enough', async () => {
+    const lease = await ledger.lease()
+    const use = { poolIds: [], threads: 0, memoryBytes: 0 }
     const job = await orphaned()
-    const dead = await ledger.lease(-1000)
-    assert.deepEqual(await recover(3_600_000), [])
-    assert.equal(await ledger.status(job.id), 'running')
-    assert.ok((await leases()).includes(dead))
-    assert.deepEqual(await recover(), [job.id])
+    const judge = (steadyMs: number): Promise<string[]> => recover({ lease, steadyMs })
+    assert.deepEqual(await judge(60_000), [], 'it has just come')
+    await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
+    await db.one(renewLease(lease, use, 3_600_000))
+    // Renewed when less than a quarter of its time was left: the database, or the worker, had been away.
+    assert.deepEqual(await judge(60_000), [], 'it was late')
+    await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
+    await db.one(renewLease(lease, use, 60_000))
+    await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [lease])
+    assert.deepEqual(await judge(60_000), [], 'its own has expired')
+    await db.one(renewLease(lease, use, 60_000))
+    assert.deepEqual(await judge(60_000), [], 'and it starts anew')
+    assert.deepEqual(await judge(0), [job.id])
+    await query('delete from worker_lease where id = $1', [lease])
   })
 
   test('a worker that renewed in time keeps its jobs, even after its lease had run out', async () => {

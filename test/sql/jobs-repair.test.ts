@@ -88,7 +88,7 @@ describe('what runs', () => {
     const [one, two] = [await ledger.running(), await ledger.running()]
     await db.one(cancelJob(two.id))
     await query('delete from worker_lease')
-    const recovered = (await db.any(recoverJobs(0))).map(({ id }) => id)
+    const recovered = (await db.any(recoverJobs(null))).map(({ id }) => id)
     assert.deepEqual(recovered.sort(), [one.id, two.id].sort())
     assert.deepEqual([await ledger.state(one.id), await ledger.state(two.id)], ['delivered', 'cancelled'])
   })

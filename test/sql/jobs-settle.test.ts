@@ -66,7 +66,7 @@ describe('a job is settled', () => {
     assert.deepEqual(await settled(one.id), ['failed'])
     await db.one(cancelJob(two.id))
     await query('delete from worker_lease')
-    await db.any(recoverJobs(0))
+    await db.any(recoverJobs(null))
     assert.deepEqual(await settled(two.id), ['cancelled'])
   })
 

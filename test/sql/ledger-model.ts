@@ -172,7 +172,7 @@ export async function createWorld(base: TestDatabase) {
         leases[op.lease] = await ledger.lease()
         return
       case 'recover':
-        await db.any(recoverJobs(0))
+        await db.any(recoverJobs(null))
     }
   }
 

@@ -215,7 +215,7 @@ describe('writes by index', () => {
       async () =>
         sendAgain([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }], 20),
     ],
-    ['recover', async () => recoverJobs(0)],
+    ['recover', async () => recoverJobs(null)],
     ['cancel', async () => cancelJob(await one(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE, 60_000)],

@@ -125,7 +125,7 @@ describe('a worker that is late', { concurrency: false }, () => {
     const lost = worker.lease.id
     await until(
       'somebody has taken it over',
-      async () => (await db.any(recoverJobs(0))).length > 0 || (await help.row(id!)).attempt > 1,
+      async () => (await db.any(recoverJobs(null))).length > 0 || (await help.row(id!)).attempt > 1,
     )
     await until('the worker has a new lease', () => worker.lease.id !== lost)
     await until('it runs again', async () => {

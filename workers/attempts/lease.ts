@@ -54,20 +54,15 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
-  readonly #renewMs: number
   readonly #upkeep: Upkeep
   // Both statements are fast as long as no transaction holds an old snapshot.
   readonly #heartbeatThrottle = createCostThrottle(0.01)
   readonly #recoveryThrottle = createCostThrottle(0.01)
   #id: string = randomUUID()
-  #renewedAt = performance.now()
-  // A process that was itself cut off a moment ago must not judge others: they may have been cut off, too.
-  #judgeFrom = 0
   #replacing: Promise<void> | null = null
 
   constructor(options: LeaseOptions) {
     this.#options = options
-    this.#renewMs = options.ttlMs / RENEWALS
     this.#upkeep = new Upkeep(options.log)
   }
 
@@ -77,7 +72,7 @@ class HeldLease implements Lease {
 
   async start(): Promise<void> {
     await this.#insert(this.#id)
-    this.#upkeep.every(this.#renewMs, () => this.#renew())
+    this.#upkeep.every(this.#options.ttlMs / RENEWALS, () => this.#renew())
     this.#upkeep.every(this.#options.ttlMs / LOOKS, () => this.#recover())
   }
 
@@ -115,9 +110,6 @@ class HeldLease implements Lease {
     const row = isFull
       ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(renewed, this.#use(), ttlMs)))
       : await db.maybeOne(renewLease(renewed, this.#use(), ttlMs, running()))
-    if (performance.now() - this.#renewedAt > ttlMs - this.#renewMs)
-      this.#judgeFrom = performance.now() + ttlMs
-    this.#renewedAt = performance.now()
     if (row !== null) return onHeartbeat(row, isFull)
     // Two concurrent renewals may find the same lease lost; it is replaced once.
     if (renewed !== this.#id) return
@@ -140,10 +132,10 @@ class HeldLease implements Lease {
   /** Takes over the jobs of workers that are gone. */
   async #recover(): Promise<void> {
     const { db, log, ttlMs, onRecovered } = this.#options
-    if (performance.now() < this.#judgeFrom || performance.now() - this.#renewedAt > 2 * this.#renewMs) return
+    const judge = { lease: this.#id, steadyMs: ttlMs }
     const recovered = this.#recoveryThrottle.ready
-      ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(ttlMs * 2)))
-      : await db.any(recoverJobs(ttlMs * 2, false))
+      ? await this.#recoveryThrottle.run(() => db.any(recoverJobs(judge)))
+      : await db.any(recoverJobs(judge, false))
     if (recovered.length === 0) return
     log.warn({ jobs: recovered.map((row) => row.id) }, 'Took over the jobs of a worker that is gone')
     onRecovered(recovered.map((row) => row.id))

@@ -1,6 +1,7 @@
--- Takes over the jobs of workers whose lease has expired. Right after a restart of PostgreSQL every lease looks expired
--- though its worker is alive, so nothing is taken over until the server has been up for `grace`.
-create or replace function job_recover(grace interval, suspect integer, most integer)
+-- Takes over the jobs of workers whose lease has expired. After an outage, a restart or a failover every lease looks expired
+-- though its worker is alive: only a worker judges whose own lease has been renewed in time for `steady`, and so long the
+-- database was there for all of them. Null: whoever asks.
+create or replace function job_recover(judge uuid, steady interval, suspect integer, most integer)
 returns setof uuid
 language plpgsql
 as $$
@@ -9,7 +10,10 @@ declare
   dead_pools text[];
   lost jsonb;
 begin
-  if now() - pg_postmaster_start_time() < grace then return; end if;
+  if judge is not null and not exists (select from worker_lease
+      where worker_lease.id = judge and expires_at > now() and steady_since <= now() - steady) then
+    return;
+  end if;
   if not exists (select from worker_lease where expires_at < now())
      and not exists (select from job where status = 'running'
        and not exists (select from worker_lease where worker_lease.id = job.lease_id)) then
