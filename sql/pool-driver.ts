@@ -20,7 +20,10 @@ export function createPoolDriver(options: ConnectOptions): DriverFactory {
     createPoolClient: async ({ clientEventEmitter }) => {
       const client = new ServerClient(options)
       useTypes(client)
-      client.on('error', (error) => clientEventEmitter.emit('error', error))
+      // Before slonik has the client, and after it has given it up, nobody listens: an error would be thrown.
+      client.on('error', (error) => {
+        if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', error)
+      })
       return {
         connect: async () => {
           await client.connect()

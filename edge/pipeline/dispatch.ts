@@ -142,7 +142,9 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
   const status = statusOf(failure.code)
-  if (status >= 500) {
+  // A database that is known not to answer is logged once, and not with each request.
+  const isLogged = failure.code === 'database.down' && failure.cause === undefined
+  if (status >= 500 && !isLogged) {
     edge.log.error(
       { err: error, requestId: exchange.requestId, route: exchange.entry?.pattern },
       'A request failed',

@@ -4,7 +4,7 @@
  */
 export interface CostThrottle {
   readonly ready: boolean
-  /** Runs the work and records how long it took. */
+  /** Runs the work and records how long it took; what fails, such as in an outage, costs nothing. */
   run<T>(work: () => Promise<T>): Promise<T>
 }
 
@@ -17,12 +17,10 @@ export function createCostThrottle(share: number, now: () => number = () => perf
     },
     run: async (work) => {
       const startedAt = now()
-      try {
-        return await work()
-      } finally {
-        const endedAt = now()
-        nextAt = endedAt + (endedAt - startedAt) * (1 / share - 1)
-      }
+      const result = await work()
+      const endedAt = now()
+      nextAt = endedAt + (endedAt - startedAt) * (1 / share - 1)
+      return result
     },
   }
 }

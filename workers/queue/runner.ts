@@ -98,7 +98,7 @@ class GroupRunner implements QueueRunner {
 
   /** Runs one runner after another, with a backoff that grows while they die early. */
   async #loop(): Promise<void> {
-    const { queue, log, unlock } = this.#options
+    const { queue, log } = this.#options
     for (let failures = 0; !this.#isStopped; failures++) {
       if (failures > 0) await delay(Math.min(100 * 2 ** failures, 5000))
       const startedAt = performance.now()
@@ -106,10 +106,22 @@ class GroupRunner implements QueueRunner {
       if (performance.now() - startedAt > LIVED_MS) failures = 0
       this.#current = null
       if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is being restarted')
-      if (this.#poolId !== null)
-        await unlock(this.#poolId).catch((error) =>
-          log.warn({ err: error, queue }, 'Could not free deliveries'),
-        )
+      await this.#unlock()
+    }
+  }
+
+  /** Frees what its last pool has locked; while the database is away, again and again. */
+  async #unlock(): Promise<void> {
+    const { queue, log, unlock } = this.#options
+    for (let failures = 0; this.#poolId !== null; failures++) {
+      try {
+        await unlock(this.#poolId)
+        return
+      } catch (error) {
+        log.warn({ err: error, queue }, 'Could not free deliveries')
+        if (this.#isStopped) return
+        await delay(Math.min(100 * 2 ** failures, 1000))
+      }
     }
   }
 
@@ -119,6 +131,8 @@ class GroupRunner implements QueueRunner {
       this.#poolId = workerPool.id
       this.#options.onPool()
     })
+    // The delivery that it was to get may be locked for it: only another pool is sure to get it.
+    events.on('worker:getJob:error', () => this.#current !== null && this.#stopRunner(this.#current))
     const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
       if (this.#isStopped) await this.#closeSlots()
       await delay(END_MS, undefined, { ref: false })
