@@ -24,6 +24,14 @@ export const insertSend = (send: NewSend): Query<unknown> =>
     values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
       ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb)`
 
+/** Adds a mail of an account, once per job; its text is not stored. Only admins see it. */
+export const insertAccountMail = (jobId: string, recipient: string, subject: string): Query<unknown> =>
+  sql.type(noRows)`
+    insert into comms_send (id, channel, purpose, job_id, recipients, message)
+    values (${jobId}::uuid, 'email', 'account', ${jobId}::uuid, array[${recipient}::text],
+      ${JSON.stringify({ to: [recipient], subject })}::jsonb)
+    on conflict on constraint comms_send_pkey do nothing`
+
 const Send = z.object({
   id: z.string(),
   recipients: z.array(z.string()),
@@ -139,7 +147,8 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
   'job_id', s.job_id, 'created_at', iso(s.created_at), 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
-const VISIBLE = '($2::boolean or s.owner_id = $1::int or s.owner_id is null)'
+// Mails of accounts name addresses; what callers without an account have sent is everybody's.
+const VISIBLE = `($2::boolean or s.owner_id = $1::int or (s.owner_id is null and s.purpose = 'caller'))`
 
 /** The newest messages, of a channel and status or of any (null). */
 export const readSends: ReadStatement<

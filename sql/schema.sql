@@ -274,6 +274,7 @@ create table blog_upload_chunk (
 create table comms_send (
   id uuid not null,
   channel text not null,
+  purpose text not null default 'caller'::text,
   owner_id integer,
   job_id uuid not null,
   recipients text[] not null,
@@ -292,6 +293,7 @@ create table comms_send (
   constraint comms_send_channel_check CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'call'::text]))),
   constraint comms_send_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint comms_send_message_check CHECK (((status = 'sent'::text) OR (message IS NOT NULL))),
+  constraint comms_send_purpose_check CHECK ((purpose = ANY (ARRAY['caller'::text, 'account'::text]))),
   constraint comms_send_recipients_check CHECK ((cardinality(recipients) > 0)),
   constraint comms_send_requested_check CHECK (((status <> ALL (ARRAY['sending'::text, 'sent'::text, 'unknown'::text])) OR (requested_at IS NOT NULL))),
   constraint comms_send_settled_check CHECK (((status = ANY (ARRAY['sent'::text, 'failed'::text, 'unknown'::text])) = (settled_at IS NOT NULL))),

@@ -2,7 +2,7 @@ import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
 import type { ChatModels } from './ai/ports.ts'
 import type { ReadItem } from './blog/items.ts'
-import type { Comms, EmailMessage } from './comms/ports.ts'
+import type { Comms } from './comms/ports.ts'
 import type { Blobs } from './documents/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
 import type { Analyzable, Analyzed } from './rag/analyze.ts'
@@ -72,12 +72,7 @@ export interface Providers {
   ): Promise<PostReader>
   /** Cuts a file into chunks for retrieval, or says why there are none. */
   analyze(bytes: Uint8Array, file: Analyzable, signal: AbortSignal): Promise<Analyzed>
-  /**
-   * Hands an email to the configured server.
-   * @throws fail('email.not_configured'), fail('email.refused') permanently, fail('email.failed') temporarily.
-   */
-  sendEmail(message: EmailMessage, signal: AbortSignal): Promise<void>
-  /** Messages on behalf of callers, each sent once. */
+  /** Messages, each sent once. */
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels

@@ -1,13 +1,15 @@
 import { invitation } from '../../sql/orgs.ts'
 import type { TaskContext } from '../context.ts'
 import { addedLetter, inviteLetter } from './letters.ts'
+import { mailOnce } from './mail.ts'
 import { inviteTokenOf } from './tokens.ts'
 
 /** The work of `accounts.invite`. */
 export async function run(
-  { db, job, settings, secretKey, providers, signal }: TaskContext,
+  ctx: TaskContext,
   { invite_id }: { readonly invite_id: number },
 ): Promise<Record<string, never>> {
+  const { db, settings, secretKey } = ctx
   const found = await db.maybeOne(invitation(invite_id))
   if (found === null || (found.status !== 'pending' && found.status !== 'accepted')) return {}
   const { email, role, organization, invited_by: invitedBy } = found
@@ -16,6 +18,6 @@ export async function run(
   const days = settings.inviteTokenSeconds / 86_400
   const letter =
     found.status === 'accepted' ? addedLetter(to) : inviteLetter(to, settings.publicBaseUrl, token, days)
-  await providers.sendEmail({ id: job.id, to: [email], ...letter }, signal)
+  await mailOnce(ctx, email, letter)
   return {}
 }

@@ -1,13 +1,15 @@
 import { insertMailedToken, recipientByEmail } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { resetLetter } from './letters.ts'
+import { mailOnce } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
 /** The work of `accounts.password-reset`. */
 export async function run(
-  { db, job, settings, secretKey, providers, signal }: TaskContext,
+  ctx: TaskContext,
   { email }: { readonly email: string },
 ): Promise<Record<string, never>> {
+  const { db, job, settings, secretKey } = ctx
   const to = await db.maybeOne(recipientByEmail(email))
   if (to === null || !to.is_active) return {}
   const token = mailedTokenOf(secretKey, 'reset', job.id)
@@ -15,6 +17,6 @@ export async function run(
   if ((await db.maybeOne(stored)) === null) return {}
   const minutes = settings.resetTokenSeconds / 60
   const letter = resetLetter(to, settings.publicBaseUrl, token, minutes)
-  await providers.sendEmail({ id: job.id, to: [to.email], ...letter }, signal)
+  await mailOnce(ctx, to.email, letter)
   return {}
 }

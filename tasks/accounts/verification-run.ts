@@ -1,13 +1,15 @@
 import { insertMailedToken, recipientById } from '../../sql/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { verificationLetter } from './letters.ts'
+import { mailOnce } from './mail.ts'
 import { digestOf, mailedTokenOf } from './tokens.ts'
 
 /** The work of `accounts.verification`. */
 export async function run(
-  { db, job, settings, secretKey, providers, signal }: TaskContext,
+  ctx: TaskContext,
   { account_id }: { readonly account_id: number },
 ): Promise<Record<string, never>> {
+  const { db, job, settings, secretKey } = ctx
   const to = await db.maybeOne(recipientById(account_id))
   if (to === null || to.is_verified) return {}
   // From the job's id: a repeated attempt mails the same token, in the same message.
@@ -16,6 +18,6 @@ export async function run(
   if ((await db.maybeOne(stored)) === null) return {}
   const hours = settings.verifyTokenSeconds / 3600
   const letter = verificationLetter(to, settings.publicBaseUrl, token, hours)
-  await providers.sendEmail({ id: job.id, to: [to.email], ...letter }, signal)
+  await mailOnce(ctx, to.email, letter)
   return {}
 }

@@ -1,9 +1,8 @@
 import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import type { TaskContext } from '../../tasks/context.ts'
-import { parse } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
+import { mailContext } from '../tasks/mail-context.ts'
 import { SECRET } from './harness.ts'
 
 export interface Mailed {
@@ -24,14 +23,13 @@ export function mailbox({ db, query }: TestDatabase) {
     for (const { id, name, payload } of jobs as { id: string; name: string; payload: never }[]) {
       if (done.has(id)) continue
       done.add(id)
-      const sendEmail = ({ to, subject, text }: EmailMessage): Promise<void> => {
+      const deliver = async ({ to, subject, text }: EmailMessage): Promise<void> => {
         const token = /token is: (\S+)/.exec(text!)![1]!
         mails.push({ jobId: id, to: to[0]!, subject, token })
-        return Promise.resolve()
       }
-      const context = { db, job: { id }, settings: parse({}), secretKey: SECRET, providers: { sendEmail } }
+      const context = mailContext({ db }, id, { secretKey: SECRET, deliver })
       const task = name === passwordReset.name ? passwordReset : verification
-      await task.run(context as unknown as TaskContext, payload)
+      await task.run(context, payload)
     }
     return mails
   }

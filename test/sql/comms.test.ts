@@ -128,6 +128,7 @@ describe('the constraints', () => {
   const at = { requested_at: new Date(), settled_at: new Date() }
   const cases: readonly [string, object][] = [
     ['comms_send_channel_check', { channel: 'fax' }],
+    ['comms_send_purpose_check', { purpose: 'none' }],
     ['comms_send_recipients_check', { recipients: [] }],
     ['comms_send_status_check', { status: 'lost' }],
     ['comms_send_owner_id_fkey', { owner_id: 2_000_000_000 }],

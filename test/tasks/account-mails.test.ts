@@ -7,9 +7,8 @@ import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { verification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import type { TaskContext } from '../../tasks/context.ts'
-import { parse } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
+import { mailContext } from './mail-context.ts'
 
 const { db, query } = await testDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
@@ -18,20 +17,14 @@ const SECRET = 'a secret for tests, long enough to be one'
 function job(settings: Record<string, string> = {}) {
   const sent: EmailMessage[] = []
   const state = { failure: null as Error | null, id: randomUUID() as string }
-  const context = {
-    db,
-    job: { id: state.id, attempt: 1, ownerId: null, requestId: null },
-    settings: parse({ PUBLIC_BASE_URL: 'https://service.example', ...settings }),
+  const context = mailContext({ db }, state.id, {
     secretKey: SECRET,
-    signal: new AbortController().signal,
-    providers: {
-      sendEmail: (message: EmailMessage) => {
-        if (state.failure !== null) return Promise.reject(state.failure)
-        sent.push(message)
-        return Promise.resolve()
-      },
+    settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
+    deliver: async (message) => {
+      sent.push(message)
+      if (state.failure !== null) throw state.failure
     },
-  } as unknown as TaskContext
+  })
   return {
     id: state.id,
     sent,
@@ -75,7 +68,7 @@ for (const kind of ['reset', 'verify'] as const) {
       })
     })
 
-    test('a repeated attempt mails the same token in the same message', async () => {
+    test('a repeated attempt mails the same token in the same message, and none once it is sent', async () => {
       const owner = await account()
       const one = job()
       one.state.failure = fail('email.failed', { reason: 'x' })
@@ -84,7 +77,14 @@ for (const kind of ['reset', 'verify'] as const) {
       const before = await tokens()
       await run(one, owner)
       await run(one, owner)
+      assert.equal(one.sent.length, 2)
       assert.deepEqual(one.sent[0], one.sent[1])
+      const [row] = await query('select * from comms_send where id = $1', [one.id])
+      assert.deepEqual(
+        [row!.status, row!.requests, row!.recipients, row!.owner_id],
+        ['sent', 2, [owner.email], null],
+      )
+      assert.ok(!JSON.stringify(row).includes(tokenIn(one.sent[0]!)))
       assert.equal(await tokens(), before)
       assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(tokenIn(one.sent[0]!)))), null)
     })
@@ -114,7 +114,9 @@ for (const kind of ['reset', 'verify'] as const) {
     test('its time counts from the attempt that mailed it', async () => {
       const owner = await account()
       const one = job({ RESET_TOKEN_MINUTES: '30', VERIFY_TOKEN_HOURS: '2' })
-      await run(one, owner)
+      one.state.failure = fail('email.failed', { reason: 'x' })
+      await assert.rejects(run(one, owner))
+      one.state.failure = null
       await query(`update account_token set expires_at = now() - interval '1 h' where id = $1`, [one.id])
       await run(one, owner)
       const [row] = await query(

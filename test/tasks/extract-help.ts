@@ -122,7 +122,6 @@ export function extractions({ db, query }: TestDatabase) {
         retrieval: {} as never,
         embed: () => Promise.reject(new Error('Extraction embeds nothing')),
         drawPage: () => Promise.reject(new Error('Extraction draws no pages')),
-        sendEmail: () => Promise.reject(new Error('Extraction sends no mail')),
         comms: {} as never,
         payments: {} as never,
         chat: {} as never,

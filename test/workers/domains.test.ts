@@ -141,7 +141,7 @@ describe('what the provider may say instead', () => {
     const { server, domains } = await account()
     server.mode = () => 'cut before'
     for (let n = 0; n < 5; n++) await failure(domains.list(signal))
-    assert.match((await failure(domains.list(signal))).detail, /next request is made in 5 s$/)
+    assert.match((await failure(domains.list(signal))).detail, /next request can be made in 5 s$/)
     assert.equal(server.asked.length, 5)
   })
 

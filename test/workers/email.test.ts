@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
-import { Failure } from '../../sql/errors.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { parse } from '../../tasks/settings.ts'
 import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
@@ -33,8 +33,12 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   ...more,
 })
 
-const send = (via: Mailer, one = message(), signal = new AbortController().signal): Promise<void> =>
-  via.send(one, signal)
+async function send(via: Mailer, one = message(), signal = new AbortController().signal): Promise<void> {
+  const handed = await via.hand(one, { signal, begin: () => Promise.resolve() })
+  if (handed.kind === 'taken') return
+  signal.throwIfAborted()
+  throw fail('email.failed', { reason: handed.reason })
+}
 
 /** How a send fails; its text holds nothing that the client or the log must not have. */
 async function failure(

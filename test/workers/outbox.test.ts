@@ -23,7 +23,8 @@ function outbox() {
     folder,
     files: () => readdirSync(folder),
     read: (name: string) => readFileSync(join(folder, name)),
-    send: (message: EmailMessage) => mailer.send(message, new AbortController().signal),
+    send: (message: EmailMessage) =>
+      mailer.hand(message, { signal: new AbortController().signal, begin: () => Promise.resolve() }),
   }
 }
 

@@ -25,7 +25,6 @@ export function createProviders(
     payments: createPayments(settings),
     chat: createChat(settings),
     speech: createSpeaker(settings),
-    sendEmail: (message, signal) => mailer.send(message, signal),
     comms: createComms(settings, mailer),
     embed: createEmbedder(settings),
     retrieval: createRetrieval({

@@ -12,12 +12,7 @@ import { waitFor } from '../wait.ts'
 
 /** Sends mail through the configured SMTP server, or keeps it as .eml files for those who have none. */
 export interface Mailer {
-  /**
-   * Hands a message over. If there is no answer, the caller may hand it over again, and it may arrive twice.
-   * @throws fail('email.not_configured'), fail('email.refused') for good, fail('email.failed') if a retry may help.
-   */
-  send(message: EmailMessage, signal: AbortSignal): Promise<void>
-  /** The same, but reports when it may have been taken without an answer; throws only if it certainly was not. */
+  /** Hands a message over, and reports when it may have been taken without an answer; throws only if it certainly was not. */
   hand(message: EmailMessage, request: Request): Promise<Handed>
   /** Whether a message that is handed over again is still delivered only once. */
   readonly repeatable: boolean
@@ -37,29 +32,17 @@ export function createMailer(
 ): Mailer {
   const { smtpUrl, from } = settings.email
   if (smtpUrl === null || from === '')
-    return withSend(false, () => Promise.reject(fail('email.not_configured')))
+    return { repeatable: false, hand: () => Promise.reject(fail('email.not_configured')) }
   // Resend keeps a message's key for 24 hours: https://resend.com/docs/dashboard/emails/idempotency-keys
   const resend = smtpUrl !== 'outbox:' && /(^|\.)resend\.com$/.test(new URL(smtpUrl).hostname)
   const compose = composer(from, resend)
-  if (smtpUrl === 'outbox:') return withSend(true, outbox(join(settings.dataDir, 'outbox'), compose))
-  return withSend(resend, smtp(smtpUrl, compose, { ...LIMITS, ...limits }))
+  if (smtpUrl === 'outbox:')
+    return { repeatable: true, hand: outbox(join(settings.dataDir, 'outbox'), compose) }
+  return { repeatable: resend, hand: smtp(smtpUrl, compose, { ...LIMITS, ...limits }) }
 }
 
 type Hand = Mailer['hand']
 type Compose = (message: EmailMessage) => SendMailOptions
-
-function withSend(repeatable: boolean, hand: Hand): Mailer {
-  return {
-    repeatable,
-    hand,
-    send: async (message, signal) => {
-      const handed = await hand(message, { signal, begin: () => Promise.resolve() })
-      if (handed.kind === 'taken') return
-      signal.throwIfAborted()
-      throw fail('email.failed', { reason: handed.reason })
-    },
-  }
-}
 
 /** Composes messages that are identical to the last byte, however often that is done. */
 function composer(sender: string, resend: boolean): Compose {

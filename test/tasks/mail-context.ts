@@ -1,0 +1,33 @@
+import type { EmailMessage } from '../../tasks/comms/ports.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { parse } from '../../tasks/settings.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** What the tasks that mail are given, without a worker: `deliver` gets the messages, and may refuse them. */
+export function mailContext(
+  { db }: Pick<TestDatabase, 'db'>,
+  jobId: string,
+  options: {
+    readonly secretKey: string
+    readonly settings?: Record<string, string>
+    readonly deliver: (message: EmailMessage) => Promise<void>
+  },
+): TaskContext {
+  const { secretKey, settings = {}, deliver } = options
+  const email: TaskContext['providers']['comms']['email'] = async (message, request) => {
+    await request.begin()
+    await deliver(message)
+    return { kind: 'taken', providerId: null, status: 'sent', detail: null }
+  }
+  return {
+    db,
+    job: { id: jobId, attempt: 1, ownerId: null, requestId: null },
+    settings: parse(settings),
+    secretKey,
+    signal: new AbortController().signal,
+    progress: () => {},
+    fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
+    log: { info: () => {}, warn: () => {} },
+    providers: { comms: { emailRepeatable: true, email } },
+  } as unknown as TaskContext
+}
