@@ -38,8 +38,7 @@ test('a worker that is killed while the server takes a mail does not send it aga
   await worker.kill()
   mail.pace = () => 0
   await startProcess('worker', url, env)
-  const outcome = async () =>
-    (await sends(admin)).find(({ to }) => to[0] === 'user@example.com')
+  const outcome = async () => (await sends(admin)).find(({ to }) => to[0] === 'user@example.com')
   await until('it is settled', async () => (await outcome())?.status === 'unknown')
   assert.equal(mail.taken.length, 2, 'nobody got a mail twice')
   assert.deepEqual(await sends(user), [], 'mails of accounts are for admins')
