@@ -113,7 +113,7 @@ describe('a listener', () => {
     })
     proxy.swallow()
     await until('it has found out', () => errors.length > 0, 8000)
-    assert.match(String(errors[0]), /deaf/)
+    assert.match(String(errors[0]), /stale/)
     await until('it is back', () => listener.connected && connects() === 2)
     await notify('one', 'again')
     await until('it hears', () => heard.includes('one:again'))

@@ -113,7 +113,7 @@ describe('migrate', () => {
     await rowsOf(
       url,
       `drop function idempotency_claim; update migration_functions set digest = 'of before' where area = 'idempotency';
-       create function idempotency_claim(scope text, key text, fingerprint bytea, lock interval) returns text language sql as 'select 1'`,
+       create function idempotency_claim(scope text, key text, fingerprint bytea) returns text language sql as 'select 1'`,
     )
     await assert.rejects(migrate(url), /The functions of idempotency could not be applied/)
   })
