@@ -34,22 +34,22 @@ export interface EdgeOptions {
   readonly directUrl: string
   readonly secretKey: string
   readonly log: Log
-  /** Another set of routes, for tests. */
+  /** Other routes, for tests. */
   readonly areas?: readonly Area[]
-  /** Others than its own, which it does not close: tests share some that cost little. */
+  /** Shared password threads, which it does not close: tests share cheap ones. */
   readonly passwords?: Passwords
 }
 
-/** An edge without its socket: what tests call, and what `serveEdge` puts behind a port. */
+/** An edge without its socket: tests call it, and `serveEdge` puts it behind a port. */
 export interface EdgeParts {
   readonly edge: Edge
   readonly dispatch: Dispatch
-  /** Ends every stream, asking its reader to come back. */
+  /** Ends every stream, asking its reader to reconnect. */
   closeStreams(): void
   close(): Promise<void>
 }
 
-/** Connects, and builds what requests need. */
+/** Connects to the database and creates what requests need. */
 export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   const streams = createStreams(options.settings.maxStreams)
   const core = await createCore(options, streams)
@@ -64,7 +64,7 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
   }
 }
 
-/** What is there before the first notification comes. */
+/** What exists before the first notification arrives. */
 type Core = Pick<
   Edge,
   'pulse' | 'settings' | 'log' | 'db' | 'reader' | 'hub' | 'overview' | 'accounts' | 'publisher' | 'metrics'
@@ -111,7 +111,7 @@ async function createCore(
   }
 }
 
-/** Asks the database once a second whether it is there, and says in the log when it is not. */
+/** Checks once a second whether the database answers, and logs changes. */
 function feelPulse(
   { settings, databaseUrl: url, log }: EdgeOptions,
   connections: Connections,
@@ -133,7 +133,7 @@ function feelPulse(
   })
 }
 
-/** Passes on what the database notifies of. */
+/** Forwards the database's notifications. */
 function listenToChanges(
   options: EdgeOptions,
   core: Core & { readonly connections: Connections },
@@ -144,7 +144,7 @@ function listenToChanges(
     accounts.forget(accountId)
     streams.recheck(accountId)
   }
-  // Notifications may have been missed, and what they caused may have failed.
+  // Notifications may have been missed, and their effects may have failed.
   const changed = (): void => {
     hub.notified(null)
     overview.notified()
@@ -168,7 +168,7 @@ function listenToChanges(
   })
 }
 
-/** What only requests use. */
+/** Services that only requests use. */
 function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edge, keyof Core> {
   const { settings, databaseUrl: url, secretKey } = options
   const { checked: validateRows, databasePooled: pooled } = settings
@@ -196,7 +196,7 @@ interface Closing {
   readonly ownsPasswords: boolean
 }
 
-/** First what is asked from outside, last what the others need. */
+/** First what clients reach, last what the other steps need. */
 function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): ShutdownStep[] {
   return [
     step('end the streams', () => streams.close()),
@@ -217,18 +217,18 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
 export interface ServingEdge {
   readonly edge: Edge
   readonly port: number
-  /** Orderly and bounded: accept no more, end the streams, let requests in flight and those of open connections end, close. */
+  /** An orderly, bounded stop: accept no connections, end the streams, let requests finish, close. */
   stop(): Promise<void>
 }
 
-// A connection that nobody asked anything on for so long is closed; until then it may be told that it closes.
+// An idle connection is closed after this time; until then its next answer says that it closes.
 const IDLE_MS = 3_000
-// Requests that wait for a job may take their time; their clients come back to another process.
+// Requests may take this long; after that their clients retry at another process.
 const IN_FLIGHT_MS = 6_000
-// Those that wait for a job longer are answered 202 while they can still be answered.
+// Requests that still wait for a job after this time are answered 202.
 const WAIT_MS = 4_000
 
-/** `lingers`: there are other edges for its clients to go to, so that it waits for them to do so. */
+/** `lingers`: clients can go to other edges, so it waits until they have. */
 export async function serveEdge(
   options: EdgeOptions,
   at: { exclusive: boolean; lingers: boolean },
@@ -248,7 +248,7 @@ export async function serveEdge(
     },
     { onError: (error) => options.log.error({ err: error }, 'The server failed to answer') },
   )
-  // Before anybody can register the address, or find the service ready without its admin.
+  // Before anyone can register that address, or see the service ready without its admin.
   await ensureAdmin(parts.edge)
   const { host, port } = options.settings
   const bound = await server.listen({ host, port, exclusive: at.exclusive })

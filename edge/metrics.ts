@@ -9,32 +9,32 @@ import type { Hub } from './streams/hub.ts'
 import type { Streams } from './streams/sse.ts'
 
 /**
- * What `/metrics` shows, in the names that Prometheus recommends (https://prometheus.io/docs/practices/naming/). A count by
- * class of status and a coarse histogram for each operation: with all 160 in use that is 150 KB.
+ * The metrics of `/metrics`, named as Prometheus recommends (https://prometheus.io/docs/practices/naming/): a counter by
+ * status class and a coarse histogram per operation, 150 KB with all 160 in use.
  */
 export interface Metrics {
-  /** Counts an answered request, of no operation when the entry is null; seconds since it came. */
+  /** Records an answered request and its duration; a null entry: of no operation. */
   answered(entry: Found | null, method: string, status: number, seconds: number): void
   text(): Promise<KeptText>
 }
 
 const require = createRequire(import.meta.url)
-// What counts, without the package's index: with that come 80 modules for measurements of the process.
+// Imported without the package's index, which loads 80 modules for process metrics.
 const Counter = require('prom-client/lib/counter') as typeof prom.Counter
 const Gauge = require('prom-client/lib/gauge') as typeof prom.Gauge
 const Histogram = require('prom-client/lib/histogram') as typeof prom.Histogram
 const Registry = require('prom-client/lib/registry') as typeof prom.Registry
 
-// Clients choose the method's name; a series of its own for each would be theirs to add.
+// Clients choose the method: unknown ones share a series, or anyone could add series.
 const OTHER = 'other'
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-// A text serves for so long, to whoever asks.
+// A text is reused for this time.
 const KEPT_MS = 1000
 
 /** The series of one operation. */
 interface Series {
   readonly seconds: { observe(value: number): void }
-  /** By class of status. */
+  /** By status class. */
   readonly counts: { inc(): void }[]
 }
 
@@ -52,7 +52,7 @@ interface MetricsSources {
   readonly streams: Streams
 }
 
-/** Measures requests as they are answered; what the others know is asked of them for each text. */
+/** Records requests as they are answered; other metrics are collected for each text. */
 export function createMetrics(sources: MetricsSources): Metrics {
   return new PromMetrics(sources)
 }
@@ -82,13 +82,13 @@ class PromMetrics implements Metrics {
 
   async #build(): Promise<KeptText> {
     await this.#measureProcess()
-    // While the database is down, the rest is what an operator looks at.
+    // While the database is down, operators need the other metrics.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
     this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
     return new KeptText(await this.#registry.metrics(), this.#registry.contentType)
   }
 
-  /** Measures the process from the first look on: nobody compares with what was before. */
+  /** Starts process metrics at the first scrape: there is nothing to compare with before. */
   #measureProcess(): Promise<void> {
     this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) =>
       collectDefaultMetrics({ register: this.#registry }),
@@ -97,11 +97,11 @@ class PromMetrics implements Metrics {
   }
 }
 
-/** How many requests there were, and how long they took. */
+/** Request counts and durations. */
 class RequestMetrics {
   readonly #seconds: prom.Histogram<'method' | 'route'>
   readonly #requests: prom.Counter<'method' | 'route' | 'status'>
-  // Finding a series by labels costs more than the observation.
+  // Finding a series by its labels costs more than observing a value.
   readonly #operations = new Map<unknown, Series>()
 
   constructor(registry: prom.Registry) {
@@ -147,7 +147,7 @@ class RequestMetrics {
   }
 }
 
-/** How deep the queues are. */
+/** Queue depths. */
 class QueueMetrics {
   readonly #jobs: prom.Gauge<'queue' | 'status'>
   readonly #age: prom.Gauge<'queue'>
@@ -177,7 +177,7 @@ class QueueMetrics {
   }
 }
 
-/** Measurements that others of the process keep, asked for each time. */
+/** Gauges that other parts of the process keep, read for each text. */
 function registerGauges(registry: prom.Registry, { streams, hub, db }: MetricsSources): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({

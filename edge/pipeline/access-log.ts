@@ -2,16 +2,16 @@ import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** Writes the line of a request that was answered; that of a stream is written when it has opened. */
+/** Logs an answered request; a stream is logged when it opens. */
 export type AccessLog = (exchange: RequestContext) => void
 
 export function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
   if (which === 'none' || !log.isLevelEnabled('info')) return () => {}
-  // What goes into these lines holds no secrets, and looking for them costs 70 of 76 µs a line.
+  // These lines contain no secrets, and redaction would cost 70 of 76 µs a line.
   const plain = log.child({}, { redact: [] })
   return (exchange) => {
     const { request, responder, status, requestId, entry, caller } = exchange
-    // Without a status the client left before there was an answer.
+    // No status: the client disconnected before the answer.
     if (which === 'errors' && status > 0 && status < 400) return
     const line = {
       requestId,

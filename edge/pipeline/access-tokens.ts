@@ -6,7 +6,7 @@ import { fail } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { Settings } from '../../tasks/settings.ts'
 
-/** What a good access token says. */
+/** The claims of a valid access token. */
 export interface Verified {
   readonly token: string
   readonly accountId: number
@@ -15,12 +15,12 @@ export interface Verified {
   readonly expiresAt: number
 }
 
-// Verifying a token costs 50-190 us, looking it up 0.4: two generations of this many are kept.
+// Verifying a token costs 50-190 us, a cache look-up 0.4 us: two generations of this many are cached.
 const TOKENS_PER_GENERATION = 10_000
-// A look-up hashes its key, and each request brings its token anew: the end of the signature tells tokens apart (132 bits).
+// A look-up hashes its key, and each request has a new string: the end of the signature (132 bits) suffices as the key.
 const TELLING_CHARACTERS = 22
 
-// What clocks may be apart that nobody has compared.
+// How far apart the clocks of other issuers may be.
 const LEEWAY_SECONDS = 60
 const LARGEST_INTEGER = 2_147_483_647
 
@@ -34,10 +34,10 @@ const Claims = z.object({
   exp: z.number(),
 })
 
-/** Signs and verifies access tokens, and remembers those that were verified. */
+/** Signs and verifies access tokens, and caches verified ones. */
 export class AccessTokens {
   readonly #key: Uint8Array
-  /** Whose tokens these are, and for whom. */
+  /** Issuer and audience of the tokens. */
   readonly #issuer: string
   readonly #lifetimeSeconds: number
   readonly #now: () => number
@@ -52,7 +52,7 @@ export class AccessTokens {
     this.#lifetimeSeconds = settings.accessTokenSeconds
   }
 
-  /** What is known of a token that was verified and has not expired. */
+  /** The cached claims of a token that has not expired. */
   known(token: string): Verified | undefined {
     const end = token.slice(-TELLING_CHARACTERS)
     const found = this.#recent.get(end) ?? this.#older.get(end)
@@ -61,7 +61,7 @@ export class AccessTokens {
       : undefined
   }
 
-  /** @throws fail('auth.required') for a token that is no good. */
+  /** @throws fail('auth.required') for an invalid token. */
   async verify(token: string): Promise<Verified> {
     if (!isOneSpelling(token)) throw fail('auth.required')
     const { payload } = await jwtVerify(token, this.#key, {
@@ -74,7 +74,7 @@ export class AccessTokens {
       if (error instanceof JOSEError) throw fail('auth.required', {}, { cause: error })
       throw error
     })
-    // The key may sign other things for other readers; what is not a session's is no credential here.
+    // The key may sign other tokens, too; only those of a session are credentials here.
     const claims = Claims.safeParse(payload)
     if (!claims.success) throw fail('auth.required', {}, { cause: claims.error })
     const { sub: accountId, sid: sessionId, exp: expiresAt } = claims.data
@@ -106,8 +106,8 @@ export class AccessTokens {
 }
 
 /**
- * Whether each part is how base64url spells its bytes: decoders also take padding, the other alphabet, and any value of
- * the bits that the last character has too many. A token that is known by its text must have one.
+ * Whether each part is the canonical base64url of its bytes: decoders also accept padding, the other alphabet, and any
+ * value of the last character's spare bits. A token that is cached by its text must have only one spelling.
  */
 function isOneSpelling(token: string): boolean {
   return token.split('.').every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)

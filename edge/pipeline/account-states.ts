@@ -4,7 +4,7 @@ import { fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Role } from './access.ts'
 
-/** What decides whether an account's callers are let in, and as what. */
+/** What decides whether an account's callers are admitted, and with which role. */
 export interface AccountState {
   readonly role: Role
   readonly active: boolean
@@ -14,7 +14,7 @@ export interface AccountState {
   readonly readAt: number
 }
 
-// A change of role or activity drops its entry by NOTIFY; this bounds what a lost notification can cost.
+// A change of role or activity drops the entry by NOTIFY; this bounds the effect of a lost notification.
 const STATE_MS = 5_000
 const MAX_STATES = 100_000
 
@@ -23,7 +23,7 @@ const StateRow = z.object({
   ended: z.array(z.string()),
 })
 
-/** What decides access, as it was last read of each account. */
+/** The access state of each account, as last read. */
 export class AccountStates {
   readonly #reader: Reader
   readonly #known = new Map<number, AccountState>()
@@ -33,7 +33,7 @@ export class AccountStates {
     this.#reader = reader
   }
 
-  /** What is known of an account, if it is fresh; what has changed was forgotten. */
+  /** The cached state of an account, if it is fresh; changed ones were dropped. */
   fresh(accountId: number): AccountState | undefined {
     const state = this.#known.get(accountId)
     return state !== undefined && performance.now() - state.readAt < STATE_MS ? state : undefined
@@ -43,13 +43,13 @@ export class AccountStates {
     return this.fresh(accountId) ?? this.read(accountId)
   }
 
-  /** Reads an account, once for all who ask meanwhile. @throws fail('auth.required') when there is none. */
+  /** Reads an account; concurrent callers share one read. @throws fail('auth.required') if there is none. */
   read(accountId: number): Promise<AccountState> {
     const underWay = this.#readings.get(accountId)
     if (underWay !== undefined) return underWay
     const reading: Promise<AccountState> = this.#readRow(accountId).then(
       (state) => {
-        // Forgotten while it was read: it may show what was before the change, and is good for this once only.
+        // Dropped while it was read: it may predate the change, and is used only this once.
         if (this.#readings.get(accountId) !== reading) return state
         this.#readings.delete(accountId)
         if (this.#known.size > MAX_STATES) this.#known.clear()
@@ -65,7 +65,7 @@ export class AccountStates {
     return reading
   }
 
-  /** Null: all. */
+  /** Drops the state of an account; null: of all. */
   forget(accountId: number | null): void {
     if (accountId === null) {
       this.#known.clear()

@@ -6,10 +6,10 @@ import type { Auth, Role } from './access.ts'
 import { AccessTokens, type Verified } from './access-tokens.ts'
 import { type AccountState, AccountStates } from './account-states.ts'
 
-/** Who calls. What decides is the database's role, not the token's. */
+/** The caller of a request. The role is the database's, not the token's. */
 export interface Caller {
   readonly id: number
-  /** What rows of the caller carry; null without authentication. */
+  /** The owner id of the caller's rows; null without authentication. */
   readonly ownerId: number | null
   readonly role: Role
   /** The session (refresh family) of the access token; null without authentication. */
@@ -39,7 +39,7 @@ const EVERYBODY: Caller = {
   profile: JSON.stringify(NOBODY),
 }
 
-/** The caller of an open area who came without a credential. */
+/** The caller of an open area without a credential. */
 export const ANONYMOUS: Caller = {
   id: 0,
   ownerId: null,
@@ -48,14 +48,14 @@ export const ANONYMOUS: Caller = {
   profile: JSON.stringify({ ...NOBODY, role: 'user' }),
 }
 
-/** The accounts as callers. */
+/** Authentication of callers. */
 export interface Accounts {
-  /** Null when no credential came. @throws fail('auth.required') for one that is no good. */
+  /** Null without a credential. @throws fail('auth.required') for an invalid one. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
   sign(account: { id: number; role: string }, sessionId: string): Promise<string>
-  /** Whether a caller who was let in still would be, and in the same role; when the token runs out does not matter. */
+  /** Whether an admitted caller would still be admitted with the same role; the token's expiry does not matter. */
   isStillAuthorized(caller: Caller): Promise<boolean>
-  /** An account has changed: forget what is cached of it; null for all. */
+  /** Drops what is cached about an account that has changed; null: about all. */
   forget(accountId: number | null): void
 }
 
@@ -67,7 +67,7 @@ interface AccountsOptions {
   readonly now: () => number
 }
 
-/** Knows callers by access tokens that `secretKey` signs. */
+/** Authenticates callers by access tokens signed with `secretKey`. */
 export function createAccounts(options: AccountsOptions): Accounts {
   return new TokenAccounts(options)
 }
@@ -91,7 +91,7 @@ class TokenAccounts implements Accounts {
     if (token === null) return null
     const verified = this.#tokens.known(token)
     const state = verified && this.#states.fresh(verified.accountId)
-    // The whole hot path: two look-ups, no await.
+    // The hot path: two look-ups and no await.
     return state === undefined ? this.#authenticateSlowly(token) : callerOf(verified!, state)
   }
 
@@ -149,7 +149,7 @@ export function readCookie(request: EdgeRequest, name: string): string | null {
 
 const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }
 
-/** The least role that a way of admission asks for; null: that of any account. */
+/** The lowest role that an access rule requires; null: any account. */
 export function roleFor(auth: Auth, settings: Settings): Role | null {
   if (auth === 'editor' || auth === 'operator') {
     if (settings.authLevel === 'basic') return null
@@ -158,7 +158,7 @@ export function roleFor(auth: Auth, settings: Settings): Role | null {
   return auth === 'admin' || auth === 'moderator' ? auth : null
 }
 
-/** Refuses a caller below a role. */
+/** The refusal of a caller whose role is too low, or null. */
 export function requireRole(caller: Caller, role: Role): Failure | null {
   return RANK[caller.role] >= RANK[role]
     ? null

@@ -75,7 +75,7 @@ function endingOf(route: AnyRoute): (ending: Ending) => Promise<void> {
   return route.stream !== undefined ? respondWithStream : respondWithRaw
 }
 
-/** Who calls, if the route is for them. @throws the refusal. */
+/** The caller, if the route admits them. @throws the refusal. */
 function admit(
   edge: Edge,
   exchange: RequestContext,
@@ -105,7 +105,7 @@ function admit(
   return caller instanceof Promise ? caller.then(permit) : permit(caller)
 }
 
-/** Whether a page of another site could use a browser's cookies, give it some, or spend through it: then it must not. */
+/** Whether a cross-site request could use a browser's cookies, set some, or spend money: then it is refused. */
 function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): boolean {
   if (route.signsIn === true) return true
   if (route.spends === true) return request.header('authorization') === ''
@@ -113,25 +113,25 @@ function browserMatters(route: AnyRoute, auth: Auth, request: EdgeRequest): bool
   return request.header('authorization') === '' && request.header('cookie') !== ''
 }
 
-/** A public route knows its caller when the credential is good, and does not mind when it is not. */
+/** The caller of a public route if the credential is valid; otherwise null. */
 async function authenticateAnyway(edge: Edge, request: EdgeRequest, route: AnyRoute): Promise<Caller | null> {
   try {
     return await edge.accounts.authenticate(request)
   } catch (error) {
     if (error instanceof Failure && error.code === 'auth.required') return null
-    // Unless it is about the session, it goes without: /health answers a browser while the database is down.
+    // Unless the route is about the session, it continues without a caller: /health works while the database is down.
     if (error instanceof Failure && statusOf(error.code) === 503 && route.cookieAuth !== true) return null
     throw error
   }
 }
 
 function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean {
-  // A GET that adds a job has an effect, as has one that costs.
+  // A GET that adds a job or costs money has an effect.
   if (method === 'GET' && route !== undefined && (isJobBacked(route) || route.spends === true)) return true
   return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
 }
 
-/** Answers OPTIONS, and methods that the path does not have. */
+/** Answers OPTIONS, and methods that the path does not support. */
 function answerMethod(exchange: RequestContext, methods: readonly string[]): Promise<void> | void {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   if (exchange.request.method === 'OPTIONS')
@@ -142,7 +142,7 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
   const status = statusOf(failure.code)
-  // A database that is known not to answer is logged once, and not with each request.
+  // A database that is known not to answer is logged once, not with each request.
   const isLogged = failure.code === 'database.down' && failure.cause === undefined
   if (status >= 500 && !isLogged) {
     edge.log.error(

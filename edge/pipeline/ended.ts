@@ -1,15 +1,15 @@
 import { ENDS_AT_ONCE, readEndedIds } from '../../sql/jobs.ts'
 import type { Reader } from '../../sql/reader.ts'
 
-/** The place of a job among those that have ended. */
+/** A position among the ended jobs. */
 export interface EndedAfter {
   /** When it ended, in ms since the epoch, to the microsecond. */
   readonly ms: number
-  /** Of several that ended then: which. Null: all of them are still to come. */
+  /** The last job read of those that ended at that time; null: none has been read. */
   readonly jobId: string | null
 }
 
-/** Ids of jobs in the order of their ends, and after which to go on; null: these were the last for now. */
+/** Ids of jobs in the order in which they ended, and where to continue; null: there are no more for now. */
 export interface EndedJobs {
   readonly ids: readonly string[]
   readonly next: EndedAfter | null
@@ -17,10 +17,10 @@ export interface EndedJobs {
 
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
-/** Who asks: an account, and whether everything is visible to it. */
+/** The viewer: an account, and whether everything is visible to it. */
 export type Viewer = readonly [accountId: number | null, everything: boolean]
 
-/** Of the next jobs that have ended those that the viewer sees. */
+/** The next ended jobs that the viewer may see. */
 export async function readEnded(reader: Reader, viewer: Viewer, after: EndedAfter): Promise<EndedJobs> {
   const lines = await reader.texts(readEndedIds, [...viewer, after.ms, after.jobId ?? BEFORE_ALL])
   const ended = lines.map((line) => line.split('\t') as [id: string, ms: string, visible: string])

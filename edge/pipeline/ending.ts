@@ -6,7 +6,7 @@ import { networkOf } from './limits.ts'
 import type { Entry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
 
-/** What a route's ending is given: the request, admitted and read. */
+/** The input of a route's ending: the request, admitted and read. */
 export interface Ending {
   readonly edge: Edge
   readonly streams: Streams

@@ -3,13 +3,13 @@ import { type Enqueued, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import type { Publisher } from '../../sql/notify.ts'
 
 /**
- * Adds the jobs of requests that arrive together in one statement. A commit that adds jobs notifies, and such commits
- * go one at a time through the whole cluster: what counts is how many jobs each of them carries.
+ * Adds the jobs of concurrent requests in one statement. A commit that adds jobs notifies, and such commits run one at a
+ * time in the whole cluster: throughput depends on how many jobs each of them adds.
  */
 export interface Enqueuer {
   /**
-   * Resolves when the jobs are committed, and listeners will be told: one row per spec, in order. In a transaction of the
-   * caller's they are alone, and listeners are told after its commit.
+   * Resolves when the jobs are committed and their notification is due: one row per spec, in order. With a transaction of
+   * the caller, they are added in it, and listeners are notified after its commit.
    */
   add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly Enqueued[]>
 }
@@ -20,11 +20,11 @@ interface Request {
   reject(error: unknown): void
 }
 
-// Whoever adds more than this waits for its own statement, and nobody else for it.
+// A request that adds more than this gets a statement of its own, so that no other request waits for it.
 const FEW = 50
-// What one statement carries: more gains nothing, and the first would wait for the last.
+// The most that one statement adds: more gains nothing, and the first request would wait for the last.
 const MOST_TOGETHER = 500
-// Of so many others a client that watches all jobs hears when they start.
+// How many are announced; watchers of all jobs see any others when they start.
 const MOST_ANNOUNCED = 1000
 
 export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publisher, 'notify'>): Enqueuer {
@@ -58,7 +58,7 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
     } catch (error) {
       const [only, ...others] = together
       if (others.length === 0) return only!.reject(error)
-      // One may be refused, such as that of an account deleted meanwhile: the others must not suffer for it.
+      // One may be refused, such as a job of a deleted account; the others must not fail with it.
       for (const one of together) await addTogether([one])
     }
   }
@@ -80,14 +80,14 @@ export function createEnqueuer(db: Pick<Database, 'any'>, publisher: Pick<Publis
         waiting.push({ specs, resolve, reject })
         if (sending) return
         sending = true
-        // After everything that has arrived in this turn of the loop.
+        // After all requests that arrived in this turn of the event loop.
         setImmediate(send)
       })
     },
   }
 }
 
-/** The first of those who wait, as many as one statement carries. */
+/** The first waiting requests, as many as one statement adds. */
 function take(waiting: readonly Request[]): readonly Request[] {
   let count = 0
   const together: Request[] = []

@@ -8,7 +8,7 @@ import { textProblems } from './texts.ts'
 
 type Part = 'body' | 'query' | 'path' | 'header'
 
-/** The failure of invalid input with one problem. */
+/** The failure for invalid input with a single problem. */
 export function invalid(part: Part, name: string, msg: string, type: string): Failure {
   return refusal([{ loc: [part, name], msg, type }])
 }
@@ -23,7 +23,7 @@ function refusal(problems: readonly InputProblem[]): Failure {
 /** Checks one part of a request. @throws fail('request.invalid') with every problem. */
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
-  // Of a query what the schema drops may be anything; a body is gone through by its schema.
+  // Query parameters that the schema drops may be anything; a body is checked as a whole by its schema.
   const before = part === 'body' ? textProblems(value, [part]) : []
   if (before.length > 0) throw refusal(before)
   const result = schema.safeParse(part === 'body' ? withoutNulls(schema, value) : value)
@@ -48,7 +48,7 @@ export function jsonBytes(settings: Settings, route: Pick<AnyRoute, 'bodyBytes'>
   return settings.maxJsonBytes ?? route.bodyBytes ?? JSON_BYTES
 }
 
-/** Reads and checks a body. Answers its bytes too, which an Idempotency-Key is about. */
+/** Reads and checks a body. Also returns its bytes, for the fingerprint of an Idempotency-Key. */
 export async function parseBody(
   route: AnyRoute,
   request: EdgeRequest,
@@ -59,7 +59,7 @@ export async function parseBody(
   const given = mediaType(request)
   if (given !== expected && !(given.endsWith('+json') && !form)) {
     const bytes = given === '' ? await request.body.bytes(maxBytes) : null
-    // Without a body there is nothing to be of a wrong type: the schema says what is missing.
+    // An absent body has no wrong type: the schema says what is missing.
     if (bytes?.length !== 0) throw fail('request.media_type', { expected })
     return { value: parsePart(route.body, 'body', form ? {} : undefined), bytes }
   }

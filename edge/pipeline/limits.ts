@@ -8,20 +8,20 @@ import type { Caller } from './auth.ts'
 
 /** Limits on requests of one client or account, shared by all edge processes through the database. */
 export interface Limits {
-  /** Counts a request. @throws fail('request.limited'), with the seconds until the next one may come. */
+  /** Counts a request. @throws fail('request.limited'), with the seconds until the next one is allowed. */
   take(name: LimitName, address: string, caller: Caller | null): Promise<void>
 }
 
 export type LimitName = keyof Settings['limits']
 
-// Of accounts but admins; the others are of addresses, since nobody has signed in yet.
+// These count by account, admins excepted; the others count by address, because nobody has signed in yet.
 const OF_ACCOUNTS: ReadonlySet<LimitName> = new Set(['invite'])
 
-// Enough for every client that floods at once; what is forgotten costs one more query.
+// Enough for all clients that flood at once; a forgotten one costs one more query.
 const MOST_KNOWN = 10_000
 
 export function createLimits(db: Database, settings: Settings): Limits {
-  // Who was refused stays so for the time that the refusal named, at no cost: that is what a flood must have.
+  // A refused client stays refused, without a query, for the time that its refusal named: a flood must cost nothing.
   const refused = new Map<string, number>()
   return {
     take: async (name, address, caller) => {
@@ -48,8 +48,8 @@ function limited(waitMs: number): Failure {
 }
 
 /**
- * Whom an address stands for: an IPv4 address for itself, an IPv6 address for its /64, the least that a site is given
- * (RFC 6177). An address with a port loses it; a text that is no address is somebody of its own.
+ * The network that is counted for an address: an IPv4 address itself, the /64 of an IPv6 address, the least that a site
+ * gets (RFC 6177). A port is dropped; a text that is no address counts for itself.
  */
 export function networkOf(address: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address

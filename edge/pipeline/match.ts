@@ -1,10 +1,10 @@
 import type { AnyRoute, Area } from './route.ts'
 
-/** A route of an area, ready to be found. */
+/** A route of an area, as the matcher finds it. */
 export interface Entry {
   readonly area: Area
   readonly route: AnyRoute
-  /** The pattern with its prefix, as metrics and the reference name it. */
+  /** The pattern with its prefix, as in metrics and the reference. */
   readonly pattern: string
 }
 

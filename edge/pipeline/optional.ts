@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
 /**
- * In a body `null` for an optional field means that it was not given, as generated clients send it: one rule for all
- * bodies. A field that takes null by itself has a meaning for it, such as to clear what is there.
+ * In a body, `null` for an optional field means that it is absent, as generated clients send it: one rule for all
+ * bodies. A nullable field has a meaning for null, such as clearing a value.
  */
 
 type Json = Record<string, unknown>
 
-/** A body without the fields that are null and not given thereby. */
+/** A body without the optional fields that are null. */
 export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
   if (value === null) return isOmissible(schema) ? undefined : value
   const inner = unwrapped(schema)
@@ -26,7 +26,7 @@ export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
 
 const known = new WeakMap<z.ZodType, boolean>()
 
-/** Whether it may be absent, and null has no meaning of its own. */
+/** Whether a field may be absent, and null has no meaning of its own. */
 function isOmissible(schema: z.ZodType): boolean {
   const found = known.get(schema) ?? (accepts(schema, undefined) && !accepts(schema, null))
   known.set(schema, found)
@@ -41,7 +41,7 @@ function unwrapped(schema: z.ZodType): z.ZodType {
   return schema instanceof z.ZodPipe ? unwrapped(schema.def.in as z.ZodType) : schema
 }
 
-/** Says in the JSON Schema of a body's object that such fields may be null. */
+/** Marks such fields as nullable in a body's JSON Schema. */
 export function showNulls({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }): void {
   if (!(zodSchema instanceof z.ZodObject)) return
   const properties = (jsonSchema.properties ?? {}) as Record<string, Json>

@@ -2,25 +2,25 @@ import { fail } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { networkOf } from './limits.ts'
 
-/** Whose limit a stream counts for. */
+/** Whose limit a stream counts against. */
 export interface StreamOwner {
-  /** Null: without a credential, and counted by address. */
+  /** Null without a credential: counted by address. */
   readonly accountId: number | null
   readonly address: string
 }
 
-/** A stream's place under its owner's limit, from before its work begins until it ends. */
+/** A stream's place within its owner's limit, from before its work begins until it ends. */
 export interface Place {
-  /** A stream has it, and gives it up with its end. */
+  /** Whether a stream has it, and gives it up when it ends. */
   taken: boolean
-  /** Once; does nothing after that. */
+  /** Further calls have no effect. */
   giveUp(): void
 }
 
-/** @throws fail('stream.limited'). Who gets a place opens a stream with it or gives it up. */
+/** @throws fail('stream.limited'). The caller opens a stream with the place or gives it up. */
 export type PlaceOf = (owner: StreamOwner) => Place
 
-/** Counts the places of a process. */
+/** Counts the open streams of a process. */
 export function createPlaces({ perAddress, perAccount }: Settings['maxStreams']): PlaceOf {
   const counts = new Map<string, number>()
   return ({ accountId, address }) => {

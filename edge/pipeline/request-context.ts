@@ -4,12 +4,12 @@ import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/rep
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
 
-// A client may name its request; anything that could break a log line or a header is not a name.
+// A client may choose the request id, but nothing that could break a log line or a header.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
 const PREFIX = randomBytes(6).toString('base64url')
 let counter = 0
 
-/** What has to be known of the route that a request is for, whatever becomes of it. */
+/** What is needed of the matched route, whatever the outcome. */
 export interface Found {
   /** The pattern with its prefix. */
   readonly pattern: string
@@ -17,7 +17,7 @@ export interface Found {
   readonly route: { readonly method: string; readonly credentials?: boolean | undefined }
 }
 
-/** One request on its way: what is known of it, and the ways to answer that give every answer its common headers. */
+/** One request in progress, and the ways to answer it, which add the common headers. */
 export class RequestContext {
   readonly request: EdgeRequest
   readonly responder: Responder
@@ -33,7 +33,7 @@ export class RequestContext {
     this.request = request
     this.responder = responder
     this.settings = settings
-    // It can't be read once the client is gone or answered; log and audit trail name who wrote, however soon they left.
+    // The address can't be read after a disconnect or an answer; the log and the audit trail need it for every write.
     if (request.method !== 'GET' || settings.accessLog === 'all') void request.address
     const given = request.header('x-request-id')
     this.requestId = given !== '' && REQUEST_ID.test(given) ? given : `${PREFIX}-${(++counter).toString(36)}`
@@ -42,7 +42,7 @@ export class RequestContext {
   /** The head of an answer, with the headers that all have. */
   head(status: number, headers: readonly Header[] = []): ReplyHead {
     this.status = status
-    // The log's line is written after the answer, and names refusals too.
+    // The log line is written after the answer, for refusals, too.
     if (status >= 400) void this.request.address
     const all: Header[] = [
       ...headers,

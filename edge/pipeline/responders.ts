@@ -16,7 +16,7 @@ import type { Received, TaskInput } from './route.ts'
 import { statusOf } from './statuses.ts'
 import { RequestWrites } from './writes.ts'
 
-// A repeated request looks at the job of the first one, and waits no longer than reading it takes.
+// A repeated request reads the job of the first one, and waits no longer than that takes.
 const REPEAT_WAIT_MS = 100
 
 export async function respondWithHandle(ending: Ending): Promise<void> {
@@ -34,13 +34,13 @@ export async function respondWithHandle(ending: Ending): Promise<void> {
 export async function respondWithJob(ending: Ending): Promise<void> {
   const { exchange, entry, input } = ending
   const { follow } = entry.route
-  // Looking at the head of an answer has no effect, whatever the answer would have.
+  // A HEAD request has no effect, even where GET would.
   if (exchange.request.method === 'HEAD') return exchange.empty(200, follow === undefined ? [] : SSE_HEADERS)
   const resumed = (await follow?.resume(input)) ?? null
   if (resumed !== null) return withPlace(ending, (place) => openStream(ending, resumed, place))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(ending, background, null)
-  // A place before the job: one that is refused costs nothing.
+  // The stream's place is taken before the job is added, so that a refused stream adds none.
   return withPlace(ending, (place) => runJob(ending, background, place))
 }
 
@@ -58,7 +58,7 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   const { jobId } = begun
   if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
   const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
-  // Of a wait that its client broke off, the answer is not this one: a repetition asks the job.
+  // After a disconnect this is not the final answer: a repetition reads the job.
   if (key !== null && !background && !exchange.responder.done) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
 }
@@ -96,7 +96,7 @@ async function addWithin(tx: Queries, ending: Ending, received: Received | undef
   return (await tx.one(enqueueJobs([spec]))).job_id
 }
 
-/** A statement that several requests may share is all that such a route needs of the database. */
+/** Adds the job in a statement that several requests share. */
 async function addTogether(ending: Ending): Promise<{ jobId: string }> {
   const { enqueuer, reader } = ending.edge
   const [added] = await enqueuer.add([await specOf(ending, reader.text)])
@@ -119,7 +119,7 @@ export async function respondWithStream(ending: Ending): Promise<void> {
   })
 }
 
-/** Does work that may open a stream, with a place for that. */
+/** Runs work that may open a stream, with a place for it. */
 async function withPlace(ending: Ending, work: (place: Place) => Promise<void> | void): Promise<void> {
   const { caller, address } = ending.exchange
   const place = ending.streams.place({ accountId: caller?.ownerId ?? null, address })
@@ -135,7 +135,7 @@ function openStream(
   source: StreamSource,
   place: Place,
 ): Promise<void> | void {
-  // 204 tells an EventSource that came back to stay away: everything was delivered.
+  // 204 tells a reconnecting EventSource to stop: everything was delivered.
   if (source === 'ended') return exchange.empty(204)
   const head = exchange.head(200, SSE_HEADERS)
   if (exchange.request.method === 'HEAD') return exchange.responder.send({ ...head, head: true })
@@ -170,7 +170,7 @@ async function repeatJob(ending: Ending, key: KeyRef, first: Claim, place: Place
   const { follow } = entry.route
   if (place !== null && first.status === null && first.job_id !== null)
     return openStream(ending, await follow!.open(input, first.job_id), place)
-  // The answer of a job whose first request died with its process is on the job.
+  // If the first request died with its process, its answer is on the job.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.terminal(first.job_id, REPEAT_WAIT_MS)
@@ -188,7 +188,7 @@ function accepted(jobId: string): KeptAnswer {
   }
 }
 
-/** What a job's end means to the one who waited for it. */
+/** The answer to a caller who waited for a job. */
 function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
@@ -198,7 +198,7 @@ function jobAnswer({ route }: Entry, event: JobEvent): KeptAnswer {
   return { status: statusOf(failure.code), headers: [], body: failureBody(failure) }
 }
 
-/** Why a job ended that is not done. */
+/** Why a job ended without being done. */
 export function jobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
   return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : storedFailure(error)

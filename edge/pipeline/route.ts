@@ -79,14 +79,14 @@ export interface Writes<R> {
   enqueue(specs: readonly JobSpec[], answer: (jobIds: readonly string[]) => R): Promise<Answer<R>>
 }
 
-/** What a `raw` handler is given on top; it answers by itself through `responder`, or returns an answer. */
+/** The additional input of a `raw` handler, which answers through `responder` or returns an answer. */
 export interface RawInput extends Writes<unknown> {
   readonly responder: Responder
   /** The head of an answer, with the headers that all have. */
   head(status: number, headers?: readonly Header[]): ReplyHead
 }
 
-/** What a handler is given. A type that is not declared is `undefined`. */
+/** The input of a handler. What is not declared is `undefined`. */
 export interface Input<P, Q, B, C> {
   readonly params: P
   readonly query: Q
@@ -98,23 +98,23 @@ export interface Input<P, Q, B, C> {
   readonly exchange: RequestContext
 }
 
-/** What a `job` route has taken from its body, before the transaction that its job is added in. */
+/** What a `job` route received from its body, before the transaction that adds the job. */
 export interface Received {
-  /** What of it a repetition under an Idempotency-Key must equal. */
+  /** The part that a repetition under an Idempotency-Key must equal. */
   readonly fingerprint: Uint8Array
-  /** Called when no job came about. */
+  /** Called if no job was added. */
   discard(): Promise<unknown>
 }
 
-/** What a `task` is given on top. */
+/** The additional input of a `task`. */
 export interface TaskInput {
   /** The first column of the first row; null when there is no row or it is null. */
   readonly read: Reader['text']
 }
 
-/** How a job is answered by its stream. */
+/** How a job is answered with its stream. */
 export interface Follow<I> {
-  /** The stream that a reader who came back means by their Last-Event-ID: no job is added; null: none. */
+  /** The stream that a reconnecting reader names by Last-Event-ID, without adding a job; null: none. */
   resume(input: I): Promise<StreamSource | null>
   /** The stream of a job from its beginning. */
   open(input: I, jobId: string): Promise<StreamSource>
@@ -138,13 +138,13 @@ interface Declaration<
   readonly params?: P
   readonly query?: Q
   readonly body?: B
-  /** How the body comes; default `json`. `multipart` and `bytes` are read by a `raw` handler, or by `receive`. */
+  /** The format of the body; default `json`. `multipart` and `bytes` are read by a `raw` handler or by `receive`. */
   readonly bodyType?: 'json' | 'form' | 'multipart' | 'bytes'
   /** A JSON body may have this many bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
   readonly bodyBytes?: number
-  /** Reads the body of a `job` route as it comes; what it answers is `received` there. */
+  /** Reads the body of a `job` route as it arrives; its result is `received` there. */
   readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
-  /** What a success answers; absent: no body. */
+  /** The body of a success; absent: no body. */
   readonly response?: R
   /** Its status; default 200, or 204 without a response. */
   readonly status?: number
@@ -152,30 +152,30 @@ interface Declaration<
   readonly alsoAnswers?: Readonly<Record<number, string>>
   /** Media type of the response when it is not JSON, or the range of those that it can have. */
   readonly produces?: string
-  /** What such a response looks like, for the reference. */
+  /** An example of such a response, for the reference. */
   readonly example?: string
   readonly errors?: readonly ErrorCode[]
   /** A POST whose effect must happen once: takes `Idempotency-Key`. */
   readonly sideEffect?: boolean
-  /** Of a POST that takes none: why its repetition does no harm. */
+  /** For a POST without a key: why repeating it does no harm. */
   readonly repeatable?: string
-  /** Of a job-backed route that answers with the stream of its job, and not with its result. */
+  /** For a job-backed route that answers with the stream of its job instead of its result. */
   readonly follow?: Follow<Input<z.output<P>, z.output<Q>, z.output<B>, CallerOf<A>>>
-  /** Of a job-backed route: what is answered of the job's result; default all of it. */
+  /** For a job-backed route: the answer from the job's result; default the whole result. */
   readonly answer?: (result: unknown) => unknown
-  /** Of a job-backed route: nobody may ask to be answered before the job's end. */
+  /** For a job-backed route: callers can't ask to be answered before the job ends. */
   readonly alwaysWaits?: boolean
-  /** The caller is known by a cookie that is not the session's: the cross-site rule applies although it is public. */
+  /** The caller is identified by a cookie other than the session's: the cross-site rule applies although it is public. */
   readonly cookieAuth?: boolean
-  /** It gives cookies to whoever calls: the cross-site rule applies to every caller. */
+  /** It sets cookies for any caller: the cross-site rule applies to every request. */
   readonly signsIn?: boolean
-  /** A GET that costs money: a page of another site may not have its visitor send it, unless with a bearer token. */
+  /** A GET that costs money: cross-site requests are refused unless they have a bearer token. */
   readonly spends?: boolean
   /** How often a client or an account may call. */
   readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */
   readonly credentials?: boolean
-  /** Adds to a success what is stored nowhere, also not for an Idempotency-Key: each time that it is sent. */
+  /** Adds to each success what is not stored anywhere, not even for an Idempotency-Key. */
   readonly complete?: (edge: Edge, text: string) => string
 }
 
@@ -196,7 +196,7 @@ type Only<E, K extends keyof E> = { readonly [N in K]: E[N] } & {
 }
 type OneEnding<E> = { [K in keyof E]: Only<E, K> }[keyof E]
 
-/** A route with its types erased, as dispatch and the reference see it. */
+/** A route without its types, as dispatch and the reference see it. */
 export interface AnyRoute
   extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
     Partial<Endings<never, never, never, unknown, never, never>> {
@@ -205,7 +205,7 @@ export interface AnyRoute
 }
 
 /**
- * Declares a route. The schemas type the handler: it is given their output and must answer the response's input;
+ * Declares a route. The schemas type the handler: it receives their output and must return the response's input;
  * a job's result must be the response. More than one ending, or none, does not compile.
  */
 export function route<
@@ -223,12 +223,12 @@ export function route<
   return declaration as unknown as AnyRoute
 }
 
-/** Whether a job answers for the route. */
+/** Whether a job produces the route's answer. */
 export function isJobBacked(route: AnyRoute): boolean {
   return route.job !== undefined || route.task !== undefined
 }
 
-/** Routes that share a prefix, a name and who may call them. */
+/** Routes that share a prefix, a name and an access rule. */
 export interface Area {
   readonly name: string
   readonly prefix: string

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Pieces that the schemas of several areas share. */
+/** Schemas that several areas share. */
 
 const LARGEST_INTEGER = 2_147_483_647
 
@@ -12,7 +12,7 @@ export const RowId = z
   .refine((id) => id >= 1 && id <= LARGEST_INTEGER, 'must be a positive integer')
   .meta({ type: 'integer' })
 
-/** A whole number in a query string, within bounds that are refused and never changed silently. */
+/** An integer in a query string; one out of bounds is refused, never clamped. */
 export const count = (options: { min: number; max: number; fallback: number }) =>
   z
     .string()
@@ -23,7 +23,7 @@ export const count = (options: { min: number; max: number; fallback: number }) =
 
 export const Timestamp = z.iso.datetime()
 
-/** A moment as it is taken: without a zone it is UTC. */
+/** A timestamp as input; without a zone it is UTC. */
 export const Moment = z.iso
   .datetime({ offset: true, local: true })
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
@@ -31,7 +31,7 @@ export const Moment = z.iso
 /** An email address, trimmed and in lower case. */
 export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
 
-/** What every refusal says. */
+/** The body of every refusal. */
 export const Problem = z
   .object({
     detail: z.string(),

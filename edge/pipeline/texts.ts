@@ -1,17 +1,17 @@
 import type { InputProblem } from '../../sql/errors.ts'
 
-/** What no input may be, whatever its schema takes: text that PostgreSQL can't keep, and values that are deep or many. */
+/** What no input may contain, whatever its schema: text that PostgreSQL can't store, too deep or too many values. */
 
 type Loc = InputProblem['loc']
 
-// JSON itself has no bounds; what works through a value, here, in schemas and in the database, takes time and stack for it.
+// JSON itself has no bounds, and whatever traverses a value (this file, schemas, the database) needs time and stack.
 const DEEPEST = 64
 const MOST = 10_000
 
 const TOO_DEEP = `must not be nested more than ${DEEPEST} deep`
 const TOO_MANY = `must not have more than ${MOST} keys and items in all`
 
-/** What is wrong with an input, with the places; `loc` is the part of the request that it came in. */
+/** The problems of an input with their locations; `loc` is the part of the request that it came in. */
 export function textProblems(value: unknown, loc: Loc): readonly InputProblem[] {
   const count = { left: MOST }
   if (isSound(value, 1, count)) return []
@@ -30,13 +30,13 @@ function isSound(value: unknown, depth: number, count: { left: number }): boolea
   return true
 }
 
-/** NUL, and a half of a surrogate pair: JSON can carry them, PostgreSQL can't. */
+/** NUL and lone surrogates: JSON can represent them, PostgreSQL can't. */
 function flawOf(text: string): string | null {
   if (text.includes('\0')) return 'the character NUL'
   return text.isWellFormed() ? null : 'half a character'
 }
 
-/** Where the problems are, once it is known that there are some. */
+/** The locations of the problems, once there are known to be some. */
 function* problemsOf(value: unknown, loc: Loc, depth: number): Generator<InputProblem> {
   if (typeof value === 'string') {
     const flaw = flawOf(value)
