@@ -73,16 +73,18 @@ export class ServerClient extends pg.Client {
   readonly #options: ConnectOptions
   readonly #servers: Servers
   readonly #index: number
+  readonly #connectMs: number
 
   constructor(options: ConnectOptions) {
     const servers = serversOf(options.url)
     const { urls } = servers
     const index = (nextServers.get(options.url) ?? 0) % urls.length
     const { applicationName, statementMs, idleInTransactionMs, startOptions } = options
+    const connectMs = options.connectMs ?? (urls.length > 1 ? CONNECT_ONE_OF_MS : CONNECT_MS)
     super({
       connectionString: urls[index]!,
       application_name: applicationName,
-      connectionTimeoutMillis: options.connectMs ?? (urls.length > 1 ? CONNECT_ONE_OF_MS : CONNECT_MS),
+      connectionTimeoutMillis: connectMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       ...(statementMs && { statement_timeout: statementMs }),
@@ -92,6 +94,7 @@ export class ServerClient extends pg.Client {
     this.#options = options
     this.#servers = servers
     this.#index = index
+    this.#connectMs = connectMs
     // Every pending query is rejected with it too; `end` follows.
     this.on('error', () => {})
     if (options.answerMs !== undefined) this.query = limited(this, options.answerMs)
@@ -127,7 +130,11 @@ export class ServerClient extends pg.Client {
   }
 
   async #assertWritable(): Promise<void> {
-    const { rows } = await this.query<{ transaction_read_only: string }>('show transaction_read_only')
+    // A server that falls silent right after it took the connection would otherwise be waited for without end.
+    const limit = new AnswerLimit(this, this.#connectMs)
+    const { rows } = await this.query<{ transaction_read_only: string }>(
+      'show transaction_read_only',
+    ).finally(() => limit.end())
     if (rows[0]?.transaction_read_only !== 'on') return
     const message = 'The server takes no writes: it is a standby, or read-only'
     throw Object.assign(new Error(message), { code: READ_ONLY })

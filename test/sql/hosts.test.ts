@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { type AddressInfo, connect as connectTo, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { serversOf } from '../../sql/hosts.ts'
@@ -61,4 +62,24 @@ test('a server that takes no writes is passed over where one that does is wanted
     applicationName: 'hosts',
   })
   await assert.rejects(refused, (error) => (error as { code?: string }).code === '25006')
+})
+
+test('a server that falls silent right after it took a connection is not waited for without end', async () => {
+  const proxy = await startProxy(url)
+  after(() => proxy.close())
+  const upstream = Number(new URL(proxy.url).port)
+  const mute = createServer((near) => {
+    const far = connectTo(upstream, '127.0.0.1')
+    for (const socket of [near, far]) socket.on('error', () => {}).on('close', () => far.destroy())
+    near.on('data', (chunk) => chunk.includes('show transaction_read_only') || far.write(chunk))
+    far.pipe(near)
+  })
+  await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+  after(() => mute.close())
+  const { port } = mute.address() as AddressInfo
+  const at = `${proxy.url.replace(String(upstream), String(port))}?target_session_attrs=read-write`
+  await assert.rejects(
+    connect({ url: at, applicationName: 'hosts', connectMs: 300 }),
+    /Connection terminated/,
+  )
 })
