@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
 import { type Binaries, findBinaries } from '../sql/embedded/binaries.ts'
@@ -138,7 +138,3 @@ async function copy(from: Server, to: Server, { account }: Place): Promise<void>
     if (account) chownSync(file, account.uid, account.gid)
   }
 }
-
-/** The log of a server, for a test that fails. */
-export const logOf = (server: Server): string =>
-  readFileSync(path.join(path.dirname(server.data), 'server.log'), 'utf8')

@@ -7,7 +7,7 @@ import { createAccessLog } from './access-log.ts'
 import { ANONYMOUS, type Caller, requireRole, roleFor } from './auth.ts'
 import type { Edge } from './context.ts'
 import type { Ending } from './ending.ts'
-import { fingerprintOf } from './idempotency.ts'
+import { fingerprintOf, refusalOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
 import { RequestContext } from './request-context.ts'
@@ -139,9 +139,12 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
   return exchange.json(405, [['allow', allow]], failureBody(fail('route.method', { allow })))
 }
 
+// Before a route is found, invalid input has the status that it has in most areas.
+const ANY_AREA = { invalidStatus: statusOf('request.invalid') }
+
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
-  const status = statusOf(failure.code)
+  const { status, body } = refusalOf(exchange.entry?.area ?? ANY_AREA, failure)
   // A database that is known not to answer is logged once, not with each request.
   const isLogged = failure.code === 'database.down' && failure.cause === undefined
   if (status >= 500 && !isLogged) {
@@ -150,11 +153,10 @@ async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Pro
       'A request failed',
     )
   }
-  const invalidStatus = failure.code === 'request.invalid' ? exchange.entry?.area.invalidStatus : undefined
   const headers: Header[] = []
   if (status === 401) headers.push(['www-authenticate', 'Bearer'])
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (exchange.responder.done) return
-  await exchange.json(invalidStatus ?? status, headers, failureBody(failure))
+  await exchange.json(status, headers, body)
 }

@@ -143,7 +143,7 @@ function openApiDocument(areas: () => readonly Area[]): AnyRoute {
   })
 }
 
-/** Fails after the time in which whoever asks whether an edge is ready wants to know. */
+/** Fails after the time in which a readiness probe expects its answer. */
 async function late(): Promise<never> {
   await delay(READY_MS, undefined, { ref: false })
   throw fail('database.down')

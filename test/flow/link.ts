@@ -17,19 +17,16 @@ export interface Link {
 
 /** A way to the database that can be cut: connections break, and new ones are refused. */
 export async function openLink(url: string): Promise<Link> {
-  const target = new URL(url)
-  const folder = await mkdtemp(join(tmpdir(), 'link-'))
-  const name = `.s.PGSQL.${target.port}`
   const open = new Set<Socket>()
   let whole = true
   let silent = false
-  const server = createServer((near) => {
+  const at = await standBetween(url, open, (near, dial) => {
     if (!whole) return void near.destroy()
     if (silent) {
       open.add(near.on('error', () => {}).resume())
       return
     }
-    const far = connect(join(decodeURIComponent(target.hostname), name))
+    const far = dial()
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -44,14 +41,8 @@ export async function openLink(url: string): Promise<Link> {
       from.pipe(to)
     }
   })
-  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
-  after(async () => {
-    server.close()
-    for (const socket of open) socket.destroy()
-    await rm(folder, { recursive: true, force: true })
-  })
   return {
-    url: url.replace(target.hostname, encodeURIComponent(folder)),
+    url: at,
     cut: () => {
       whole = false
       for (const socket of open) socket.destroy()
@@ -68,4 +59,27 @@ export async function openLink(url: string): Promise<Link> {
       silent = false
     },
   }
+}
+
+/**
+ * Listens where a client may go in place of the database's socket, and answers that address; `dial` connects to the
+ * database. What is in `open` is closed after the file.
+ */
+export async function standBetween(
+  url: string,
+  open: ReadonlySet<Socket>,
+  accept: (near: Socket, dial: () => Socket) => void,
+): Promise<string> {
+  const target = new URL(url)
+  const folder = await mkdtemp(join(tmpdir(), 'link-'))
+  const name = `.s.PGSQL.${target.port}`
+  const dial = (): Socket => connect(join(decodeURIComponent(target.hostname), name))
+  const server = createServer((near) => accept(near, dial))
+  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
+  after(async () => {
+    server.close()
+    for (const socket of open) socket.destroy()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return url.replace(target.hostname, encodeURIComponent(folder))
 }

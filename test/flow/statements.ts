@@ -1,8 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after } from 'node:test'
+import type { Socket } from 'node:net'
+import { standBetween } from './link.ts'
 
 const SYNC = 0x53
 const QUERY = 0x51
@@ -25,14 +22,11 @@ export interface CountingLink {
 
 /** Opens a way to the database that counts the statements of the connections of that name. */
 export async function openCountingLink(url: string, applicationName: string): Promise<CountingLink> {
-  const target = new URL(url)
-  const folder = await mkdtemp(join(tmpdir(), 'link-'))
-  const name = `.s.PGSQL.${target.port}`
   const open = new Set<Socket>()
   let cut: Cut | null = null
   let statements = 0
-  const server = createServer((near) => {
-    const far = connect(join(decodeURIComponent(target.hostname), name))
+  const at = await standBetween(url, open, (near, dial) => {
+    const far = dial()
     const messages = new Messages(applicationName)
     let swallow = false
     const end = (): void => {
@@ -59,14 +53,8 @@ export async function openCountingLink(url: string, applicationName: string): Pr
       else if (chunk.length >= 6 && chunk[chunk.length - 6] === READY) end()
     })
   })
-  await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
-  after(async () => {
-    server.close()
-    for (const socket of open) socket.destroy()
-    await rm(folder, { recursive: true, force: true })
-  })
   return {
-    url: url.replace(target.hostname, encodeURIComponent(folder)),
+    url: at,
     arm: (next) => {
       cut = next
       statements = 0

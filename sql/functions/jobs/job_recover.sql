@@ -1,6 +1,6 @@
 -- Takes over the jobs of workers whose lease has expired. After an outage, a restart or a failover every lease looks expired
 -- though its worker is alive: only a worker judges whose own lease has been renewed in time for `steady`, and so long the
--- database was there for all of them. Null: whoever asks.
+-- database was there for all of them. Null: without that condition.
 create or replace function job_recover(judge uuid, steady interval, suspect integer, most integer)
 returns setof uuid
 language plpgsql
