@@ -23,11 +23,24 @@ export async function startProcess(
   url: string,
   env: Readonly<Record<string, string>> = {},
   execArgv: readonly string[] = [],
+  log: string[] = [],
+): Promise<Child> {
+  const child = await launch(kind, url, env, execArgv, log)
+  after(() => child.kill())
+  return child
+}
+
+/** The same for who ends it themselves. Lines of its log go into `log`, also while it starts. @throws when it ends before it is ready */
+export async function launch(
+  kind: 'edge' | 'worker',
+  url: string,
+  env: Readonly<Record<string, string>> = {},
+  execArgv: readonly string[] = [],
+  log: string[] = [],
 ): Promise<Child> {
   const script = fileURLToPath(
     new URL(kind === 'edge' ? '../edge/main.ts' : '../workers/main.ts', import.meta.url),
   )
-  const log: string[] = []
   const child = fork(script, [], {
     execArgv: ['--disable-warning=ExperimentalWarning', ...execArgv],
     env: {
@@ -55,7 +68,6 @@ export async function startProcess(
     if (child.exitCode === null && child.signalCode === null) child.kill(signal)
     await ended
   }
-  after(() => kill())
   return { process: child, ready, kill, log }
 }
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrate } from '../../sql/migrate.ts'
+import { Cluster, severalHosts } from '../cluster.ts'
 import { LONG } from '../runs.ts'
 import { Client, startProcess } from '../service.ts'
-import { startPair } from '../standby.ts'
 import { mailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 import { openLink } from './link.ts'
@@ -16,10 +16,11 @@ const BACK_MS = 15_000
 
 for (const death of LONG ? (['killed', 'silent'] as const) : (['killed'] as const))
   test(`a primary that is ${death}: its standby takes over`, async (t) => {
-    const [pair, mail] = await Promise.all([startPair(), mailServer()])
-    after(() => Promise.all([pair.stop(), mail.stop()]))
-    const links = await Promise.all([openLink(pair.primary.url), openLink(pair.standby.url)])
-    const url = several(links.map((link) => link.url))
+    const [cluster, mail] = await Promise.all([Cluster.start(), mailServer()])
+    after(() => Promise.all([cluster.stop(), mail.stop()]))
+    await cluster.attachStandby()
+    const links = await Promise.all(cluster.urls.map((url) => openLink(url)))
+    const url = severalHosts(links.map((link) => link.url))
     await migrate(url)
     const env = {
       AUTH_LEVEL: 'basic',
@@ -38,10 +39,10 @@ for (const death of LONG ? (['killed', 'silent'] as const) : (['killed'] as cons
     const load = new Load(clients)
     await until('the load runs', () => load.acknowledged.tasks.length > 20)
 
-    if (death === 'killed') await pair.primary.kill('SIGKILL')
+    if (death === 'killed') await cluster.primary.kill('SIGKILL')
     else links[0]!.silence()
     await delay(1_000)
-    await pair.promote()
+    await cluster.promote()
     const promotedAt = performance.now()
     const writes = load.writes()
     await until('every edge writes again', () => load.writesSince(writes).every((n) => n > 0), BACK_MS)
@@ -50,7 +51,7 @@ for (const death of LONG ? (['killed', 'silent'] as const) : (['killed'] as cons
 
     const { tags, tasks, sends } = load.acknowledged
     t.diagnostic(`${tags.length} tags, ${tasks.length} tasks, ${sends.length} mails`)
-    const rows = (text: string) => pair.standby.query(text, 'millrace')
+    const rows = (text: string) => cluster.primary.query(text)
     const names = (await rows('select name from blog_tag')).map(({ name }) => name as string)
     assert.deepEqual(
       tags.filter((name) => names.filter((one) => one === name).length !== 1),
@@ -72,16 +73,6 @@ for (const death of LONG ? (['killed', 'silent'] as const) : (['killed'] as cons
     for (const subject of sends)
       assert.equal(subjects.filter((one) => one === subject).length, 1, `${subject} was sent once`)
   })
-
-/** One connection string for all. */
-function several(urls: readonly string[]): string {
-  const hosts = urls.map((one) => {
-    const { hostname, port } = new URL(one)
-    return `${hostname}:${port}`
-  })
-  const { username, password } = new URL(urls[0]!)
-  return `postgresql://${username}:${password}@${hosts.join(',')}/millrace?target_session_attrs=read-write`
-}
 
 /** Writes of all kinds to every edge, each repeated under its key until it is acknowledged. */
 class Load {

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Transform } from 'node:stream'
 import { after } from 'node:test'
 
 export interface Link {
@@ -9,24 +10,36 @@ export interface Link {
   readonly url: string
   /** Breaks every connection and refuses new ones. */
   cut(): void
-  /** Lets new connections through; what was silenced stays silent. */
+  /** Lets new connections through at once; what was silenced stays silent. */
   mend(): void
-  /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. */
-  silence(): void
+  /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. Of answers alone, if told so. */
+  silence(what?: 'all' | 'answers'): void
+  /** Holds back for so long, in ms, each piece that comes. */
+  slow(ms: number): void
 }
 
-/** A way to the database that can be cut: connections break, and new ones are refused. */
+/** A way to the database that can be cut, silenced and slowed; closed after the file. */
 export async function openLink(url: string): Promise<Link> {
+  const { close, ...link } = await makeLink(url)
+  after(close)
+  return link
+}
+
+/** The same for who closes it themselves. */
+export async function makeLink(url: string): Promise<Link & { close(): Promise<void> }> {
   const open = new Set<Socket>()
+  const answering = new Set<Socket>()
   let whole = true
   let silent = false
-  const at = await standBetween(url, open, (near, dial) => {
+  let slowMs = 0
+  const standing = await listenBetween(url, open, (near, dial) => {
     if (!whole) return void near.destroy()
     if (silent) {
       open.add(near.on('error', () => {}).resume())
       return
     }
     const far = dial()
+    answering.add(far)
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -36,29 +49,45 @@ export async function openLink(url: string): Promise<Link> {
         .on('error', () => {})
         .on('close', () => {
           open.delete(from)
+          answering.delete(from)
           to.destroy()
         })
-      from.pipe(to)
+      from.pipe(heldBack(() => slowMs)).pipe(to)
     }
   })
   return {
-    url: at,
+    ...standing,
     cut: () => {
       whole = false
       for (const socket of open) socket.destroy()
     },
-    silence: () => {
+    silence: (what = 'all') => {
       silent = true
-      for (const socket of open) {
+      for (const socket of what === 'all' ? open : answering) {
         socket.unpipe()
         socket.pause()
       }
     },
+    slow: (ms) => {
+      slowMs = ms
+    },
     mend: () => {
       whole = true
       silent = false
+      slowMs = 0
     },
   }
+}
+
+/** Passes on what comes, each piece so many ms later. */
+function heldBack(delayMs: () => number): Transform {
+  return new Transform({
+    transform: (chunk, _encoding, done) => {
+      const ms = delayMs()
+      if (ms === 0) done(null, chunk)
+      else setTimeout(done, ms, null, chunk)
+    },
+  })
 }
 
 /**
@@ -70,16 +99,28 @@ export async function standBetween(
   open: ReadonlySet<Socket>,
   accept: (near: Socket, dial: () => Socket) => void,
 ): Promise<string> {
+  const standing = await listenBetween(url, open, accept)
+  after(standing.close)
+  return standing.url
+}
+
+async function listenBetween(
+  url: string,
+  open: ReadonlySet<Socket>,
+  accept: (near: Socket, dial: () => Socket) => void,
+): Promise<{ readonly url: string; close(): Promise<void> }> {
   const target = new URL(url)
   const folder = await mkdtemp(join(tmpdir(), 'link-'))
   const name = `.s.PGSQL.${target.port}`
   const dial = (): Socket => connect(join(decodeURIComponent(target.hostname), name))
   const server = createServer((near) => accept(near, dial))
   await new Promise<void>((resolve) => server.listen(join(folder, name), resolve))
-  after(async () => {
-    server.close()
-    for (const socket of open) socket.destroy()
-    await rm(folder, { recursive: true, force: true })
-  })
-  return url.replace(target.hostname, encodeURIComponent(folder))
+  return {
+    url: url.replace(target.hostname, encodeURIComponent(folder)),
+    close: async () => {
+      server.close()
+      for (const socket of open) socket.destroy()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
 }

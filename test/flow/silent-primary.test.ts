@@ -48,18 +48,15 @@ test('an edge refuses in place of holding requests, says so, and comes back by i
 test('processes that start before their database wait for it, and say so in a line', async () => {
   const link = await openLink(url)
   link.cut()
-  const starting = (['edge', 'worker'] as const).map((kind) => startProcess(kind, link.url))
-  const waits: string[] = []
-  const both = Promise.all(starting).then((children) => {
-    for (const { log } of children)
-      waits.push(...log.filter((line) => line.includes('Waiting for the database')))
-  })
-  // Long enough for both to have tried.
-  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  const logs = { edge: [] as string[], worker: [] as string[] }
+  const starting = (['edge', 'worker'] as const).map((kind) =>
+    startProcess(kind, link.url, {}, [], logs[kind]),
+  )
+  const waits = (log: readonly string[]) => log.filter((line) => line.includes('Waiting for the database'))
+  await until('both say so', () => Object.values(logs).every((log) => waits(log).length > 0), 60_000)
   link.mend()
-  await both
-  assert.ok(waits.length >= 1, 'a line')
-  for (const line of waits) assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')
+  await Promise.all(starting)
+  for (const line of Object.values(logs).flatMap(waits)) assert.doesNotMatch(line, /\bat .*\.ts:/, 'no stack')
 })
 
 test('a process that the database refuses ends with a sentence', async () => {

@@ -1,0 +1,207 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import pg from 'pg'
+import { type Binaries, findBinaries } from '../sql/embedded/binaries.ts'
+import { prepareCluster } from '../sql/embedded/cluster.ts'
+import { findPlace, type Place, prepareSockets } from '../sql/embedded/place.ts'
+import { until } from './until.ts'
+
+const DATABASE = 'millrace'
+const STANDBY = 'standby'
+
+/** One PostgreSQL server that stays dead when it is killed, of the binaries that `npm start` uses. */
+export class Server {
+  readonly url: string
+  readonly data: string
+  readonly #place: Place
+  readonly #binaries: Binaries
+  readonly #sockets: string
+  readonly #port: number
+  #settings: Readonly<Record<string, string>> = {}
+  #child: ChildProcess | null = null
+
+  constructor(place: Place, binaries: Binaries, password: string, port: number) {
+    this.#place = place
+    this.#binaries = binaries
+    this.#sockets = prepareSockets(place.home, place.account)
+    this.#port = port
+    this.data = place.data
+    this.url = `postgresql://postgres:${password}@${encodeURIComponent(this.#sockets)}:${port}/${DATABASE}`
+  }
+
+  /** Where another server finds this one. */
+  get conninfo(): string {
+    const { password } = new URL(this.url)
+    return `host=${this.#sockets} port=${this.#port} user=postgres password=${password}`
+  }
+
+  /** Resolves when it takes connections; with the settings of its last start when none are given. */
+  async start(settings = this.#settings): Promise<void> {
+    this.#settings = settings
+    const answers = (): Promise<unknown> => {
+      // Backends of a killed one may hold its memory for a moment: then the next one ends at once.
+      if (!this.#isRunning) this.#spawn()
+      return this.query('select 1', 'postgres').catch(() => null)
+    }
+    await until('the server answers', answers, 60_000)
+  }
+
+  /** Rows of one statement, over a connection of its own. */
+  async query(text: string, database = DATABASE): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString: this.url.replace(/[^/]+$/, database) })
+    // A server that is killed amid a statement fails it, and may say so once more.
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return (await client.query(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  async kill(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child
+    if (child === null || !this.#isRunning) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    await ended
+  }
+
+  /** Kills it and forgets what it has stored. */
+  async destroy(): Promise<void> {
+    await this.kill('SIGKILL')
+    rmSync(this.data, { recursive: true, force: true })
+  }
+
+  get #isRunning(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  #spawn(): void {
+    const all = {
+      // Killed processes lose nothing that the kernel has.
+      fsync: 'off',
+      full_page_writes: 'off',
+      max_connections: '200',
+      listen_addresses: '',
+      port: String(this.#port),
+      unix_socket_directories: this.#sockets,
+      ...this.#settings,
+    }
+    const log = openSync(path.join(this.#place.home, 'server.log'), 'a')
+    const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    this.#child = spawn(this.#binaries.postgres, ['-D', this.data, ...options], {
+      cwd: '/',
+      env: this.#binaries.env,
+      stdio: ['ignore', log, log],
+      ...this.#place.account,
+    })
+    closeSync(log)
+  }
+}
+
+/** A primary, and a synchronous standby that can take its place: two servers that change their roles. */
+export class Cluster {
+  readonly #root: string
+  readonly #servers: readonly [Server, Server]
+  readonly #places: readonly [Place, Place]
+  #primary: 0 | 1 = 0
+
+  private constructor(root: string, servers: readonly [Server, Server], places: readonly [Place, Place]) {
+    this.#root = root
+    this.#servers = servers
+    this.#places = places
+  }
+
+  /** Starts a primary with an empty database `millrace`, in a new folder of that one. */
+  static async start(folder = '/dev/shm'): Promise<Cluster> {
+    const root = mkdtempSync(path.join(folder, 'millrace-cluster-'))
+    // For root's PostgreSQL, which runs as another user, to pass through.
+    chmodSync(root, 0o711)
+    const places = ['first', 'second'].map((name) => findPlace(path.join(root, name), true, () => {}))
+    const [own, other] = places as [Place, Place]
+    const binaries = findBinaries(own)
+    const passwordFile = path.join(root, 'password')
+    const password = await prepareCluster({ ...own, binaries, passwordFile, ephemeral: true, log: () => {} })
+    const servers = [
+      new Server(own, binaries, password, 5501),
+      new Server(other, binaries, password, 5502),
+    ] as const
+    const cluster = new Cluster(root, servers, [own, other])
+    await cluster.primary.start({ synchronous_commit: 'on' })
+    await cluster.primary.query(`create database ${DATABASE}`, 'postgres')
+    return cluster
+  }
+
+  get primary(): Server {
+    return this.#servers[this.#primary]
+  }
+
+  /** The other one: a standby once it is attached. */
+  get standby(): Server {
+    return this.#servers[this.#primary === 0 ? 1 : 0]
+  }
+
+  /** Both connection strings, whichever is which, the first one's first. */
+  get urls(): readonly [string, string] {
+    return [this.#servers[0].url, this.#servers[1].url]
+  }
+
+  /** Makes a standby of the other server, from nothing: from here on each commit waits for it. */
+  async attachStandby(): Promise<void> {
+    const { primary, standby } = this
+    await standby.destroy()
+    await copy(primary, standby, this.#places[this.#primary === 0 ? 1 : 0])
+    await standby.start({ primary_conninfo: `${primary.conninfo} application_name=${STANDBY}` })
+    await setSetting(primary, 'synchronous_standby_names', `'${STANDBY}'`)
+    await until('the standby is synchronous', async () => {
+      const rows = await primary.query(`select from pg_stat_replication where sync_state = 'sync'`)
+      return rows.length > 0
+    })
+  }
+
+  /** Makes the standby the primary; resolves when it takes writes. The old one is to be dead, or unreachable. */
+  async promote(): Promise<void> {
+    await this.standby.query('select pg_promote()')
+    // It has no standby of its own, and would wait for one with each commit.
+    await setSetting(this.standby, 'synchronous_standby_names', `''`)
+    this.#primary = this.#primary === 0 ? 1 : 0
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.destroy()))
+    for (const folder of [this.#root, ...this.#places.map(({ home }) => home)])
+      rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function setSetting(server: Server, name: string, value: string): Promise<void> {
+  await server.query(`alter system set ${name} = ${value}`)
+  await server.query('select pg_reload_conf()')
+}
+
+/** A base backup (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP). */
+async function copy(from: Server, to: Server, { account }: Place): Promise<void> {
+  const client = new pg.Client({ connectionString: from.url })
+  await client.connect()
+  await client.query(`select pg_backup_start('standby', true)`)
+  execFileSync('cp', ['-a', from.data, to.data])
+  const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)')
+  await client.end()
+  rmSync(path.join(to.data, 'postmaster.pid'), { force: true })
+  const files = { backup_label: rows[0]!.labelfile, 'standby.signal': '' }
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(to.data, name)
+    writeFileSync(file, text)
+    if (account) chownSync(file, account.uid, account.gid)
+  }
+}
+
+/** One connection string for servers of which whichever takes writes is meant. */
+export function severalHosts(urls: readonly string[]): string {
+  const [first] = urls.map((url) => new URL(url))
+  const hosts = urls.map((url) => new URL(url).host)
+  const query = 'target_session_attrs=read-write'
+  return `postgresql://${first!.username}:${first!.password}@${hosts.join(',')}${first!.pathname}?${query}`
+}
