@@ -42,19 +42,23 @@ export class Server {
     const answers = (): Promise<unknown> => {
       // Backends of a killed one may hold its memory for a moment: then the next one ends at once.
       if (!this.#isRunning) this.#spawn()
-      return this.query('select 1', 'postgres').catch(() => null)
+      return this.query('select 1', [], 'postgres').catch(() => null)
     }
     await until('the server answers', answers, 60_000)
   }
 
   /** Rows of one statement, over a connection of its own. */
-  async query(text: string, database = DATABASE): Promise<Record<string, unknown>[]> {
+  async query(
+    text: string,
+    values: readonly unknown[] = [],
+    database = DATABASE,
+  ): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({ connectionString: this.url.replace(/[^/]+$/, database) })
     // A server that is killed amid a statement fails it, and may say so once more.
     client.on('error', () => {})
     await client.connect()
     try {
-      return (await client.query(text)).rows
+      return (await client.query(text, [...values])).rows
     } finally {
       await client.end()
     }
@@ -130,7 +134,7 @@ export class Cluster {
     ] as const
     const cluster = new Cluster(root, servers, [own, other])
     await cluster.primary.start({ synchronous_commit: 'on' })
-    await cluster.primary.query(`create database ${DATABASE}`, 'postgres')
+    await cluster.primary.query(`create database ${DATABASE}`, [], 'postgres')
     return cluster
   }
 

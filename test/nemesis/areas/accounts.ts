@@ -1,0 +1,46 @@
+import type { MakeArea } from '../area.ts'
+import { notOnce } from '../area.ts'
+
+/** Registrations with their mails, and sessions that are refreshed. */
+export const accounts: MakeArea = (admin) => {
+  const emails: string[] = []
+  const passwords = 'correct horse battery'
+
+  return {
+    act: async () => {
+      const nobody = admin.as('')
+      const email = `${nobody.word()}@example.com`
+      await nobody.post('/api/v1/auth/register', { json: { email, password: passwords } })
+      emails.push(email)
+      const form = new URLSearchParams({ username: email, password: passwords }).toString()
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+      const { json } = await nobody.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
+      const me = await admin.as(json.access_token).ask('/api/v1/auth/me')
+      if (me.json.email !== email) admin.violate(`a token of ${email} is good for ${me.json.email}`)
+      if (admin.chance.happens(0.3))
+        await nobody.post('/api/v1/auth/password-reset/request', { json: { email } })
+    },
+    judge: async () => {
+      const { mail, query } = admin.world
+      const rows = (await query('select email from account')).map(({ email }) => String(email))
+      const sends = await query(
+        `select recipients[1] as email, status, count(*)::int as n from comms_send where purpose = 'account' group by 1, 2`,
+      )
+      const found = notOnce('account', emails, rows)
+      for (const email of emails) {
+        const own = sends.filter((send) => send.email === email)
+        const all = own.reduce((sum, { n }) => sum + Number(n), 0)
+        const unknown = own
+          .filter(({ status }) => status === 'unknown')
+          .reduce((sum, { n }) => sum + Number(n), 0)
+        const came = mail.raw.filter((text) => new RegExp(`^To: ${email}`, 'm').test(text)).length
+        if (all === 0) found.push(`no mail to ${email} was ever meant`)
+        if (came > all || came < all - unknown)
+          found.push(`${came} mails came to ${email} of ${JSON.stringify(own)}`)
+        for (const { status } of own)
+          if (status !== 'sent' && status !== 'unknown') found.push(`a mail to ${email} is ${status}`)
+      }
+      return found
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import type { MakeArea } from '../area.ts'
+import { notOnce } from '../area.ts'
+
+interface Post {
+  readonly title: string
+  readonly tag: string
+  readonly content: string
+  readonly status: 'draft' | 'published' | 'removed'
+}
+
+/** Posts that are written, published, changed and removed. */
+export const blog: MakeArea = (admin) => {
+  const posts: Post[] = []
+  const tags: string[] = []
+
+  return {
+    act: async () => {
+      const { chance } = admin
+      const tag = admin.word()
+      const made = await admin.post('/api/v1/blog/tags', { json: { name: tag } })
+      tags.push(tag)
+      const title = admin.word()
+      const json = { title, content: 'First', tag_slugs: [made.json.slug] }
+      const { json: post } = await admin.post('/api/v1/blog/posts', { json })
+      const at = `/api/v1/blog/posts/${post.id}`
+      let status: Post['status'] = 'draft'
+      if (chance.happens(0.7)) {
+        await admin.post(`${at}/publish`)
+        status = 'published'
+      }
+      const content = `Second ${title}`
+      await admin.ask(at, { method: 'PUT', json: { content } })
+      if (chance.happens(0.2)) {
+        await admin.ask(at, { method: 'DELETE', done: [404] })
+        status = 'removed'
+      }
+      posts.push({ title, tag, content, status })
+    },
+    judge: async () => {
+      const rows = await admin.world.query(
+        `select p.title, p.content, p.status, array_agg(t.name) as tags from blog_post p
+         left join blog_post_tag on post_id = p.id left join blog_tag t on t.id = tag_id group by p.id`,
+      )
+      const names = await admin.world.query('select name from blog_tag')
+      const found = notOnce(
+        'tag',
+        tags,
+        names.map(({ name }) => String(name)),
+      )
+      for (const { title, tag, content, status } of posts) {
+        const own = rows.filter((row) => row.title === title).map(({ title: _, ...rest }) => rest)
+        const wanted = status === 'removed' ? [] : [{ content, status, tags: [tag] }]
+        if (JSON.stringify(own) !== JSON.stringify(wanted))
+          found.push(`post ${title} is ${JSON.stringify(own)}, and was left as ${JSON.stringify(wanted)}`)
+      }
+      const [wrong] = await admin.world.query(
+        `select (select coalesce(sum(posts), 0)::int from blog_post_count) as counted, (select count(*)::int from blog_post) as there`,
+      )
+      if (wrong!.counted !== wrong!.there) found.push(`counted posts: ${JSON.stringify(wrong)}`)
+      return found
+    },
+  }
+}

@@ -1,0 +1,36 @@
+import { assertHeard, type Heard, hear } from '../../talk.ts'
+import type { MakeArea } from '../area.ts'
+
+/** Questions whose answers are read by pieces, dropped and taken up again. */
+export const chats: MakeArea = (admin, user) => {
+  const heard: Heard[] = []
+
+  return {
+    act: async () => {
+      const message = user.word()
+      try {
+        const { chance, token, world } = user
+        const one = { ports: world.ports, message, key: message, random: chance.next, drop: 0.01, token }
+        heard.push(await hear(one))
+      } catch (error) {
+        throw user.violate(`the answer to ${message}: ${(error as Error).message}`)
+      }
+    },
+    judge: async () => {
+      const { query } = admin.world
+      const found: string[] = []
+      for (const one of heard) {
+        try {
+          const { status } = await assertHeard(query, one)
+          if (status !== 'complete') found.push(`an answer is ${status}`)
+        } catch (error) {
+          found.push(`message ${one.frames[0]?.data.message_id}: ${(error as Error).message}`)
+        }
+      }
+      const asked = await query(
+        `select content, count(*)::int as n from ai_message where role = 'user' group by 1 having count(*) > 1`,
+      )
+      return [...found, ...asked.map(({ content, n }) => `the question ${content} is there ${n} times`)]
+    },
+  }
+}

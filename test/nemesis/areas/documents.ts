@@ -1,0 +1,59 @@
+import { textPdf } from '../../pdfs.ts'
+import type { MakeArea } from '../area.ts'
+import { notOnce } from '../area.ts'
+import { follow } from '../follow.ts'
+
+/** Documents that are uploaded, read, tagged and found. */
+export const documents: MakeArea = (admin, user) => {
+  const titles: string[] = []
+  const read: { readonly id: number; readonly pages: number }[] = []
+
+  return {
+    act: async () => {
+      const caller = user.chance.happens(0.5) ? user : admin
+      const title = caller.word()
+      const pages = caller.chance.between(1, 12)
+      const bytes = await textPdf(pages, { line: () => title })
+      const form = (): FormData => {
+        const fields = new FormData()
+        fields.set('title', title)
+        fields.set('file', new File([bytes as Uint8Array<ArrayBuffer>], `${title}.pdf`))
+        return fields
+      }
+      const { json: document } = await caller.post('/api/v1/documents', { form })
+      titles.push(title)
+      const at = `/api/v1/documents/${document.id}`
+      const { json } = await caller.post(`${at}/extract?background=true`)
+      await follow(caller, json.job_id)
+      const listed = await caller.ask(`${at}/pages`)
+      const unread = listed.json.filter((page: { status: string }) => page.status !== 'read')
+      if (listed.json.length !== pages || unread.length > 0)
+        caller.violate(`document ${document.id} of ${pages} pages has ${listed.text}`)
+      read.push({ id: document.id, pages })
+      const content = await caller.ask(`${at}/content`)
+      if (content.text !== Buffer.from(bytes).toString('latin1'))
+        caller.violate(`document ${document.id} is not what was uploaded`)
+      await caller.ask(`${at}/tags`, { method: 'POST', json: { label: title } })
+      const search = await caller.ask(`/api/v1/documents?search=${title}`)
+      if (search.json.total !== 1) caller.violate(`${title} was found ${search.json.total} times`)
+    },
+    judge: async () => {
+      const rows = await admin.world.query('select title, sha256 from document where deleted_at is null')
+      const pages = await admin.world.query(
+        `select document_id as id, count(*)::int as pages, count(*) filter (where status = 'read')::int as read
+         from document_page group by 1`,
+      )
+      const found = notOnce(
+        'document',
+        titles,
+        rows.map(({ title }) => String(title)),
+      )
+      for (const { id, pages: wanted } of read) {
+        const row = pages.find((one) => one.id === id)
+        if (row?.pages !== wanted || row.read !== wanted)
+          found.push(`document ${id} of ${wanted} pages has ${JSON.stringify(row)}`)
+      }
+      return found
+    },
+  }
+}

@@ -1,0 +1,112 @@
+import { event, intentObject, signature, type TestEvent } from '../../payment-events.ts'
+import { LIVES, lifeOf } from '../../payment-lives.ts'
+import type { MakeArea } from '../area.ts'
+import { notOnce } from '../area.ts'
+import type { Caller } from '../caller.ts'
+import { follow } from '../follow.ts'
+
+/** What the provider tells, in whatever order and now and then twice; checkouts and refunds. */
+export const payments: MakeArea = (admin, user) => {
+  const events: string[] = []
+  const refunds: string[] = []
+  const sessions: string[] = []
+  const lives: { readonly life: string; readonly name: string }[] = []
+  let names = 0
+
+  const tell = async (caller: Caller, one: TestEvent): Promise<void> => {
+    const headers = { 'stripe-signature': signature(JSON.stringify(one)) }
+    await caller.as('').ask('/api/v1/payment/webhook', { method: 'POST', json: one, headers })
+    events.push(one.id)
+  }
+
+  const live = async (): Promise<void> => {
+    const life = admin.chance.pick(LIVES)
+    const name = `n${++names}x`
+    const told = lifeOf(life, name)
+      .map((one) => ({ one, at: admin.chance.next() }))
+      .sort((a, b) => a.at - b.at)
+    for (const { one } of told) {
+      await tell(admin, one)
+      if (admin.chance.happens(0.1)) await tell(admin, one)
+    }
+    lives.push({ life, name })
+  }
+
+  const buy = async (): Promise<void> => {
+    const { stripe } = admin.world
+    const { json } = await user.post('/api/v1/payment/checkout', {
+      json: { price_id: 'price_1', mode: 'payment' },
+    })
+    sessions.push(json.session_id)
+    const customer = String(stripe.account.sessions.find(({ id }) => id === json.session_id)?.customer)
+    const name = `b${++names}x`
+    const charge = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount: 1000, currency: 'usd' }
+    stripe.account.charges.set(charge.id, charge)
+    await tell(user, event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer })))
+    const listed = await user.ask('/api/v1/payment/transactions?page_size=200')
+    const rows = listed.json.transactions ?? listed.json.items ?? listed.json
+    const row = rows.find(
+      (one: { provider_transaction_id: string }) => one.provider_transaction_id === `pi_${name}`,
+    )
+    // The answer to an event waits 2 s for its job at most.
+    if (row === undefined) return
+    for (let n = user.chance.between(0, 2); n > 0; n--) {
+      const path = `/api/v1/payment/refund/${row.id}?background=true`
+      const asked = await user.post(path, { json: { amount: 300 } })
+      refunds.push(asked.json.job_id)
+      await follow(user, asked.json.job_id)
+    }
+  }
+
+  return {
+    act: () => (admin.chance.happens(0.5) ? live() : buy()),
+    judge: async () => {
+      const { stripe, query } = admin.world
+      const applied = await query('select id from payment_event where applied_at is not null')
+      const found = notOnce(
+        'applied event',
+        [...new Set(events)],
+        applied.map(({ id }) => String(id)),
+      )
+      const asked = stripe.account.refunds.map(
+        ({ metadata }) => (metadata as Record<string, string>).millrace_job ?? '',
+      )
+      found.push(...notOnce('refund at the provider for job', refunds, asked))
+      if (asked.length !== refunds.length)
+        found.push(`${asked.length} refunds at the provider of ${refunds.length}`)
+      const known = new Set(stripe.account.sessions.map(({ id }) => id))
+      found.push(
+        ...sessions.filter((id) => !known.has(id)).map((id) => `session ${id} is not the provider's`),
+      )
+      if (new Set(sessions).size !== sessions.length) found.push('two checkouts share a session')
+      if (stripe.account.sessions.length > sessions.length * 2)
+        found.push(`${stripe.account.sessions.length} sessions were made for ${sessions.length} checkouts`)
+      const customers = tallyOf(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
+      for (const [who, count] of customers) if (count > 1) found.push(`${who} is ${count} customers`)
+      return [...found, ...(await unlike())]
+    },
+  }
+
+  /** Lives of one kind whose end differs from that of most. */
+  async function unlike(): Promise<string[]> {
+    const rows = await admin.world.query(
+      `select coalesce(c.facts, t.facts)::text as said, t.type, t.status, t.amount::int, t.refunded::int, t.reserved::int, t.shown
+       from payment_transaction t left join payment_transaction c on c.id = t.charge_id
+       order by t.type, t.amount, t.status`,
+    )
+    const ends = lives.map(({ life, name }) => {
+      const own = rows.filter(({ said }) => new RegExp(`_${name}\\b|_${name}_`).test(String(said)))
+      return { life, name, end: JSON.stringify(own.map(({ said: _, ...rest }) => rest)) }
+    })
+    return [...Map.groupBy(ends, ({ life }) => life).values()].flatMap((alike) => {
+      const [[most] = ['']] = [...tallyOf(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
+      return alike
+        .filter(({ end }) => end !== most)
+        .map(({ life, name, end }) => `${life} ${name} ended as ${end}, others as ${most}`)
+    })
+  }
+}
+
+function tallyOf(words: readonly string[]): Map<string, number> {
+  return new Map([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]))
+}

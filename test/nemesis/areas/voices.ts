@@ -1,0 +1,21 @@
+import { spoken } from '../../standins/speech.ts'
+import type { MakeArea } from '../area.ts'
+
+/** Previews that are spoken once and heard again. */
+export const voices: MakeArea = (admin) => {
+  const { speech } = admin.world
+  speech.answer = (response, body) => spoken(Buffer.from(`ID3 ${String(body.input)} `.repeat(500)))(response)
+
+  return {
+    act: async () => {
+      const text = admin.word()
+      const preview = { method: 'POST' as const, json: { voice_id: 'alloy', text } }
+      for (let n = 0; n < 2; n++) {
+        const heard = await admin.ask('/voice/preview', preview)
+        if (heard.text !== `ID3 ${text} `.repeat(500))
+          admin.violate(`the preview of ${text} is ${heard.text.slice(0, 80)}`)
+      }
+    },
+    judge: async () => [],
+  }
+}

@@ -1,0 +1,183 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Frame, Stream } from '../service.ts'
+import type { Chance } from './chance.ts'
+import type { World } from './world.ts'
+
+/** What an edge has said to a request that it carried out. */
+export interface Acknowledged {
+  readonly status: number
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: answers are judged by what is stored, not by their types.
+  readonly json: any
+}
+
+export interface Request {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly json?: unknown
+  readonly text?: string
+  readonly form?: () => FormData
+  readonly headers?: Readonly<Record<string, string>>
+  /** Statuses of refusals that mean that an earlier try was carried out, and its answer lost. */
+  readonly done?: readonly number[]
+}
+
+/** What has been asked and answered, of all callers. */
+export class History {
+  /** By area. */
+  readonly requests = new Map<string, number>()
+  readonly acknowledged = new Map<string, number>()
+  /** Answers that say "not now", by status. */
+  readonly refused = new Map<string, number>()
+  /** Streams that were read to their end. */
+  readonly followed: { readonly jobId: string; readonly frames: readonly Frame[] }[] = []
+  /** What no edge may answer, and what it has not answered at all. */
+  readonly violations: string[] = []
+
+  count(of: Map<string, number>, what: string): void {
+    of.set(what, (of.get(what) ?? 0) + 1)
+  }
+}
+
+// Longer than the longest statement may take, and the longest fault.
+const ANSWER_MS = 60_000
+const GIVE_UP_MS = 180_000
+const AGAIN_MS = [20, 300] as const
+const REPEATED = 0.1
+
+/** Somebody who repeats what was not answered, at any edge, until it is. */
+export class Caller {
+  readonly area: string
+  readonly chance: Chance
+  readonly world: World
+  readonly history: History
+  token = ''
+  #keys = 0
+
+  constructor(area: string, world: World, history: History, chance: Chance) {
+    this.area = area
+    this.world = world
+    this.history = history
+    this.chance = chance
+  }
+
+  /** The same area, signed in as somebody else or nobody. */
+  as(token: string): Caller {
+    const caller = new Caller(this.area, this.world, this.history, this.chance)
+    caller.token = token
+    caller.#keys = this.chance.between(1, 1e9)
+    return caller
+  }
+
+  /** A word that nothing else has. */
+  word(): string {
+    return `${this.area}-${this.chance.between(1, 1e12).toString(36)}`
+  }
+
+  /** Posts under a key until it is acknowledged; now and then once more, which has to be answered alike. */
+  async post(path: string, request: Request = {}): Promise<Acknowledged> {
+    const key = `${this.area}-${++this.#keys}-${this.word()}`
+    const keyed = {
+      ...request,
+      method: 'POST' as const,
+      headers: { ...request.headers, 'idempotency-key': key },
+    }
+    const first = await this.ask(path, keyed)
+    if (!this.chance.happens(REPEATED)) return first
+    const again = await this.ask(path, keyed)
+    if (again.status !== first.status || again.text !== first.text)
+      this.violate(
+        `POST ${path} answered ${first.status} ${first.text}, and its repetition ${again.status} ${again.text}`,
+      )
+    return first
+  }
+
+  /** Asks until there is an answer that is no refusal for now. @throws when there is none, which is a violation */
+  async ask(path: string, request: Request = {}): Promise<Acknowledged> {
+    const { method = 'GET', done = [] } = request
+    const end = performance.now() + GIVE_UP_MS
+    for (let tries = 1; ; tries++) {
+      if (performance.now() > end)
+        throw this.violate(`${method} ${path} was not answered in ${GIVE_UP_MS / 1000} s`)
+      const answer = await this.#once(path, request)
+      if (answer !== null) {
+        const { status, text } = answer
+        if (status < 300 || (tries > 1 && done.includes(status))) {
+          this.history.count(this.history.acknowledged, this.area)
+          return answer
+        }
+        // Of a key whose request is under way somewhere, or was when its edge was killed.
+        const isForNow = status === 503 || (status === 409 && text.includes('Idempotency-Key'))
+        if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} at try ${tries}`)
+        this.history.count(this.history.refused, `${status}`)
+      }
+      await delay(this.chance.between(...AGAIN_MS))
+    }
+  }
+
+  /** Opens an event stream once; null when that is not possible now. */
+  async open(path: string, lastId: string): Promise<Stream | null> {
+    const port = this.#port()
+    if (port === null) return null
+    const abort = new AbortController()
+    const patience = setTimeout(() => abort.abort(), ANSWER_MS)
+    const headers = { ...this.#credentials(), ...(lastId === '' ? {} : { 'last-event-id': lastId }) }
+    const url = `http://127.0.0.1:${port}${path}`
+    const response = await fetch(url, { headers, signal: abort.signal }).catch(() => null)
+    clearTimeout(patience)
+    if (response === null) return null
+    if (response.status === 200) return new Stream(response, abort)
+    const text = await response.text().catch(() => '')
+    if (response.status !== 503) throw this.violate(`GET ${path} answered ${response.status} ${text}`)
+    return null
+  }
+
+  /** Notes what must not be; answers an error to throw. */
+  violate(what: string): Error {
+    this.history.violations.push(`${this.area}: ${what}`)
+    return new Error(what)
+  }
+
+  async #once(
+    path: string,
+    { method = 'GET', json, text: body, form, headers = {} }: Request,
+  ): Promise<Acknowledged | null> {
+    const port = this.#port()
+    if (port === null) return null
+    this.history.count(this.history.requests, this.area)
+    const startedAt = performance.now()
+    try {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method,
+        headers: {
+          ...this.#credentials(),
+          ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+        ...(body === undefined ? {} : { body }),
+        ...(form === undefined ? {} : { body: form() }),
+        signal: AbortSignal.timeout(ANSWER_MS),
+      })
+      const text = Buffer.from(await response.arrayBuffer()).toString('latin1')
+      const isJson = response.headers.get('content-type')?.startsWith('application/json')
+      return {
+        status: response.status,
+        text,
+        json: isJson ? JSON.parse(Buffer.from(text, 'latin1').toString()) : null,
+      }
+    } catch {
+      if (performance.now() - startedAt >= ANSWER_MS)
+        this.violate(`${method} ${path} was held for ${ANSWER_MS / 1000} s without an answer`)
+      return null
+    }
+  }
+
+  #port(): number | null {
+    const ports = this.world.ports()
+    return ports.length === 0 ? null : this.chance.pick(ports)
+  }
+
+  #credentials(): Record<string, string> {
+    return this.token === '' ? {} : { authorization: `Bearer ${this.token}` }
+  }
+}

@@ -1,0 +1,29 @@
+/** What a seed gives, the same each time. */
+export interface Chance {
+  /** From 0 up to 1. */
+  next(): number
+  /** A whole number of `from` to `to`, both included. */
+  between(from: number, to: number): number
+  pick<T>(from: readonly T[]): T
+  /** Whether something happens that happens in this share of cases. */
+  happens(share: number): boolean
+}
+
+/** Mulberry32: one word of state, good enough to choose by (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
+export function chanceOf(seed: number): Chance {
+  let state = seed >>> 0
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let x = state
+    x = Math.imul(x ^ (x >>> 15), x | 1)
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
+    return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32
+  }
+  const between = (from: number, to: number): number => from + Math.floor(next() * (to - from + 1))
+  return {
+    next,
+    between,
+    pick: (from) => from[between(0, from.length - 1)]!,
+    happens: (share) => next() < share,
+  }
+}

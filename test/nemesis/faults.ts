@@ -1,0 +1,298 @@
+import { execFileSync } from 'node:child_process'
+import { rmSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { until } from '../until.ts'
+import type { Chance } from './chance.ts'
+import type { Mode, World } from './world.ts'
+
+/** Something that goes wrong: resolves when it is over, and what it broke can be used again. */
+interface Fault {
+  readonly name: string
+  /** Of how many lots it has one. */
+  readonly weight: number
+  /** Absent: in all. */
+  readonly modes?: readonly Mode[]
+  /** Faults of the database itself come one at a time. */
+  readonly ofDatabase?: true
+  inject(world: World, chance: Chance): Promise<void>
+}
+
+const LOCKED_TABLES = ['job', 'blog_post', 'comms_send', 'worker_lease', 'document_page']
+
+const FAULTS: readonly Fault[] = [
+  { name: 'edge killed', weight: 3, inject: (w, c) => c.pick(w.edges).end('SIGKILL') },
+  { name: 'worker killed', weight: 3, inject: (w, c) => c.pick(w.workers).end('SIGKILL') },
+  { name: 'edge stopped', weight: 1, inject: (w, c) => c.pick(w.edges).end('SIGTERM') },
+  { name: 'worker stopped', weight: 1, inject: (w, c) => c.pick(w.workers).end('SIGTERM') },
+  { name: 'member frozen', weight: 3, inject: (w, c) => c.pick(w.members).freeze(c.between(300, 8_000)) },
+  {
+    name: 'all killed',
+    weight: 1,
+    inject: async (w) => void (await Promise.all(w.members.map((member) => member.end('SIGKILL')))),
+  },
+  {
+    name: "worker's child killed",
+    weight: 2,
+    inject: async (w, c) => {
+      const children = w.workers.flatMap((worker) => worker.children())
+      if (children.length > 0) kill(c.pick(children))
+    },
+  },
+  {
+    name: "member's link cut",
+    weight: 3,
+    inject: (w, c) => during(c.pick(w.members).links, (link) => link.cut(), c.between(0, 3_000)),
+  },
+  {
+    name: 'all links cut',
+    weight: 1,
+    inject: (w, c) => during(w.links, (link) => link.cut(), c.between(0, 3_000)),
+  },
+  {
+    name: "member's link slow",
+    weight: 2,
+    inject: (w, c) => {
+      const ms = c.between(5, 200)
+      return during(c.pick(w.members).links, (link) => link.slow(ms), c.between(1_000, 6_000))
+    },
+  },
+  {
+    name: "member's link silent",
+    weight: 3,
+    inject: (w, c) => during(c.pick(w.members).links, (link) => link.silence(), c.between(300, 8_000)),
+  },
+  {
+    name: "member's answers lost",
+    weight: 3,
+    inject: (w, c) =>
+      during(c.pick(w.members).links, (link) => link.silence('answers'), c.between(300, 5_000)),
+  },
+  {
+    name: 'all links silent',
+    weight: 1,
+    inject: (w, c) => during(w.links, (link) => link.silence(), c.between(300, 6_000)),
+  },
+  {
+    name: 'pooler restarted',
+    weight: 4,
+    modes: ['pooler'],
+    inject: async (w) => w.pooler!.restart(),
+  },
+  {
+    name: 'connections terminated',
+    weight: 2,
+    inject: async (w, c) => {
+      const share = c.next()
+      await asked(
+        w,
+        `select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend'
+          and pid <> pg_backend_pid() and random() < ${share}`,
+      )
+    },
+  },
+  {
+    name: 'table locked',
+    weight: 2,
+    ofDatabase: true,
+    inject: (w, c) => lockTable(w, c.pick(LOCKED_TABLES), c.between(500, 5_000)),
+  },
+  {
+    name: 'database read-only',
+    weight: 1,
+    ofDatabase: true,
+    inject: async (w, c) => {
+      await asked(w, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
+      await delay(c.between(500, 5_000))
+      const reset = ['alter system reset default_transaction_read_only', 'select pg_reload_conf()']
+      await until('it takes writes again', () => asked(w, ...reset), 60_000)
+    },
+  },
+  {
+    name: 'database restarted',
+    weight: 2,
+    ofDatabase: true,
+    inject: (w, c) => restartDatabase(w, c, 'SIGINT'),
+  },
+  {
+    name: 'database crashed',
+    weight: 2,
+    ofDatabase: true,
+    inject: (w, c) => restartDatabase(w, c, 'SIGQUIT'),
+  },
+  {
+    name: 'database killed',
+    weight: 1,
+    ofDatabase: true,
+    inject: (w, c) => restartDatabase(w, c, 'SIGKILL'),
+  },
+  {
+    name: 'disk full',
+    weight: 2,
+    modes: ['direct', 'pooler'],
+    ofDatabase: true,
+    inject: (w, c) => fillDisk(w, c.between(500, 5_000)),
+  },
+  {
+    name: 'failover, killed',
+    weight: 3,
+    modes: ['standby'],
+    ofDatabase: true,
+    inject: async (w, c) => {
+      await w.cluster.primary.kill('SIGKILL')
+      await failOver(w, c)
+    },
+  },
+  {
+    name: 'failover, silent',
+    weight: 3,
+    modes: ['standby'],
+    ofDatabase: true,
+    inject: async (w, c) => {
+      const old = w.cluster.urls.indexOf(w.cluster.primary.url)
+      const links = w.members.map((member) => member.links[old]!)
+      for (const link of links) link.silence()
+      await failOver(w, c)
+      for (const link of links) link.mend()
+    },
+  },
+]
+
+const PAUSE_MS = [200, 4_000] as const
+const MOST_AT_ONCE = 3
+
+/** Injects faults, one after the other and some at once, until told to stop. */
+export class Nemesis {
+  /** How often each happened. */
+  readonly counts = new Map<string, number>()
+  /** What happened when, in ms since the start, for whoever looks for a cause. */
+  readonly history: { readonly at: number; readonly fault: string; readonly over: boolean }[] = []
+  readonly #world: World
+  readonly #chance: Chance
+  readonly #startedAt = performance.now()
+  readonly #open = new Set<Promise<void>>()
+  #databaseBusy = false
+  #stopped = false
+  readonly #running: Promise<void>
+
+  constructor(world: World, chance: Chance) {
+    this.#world = world
+    this.#chance = chance
+    this.#running = this.#run()
+  }
+
+  /** Resolves when the last one is over and all is mended. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#running
+    await Promise.all(this.#open)
+    for (const link of this.#world.links) link.mend()
+  }
+
+  async #run(): Promise<void> {
+    const { mode, disk } = this.#world
+    const possible = FAULTS.filter(
+      ({ modes, name }) =>
+        (modes === undefined || modes.includes(mode)) && (name !== 'disk full' || disk !== null),
+    )
+    const lots = possible.flatMap((fault) => Array<Fault>(fault.weight).fill(fault))
+    while (!this.#stopped) {
+      await delay(this.#chance.between(...PAUSE_MS))
+      const fault = this.#chance.pick(lots)
+      if (this.#stopped || this.#open.size >= MOST_AT_ONCE || (fault.ofDatabase && this.#databaseBusy))
+        continue
+      const open: Promise<void> = this.#inject(fault).finally(() => this.#open.delete(open))
+      this.#open.add(open)
+    }
+  }
+
+  async #inject(fault: Fault): Promise<void> {
+    const note = (over: boolean): void =>
+      void this.history.push({ at: Math.round(performance.now() - this.#startedAt), fault: fault.name, over })
+    this.counts.set(fault.name, (this.counts.get(fault.name) ?? 0) + 1)
+    if (fault.ofDatabase) this.#databaseBusy = true
+    note(false)
+    await fault.inject(this.#world, this.#chance)
+    note(true)
+    if (fault.ofDatabase) this.#databaseBusy = false
+  }
+}
+
+/** Does something to links, and mends them after so many ms. */
+async function during<T extends { mend(): void }>(
+  links: readonly T[],
+  act: (link: T) => void,
+  ms: number,
+): Promise<void> {
+  for (const link of links) act(link)
+  await delay(ms)
+  for (const link of links) link.mend()
+}
+
+/** Asks the database past all links; false when what else goes wrong at the moment has failed it. */
+async function asked(world: World, ...statements: readonly string[]): Promise<boolean> {
+  const client = new pg.Client({ connectionString: world.cluster.primary.url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    for (const statement of statements) await client.query(statement)
+    return true
+  } catch {
+    return false
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+async function lockTable(world: World, table: string, ms: number): Promise<void> {
+  const client = new pg.Client({ connectionString: world.cluster.primary.url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('begin')
+    await client.query(`lock table ${table} in access exclusive mode`)
+    await delay(ms)
+  } catch {
+    // It is down.
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+async function restartDatabase(world: World, chance: Chance, signal: NodeJS.Signals): Promise<void> {
+  const { primary } = world.cluster
+  await primary.kill(signal)
+  await delay(chance.between(0, 3_000))
+  await primary.start()
+}
+
+async function fillDisk({ disk, cluster }: World, ms: number): Promise<void> {
+  const file = join(disk!, 'filled')
+  const { bavail, bsize } = statfsSync(disk!)
+  try {
+    execFileSync('fallocate', ['--length', String(bavail * bsize), file], { stdio: 'ignore' })
+  } catch {
+    // Something took of the rest meanwhile: then it is full now.
+  }
+  await delay(ms)
+  rmSync(file, { force: true })
+  // Without room for its log a server ends.
+  await cluster.primary.start()
+}
+
+/** Has the standby take the place of the primary, which is dead or unreachable, and makes that one the new standby. */
+async function failOver({ cluster }: World, chance: Chance): Promise<void> {
+  await delay(chance.between(0, 2_000))
+  await cluster.promote()
+  await delay(chance.between(0, 5_000))
+  await cluster.attachStandby()
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}

@@ -1,0 +1,108 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Link } from '../flow/link.ts'
+import { type Child, launch } from '../service.ts'
+
+// As an init system waits.
+const RESTART_MS = 200
+
+/** An edge or a worker that is started again whenever it ends, as by an init system. */
+export class Member {
+  readonly name: string
+  readonly kind: 'edge' | 'worker'
+  /** Its own ways to the database's servers. */
+  readonly links: readonly Link[]
+  /** Ends that nobody asked for, with the last lines of its log. */
+  readonly strayEnds: string[] = []
+  /** All that its processes have said. */
+  readonly log: string[] = []
+  starts = 0
+  readonly #url: string
+  readonly #env: Readonly<Record<string, string>>
+  #child: Child | null = null
+  #expected = false
+  #stopped = false
+  #living: Promise<void> = Promise.resolve()
+
+  constructor(name: string, kind: Member['kind'], links: readonly Link[], url: string, env: Readonly<Record<string, string>>) {
+    this.name = name
+    this.kind = kind
+    this.links = links
+    this.#url = url
+    this.#env = env
+  }
+
+  /** Where an edge answers; null while there is none. */
+  get port(): number | null {
+    return this.#child?.ready.port ?? null
+  }
+
+  get isUp(): boolean {
+    return this.#child !== null
+  }
+
+  begin(): void {
+    this.#living = this.#live()
+  }
+
+  /** Ends the process in hand, if there is one; another follows. */
+  async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    this.#expected = true
+    await this.#child?.kill(signal)
+  }
+
+  async freeze(ms: number): Promise<void> {
+    const child = this.#child
+    if (child === null) return
+    child.process.kill('SIGSTOP')
+    await delay(ms)
+    child.process.kill('SIGCONT')
+  }
+
+  /** The processes that it has started itself. */
+  children(): number[] {
+    const pid = this.#child?.process.pid
+    if (pid === undefined) return []
+    return readdirSync('/proc').flatMap((name) => {
+      if (!/^\d+$/.test(name)) return []
+      try {
+        // The name of a command may hold anything but what follows its last bracket.
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid ? [Number(name)] : []
+      } catch {
+        return []
+      }
+    })
+  }
+
+  /** Ends it for good, politely first. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#expected = true
+    this.#child?.process.kill('SIGCONT')
+    const patience = setTimeout(() => void this.#child?.kill('SIGKILL'), 15_000)
+    await this.#child?.kill('SIGTERM')
+    clearTimeout(patience)
+    await this.#living
+  }
+
+  async #live(): Promise<void> {
+    while (!this.#stopped) {
+      this.#expected = false
+      this.starts++
+      try {
+        const child = await launch(this.kind, this.#url, this.#env, [], this.log)
+        this.#child = child
+        if (this.#stopped) await child.kill()
+        if (child.process.exitCode === null && child.process.signalCode === null)
+          await new Promise((resolve) => child.process.once('exit', resolve))
+      } catch {
+        // It ended before it was ready, which its log explains.
+      }
+      this.#child = null
+      if (!this.#expected)
+        this.strayEnds.push(`${this.name} ended by itself:\n${this.log.slice(-15).join('\n')}`)
+      await delay(RESTART_MS)
+    }
+  }
+}

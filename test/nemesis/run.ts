@@ -1,0 +1,128 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Client } from '../service.ts'
+import { until } from '../until.ts'
+import type { Area, MakeArea } from './area.ts'
+import { accounts } from './areas/accounts.ts'
+import { blog } from './areas/blog.ts'
+import { chats } from './areas/chats.ts'
+import { documents } from './areas/documents.ts'
+import { messages } from './areas/messages.ts'
+import { organizations } from './areas/organizations.ts'
+import { payments } from './areas/payments.ts'
+import { reads } from './areas/reads.ts'
+import { retrieval } from './areas/retrieval.ts'
+import { tasks } from './areas/tasks.ts'
+import { voices } from './areas/voices.ts'
+import { Caller, History } from './caller.ts'
+import { chanceOf } from './chance.ts'
+import { Nemesis } from './faults.ts'
+import { judge } from './judge.ts'
+import { type Mode, startWorld, type World } from './world.ts'
+
+/** Areas, and how many users are at work in each. */
+const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> = {
+  accounts: [accounts, 1],
+  organizations: [organizations, 1],
+  blog: [blog, 1],
+  documents: [documents, 2],
+  messages: [messages, 2],
+  payments: [payments, 2],
+  chats: [chats, 2],
+  tasks: [tasks, 2],
+  retrieval: [retrieval, 1],
+  voices: [voices, 1],
+  reads: [reads, 2],
+}
+
+const PAUSE_MS = [50, 600] as const
+const SETTLE_MS = 300_000
+
+export interface NemesisOptions {
+  readonly mode: Mode
+  readonly seconds: number
+  readonly seed: number
+  /** Told what goes on, now and then. */
+  readonly say: (line: string) => void
+}
+
+/** Runs a load through all areas while everything fails, and answers what did not hold at the end. */
+export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): Promise<string[]> {
+  const world = await startWorld(mode)
+  try {
+    const history = new History()
+    const chance = chanceOf(seed)
+    const tokens = await signUp(world)
+    const areas: Area[] = []
+    let stopped = false
+    const loop = async ({ act }: Area, caller: Caller): Promise<void> => {
+      while (!stopped) {
+        const before = history.violations.length
+        await act().catch((error: Error) => {
+          if (history.violations.length === before) caller.violate(`failed of itself: ${error.stack}`)
+        })
+        await delay(caller.chance.between(...PAUSE_MS))
+      }
+    }
+    const loops = Object.entries(AREAS).flatMap(([name, [make, users]]) => {
+      const caller = new Caller(name, world, history, chanceOf(chance.between(1, 2 ** 31)))
+      const area = make(caller.as(tokens.admin), caller.as(tokens.user))
+      areas.push(area)
+      return Array.from({ length: users }, () => loop(area, caller))
+    })
+    const nemesis = new Nemesis(world, chanceOf(seed))
+    await delay(seconds * 1000)
+    await nemesis.stop()
+    const quietAt = performance.now()
+    stopped = true
+    await Promise.all(loops)
+    const settled = await until('every job ends', () => isSettled(world), SETTLE_MS).catch(() => false)
+    say(
+      `all ended ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault${settled ? '' : ': not all'}`,
+    )
+    const found = [...history.violations, ...(await judge(world, history))]
+    for (const area of areas) found.push(...(await area.judge()))
+    await report(world, history, nemesis, say)
+    if (found.length > 0)
+      for (const { at, fault, over } of nemesis.history) say(`${at} ms: ${fault}${over ? ' over' : ''}`)
+    return found
+  } finally {
+    await world.stop()
+  }
+}
+
+/** The first account is an administrator, the second is not. */
+async function signUp(world: World): Promise<{ admin: string; user: string }> {
+  const [admin, user] = [0, 1].map(() => new Client(world.ports()[0]!))
+  await admin!.register('admin@example.com')
+  await user!.register('user@example.com')
+  return { admin: admin!.token, user: user!.token }
+}
+
+async function isSettled({ query }: World): Promise<boolean> {
+  const open = await query(
+    `select from job where status in ('queued', 'running') and run_at < now() + interval '10 s' limit 1`,
+  ).catch(() => [null])
+  return open.length === 0
+}
+
+async function report(
+  world: World,
+  history: History,
+  nemesis: Nemesis,
+  say: (line: string) => void,
+): Promise<void> {
+  const sum = (of: ReadonlyMap<string, number>): number => [...of.values()].reduce((a, b) => a + b, 0)
+  const list = (of: ReadonlyMap<string, number>): string =>
+    [...of].map(([name, n]) => `${name} ${n}`).join(', ')
+  const { requests, acknowledged, refused, followed } = history
+  say(`${sum(requests)} requests, ${sum(acknowledged)} acknowledged: ${list(acknowledged)}`)
+  say(`refused for now: ${list(refused)}; ${followed.length} streams read to their ends`)
+  say(`${sum(nemesis.counts)} faults: ${list(nemesis.counts)}`)
+  say(`starts: ${world.members.map(({ name, starts }) => `${name} ${starts}`).join(', ')}`)
+  const [jobs] = await world.query(
+    `select count(*)::int as jobs, count(*) filter (where attempt > 1)::int as again, max(attempt)::int as attempts,
+      max(interruptions)::int as interruptions from job`,
+  )
+  const sends = await world.query('select status, count(*)::int as n from comms_send group by 1 order by 1')
+  say(`${JSON.stringify(jobs)}; sends: ${sends.map(({ status, n }) => `${status} ${n}`).join(', ')}`)
+}
