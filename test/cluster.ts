@@ -152,17 +152,26 @@ export class Cluster {
     return [this.#servers[0].url, this.#servers[1].url]
   }
 
-  /** Makes a standby of the other server, from nothing: from here on each commit waits for it. */
-  async attachStandby(): Promise<void> {
+  /** Makes a standby of the other server, from nothing. If it is synchronous, each commit waits for it from here on. */
+  async attachStandby(isSynchronous = true): Promise<void> {
     const { primary, standby } = this
     await standby.destroy()
     await copy(primary, standby, this.#places[this.#primary === 0 ? 1 : 0])
     await standby.start({ primary_conninfo: `${primary.conninfo} application_name=${STANDBY}` })
-    await setSetting(primary, 'synchronous_standby_names', `'${STANDBY}'`)
-    await until('the standby is synchronous', async () => {
-      const rows = await primary.query(`select from pg_stat_replication where sync_state = 'sync'`)
+    if (isSynchronous) await setSetting(primary, 'synchronous_standby_names', `'${STANDBY}'`)
+    await until('the standby follows', async () => {
+      const state = isSynchronous ? 'sync' : 'async'
+      const rows = await primary.query(
+        `select from pg_stat_replication where state = 'streaming' and sync_state = '${state}'`,
+      )
       return rows.length > 0
     })
+  }
+
+  /** Has the standby hear nothing more of its primary. */
+  async loseStandby(): Promise<void> {
+    await this.standby.kill('SIGINT')
+    await this.standby.start({})
   }
 
   /** Makes the standby the primary; resolves when it takes writes. The old one is to be dead, or unreachable. */

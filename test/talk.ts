@@ -14,6 +14,8 @@ export interface Listening {
   readonly random: () => number
   /** The chance that a stream is dropped by its reader, at each look. */
   readonly drop: number
+  /** How long an answer may take, in ms. */
+  readonly limitMs?: number
   /** When to stop the turn, by the frames that have come. */
   readonly stopWhen?: (frames: readonly Frame[]) => boolean
   /** An account's; without one it is nobody's turn, which only admins may stop. */
@@ -34,7 +36,7 @@ const CHAT = '/api/v1/ai/chat'
 export async function hear(listening: Listening): Promise<Heard> {
   const { ports, random } = listening
   const frames: Frame[] = []
-  const end = Date.now() + LIMIT_MS
+  const end = Date.now() + (listening.limitMs ?? LIMIT_MS)
   let stopping = false
   for (let opened = 1; ; opened++) {
     assert.ok(Date.now() < end, `no end after ${opened} streams, the last at ${frames.at(-1)?.id}`)

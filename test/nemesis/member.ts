@@ -24,7 +24,13 @@ export class Member {
   #stopped = false
   #living: Promise<void> = Promise.resolve()
 
-  constructor(name: string, kind: Member['kind'], links: readonly Link[], url: string, env: Readonly<Record<string, string>>) {
+  constructor(
+    name: string,
+    kind: Member['kind'],
+    links: readonly Link[],
+    url: string,
+    env: Readonly<Record<string, string>>,
+  ) {
     this.name = name
     this.kind = kind
     this.links = links
@@ -100,8 +106,7 @@ export class Member {
         // It ended before it was ready, which its log explains.
       }
       this.#child = null
-      if (!this.#expected)
-        this.strayEnds.push(`${this.name} ended by itself:\n${this.log.slice(-15).join('\n')}`)
+      if (!this.#expected) this.strayEnds.push(`${this.name} ended by itself: ${this.log.at(-1)}`)
       await delay(RESTART_MS)
     }
   }

@@ -12,6 +12,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   sse: async () => (await import('./sse.ts')).sse,
   fanout: async () => (await import('./fanout.ts')).fanout,
   recovery: async () => (await import('./recovery.ts')).recovery,
+  failover: async () => (await import('./failover.ts')).failover,
   snapshot: async () => (await import('./snapshot.ts')).snapshot,
   webhooks: async () => (await import('./webhooks.ts')).webhooks,
   extract: async () => (await import('./extract.ts')).extract,

@@ -114,6 +114,25 @@ describe('a worker', { concurrency: false }, () => {
   })
 })
 
+test('a delivery that cannot be completed ends no worker, whatever its queue', async () => {
+  const { worker } = await startTestWorker(url, 'io,cpu')
+  await query('create sequence completion')
+  await query(`create function graphile_worker.fail_twice() returns trigger language plpgsql as $$ begin
+      if nextval('completion') <= 2 then raise 'not now'; end if;
+      return old;
+    end $$`)
+  await query(`create trigger fail_twice before delete on graphile_worker._private_jobs for each row
+    when (old.locked_by is not null) execute function graphile_worker.fail_twice()`)
+  const ids = [...(await add('cpu.echo', [1])), ...(await add('io.echo', [1]))]
+  const failed = async () => Number((await query('select last_value from completion'))[0]!.last_value) > 2
+  await until('completions have failed', failed, 30_000)
+  ids.push(...(await add('cpu.echo', [2])), ...(await add('io.echo', [2])))
+  await allEnded(ids)
+  await assertAllDoneOnce(ids)
+  await query('drop trigger fail_twice on graphile_worker._private_jobs')
+  await worker.stop()
+})
+
 describe('a worker that is late', { concurrency: false }, () => {
   test('loses its jobs, which is no interruption of theirs', async () => {
     const { worker } = await startTestWorker(url, 'late')

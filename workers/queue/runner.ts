@@ -46,6 +46,8 @@ const IO_CLAIM = 500
 const SLOT_WAIT_MS = 250
 // Polling only finds what LISTEN has missed; normally a notification wakes the runner.
 const POLL_MS = 1000
+// For how long completed deliveries gather to share a statement.
+const COMPLETE_MS = 2
 // How long a stopping runner may take once it has nothing in hand.
 const END_MS = 2000
 // The end of a runner that lived this long is no sign that the next one will fail: the backoff starts over.
@@ -206,7 +208,10 @@ function startOnce(options: QueueRunnerOptions, handle: Handle, events: EventEmi
         concurrentJobs: deliveries,
         pollInterval: POLL_MS,
         // Prefetching hoards deliveries while other processes idle, so it is only used where jobs are short.
-        ...(io ? { localQueue: { size: deliveries }, completeJobBatchDelay: 2 } : {}),
+        ...(io ? { localQueue: { size: deliveries } } : {}),
+        // Without a batch nobody awaits the completion of a delivery, and its failure would end the process.
+        completeJobBatchDelay: COMPLETE_MS,
+        failJobBatchDelay: COMPLETE_MS,
       },
     },
   })

@@ -1,6 +1,8 @@
 import { assertHeard, type Heard, hear } from '../../talk.ts'
 import type { MakeArea } from '../area.ts'
 
+const END_MS = 240_000
+
 /** Questions whose answers are read by pieces, dropped and taken up again. */
 export const chats: MakeArea = (admin, user) => {
   const heard: Heard[] = []
@@ -10,7 +12,15 @@ export const chats: MakeArea = (admin, user) => {
       const message = user.word()
       try {
         const { chance, token, world } = user
-        const one = { ports: world.ports, message, key: message, random: chance.next, drop: 0.01, token }
+        const one = {
+          ports: world.ports,
+          message,
+          key: message,
+          random: chance.next,
+          drop: 0.01,
+          token,
+          limitMs: END_MS,
+        }
         heard.push(await hear(one))
       } catch (error) {
         throw user.violate(`the answer to ${message}: ${(error as Error).message}`)

@@ -1,0 +1,186 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { migrate } from '../sql/migrate.ts'
+import { Cluster, severalHosts } from './cluster.ts'
+import { makeLink } from './flow/link.ts'
+import { Client, launch } from './service.ts'
+import { mailServer } from './standins/smtp.ts'
+import { until } from './until.ts'
+
+/** How the primary goes. */
+export type Death = 'killed' | 'silent'
+
+export interface FailoverOptions {
+  readonly death: Death
+  /** How long before its death the primary's standby has heard the last of it, in ms; null: a commit waits for the standby. */
+  readonly behindMs?: number | null
+}
+
+export interface FailedOver {
+  /** From the promotion until each edge had acknowledged a write, in ms. */
+  readonly backMs: number
+  /** From the promotion until every job had ended, in ms. */
+  readonly endedMs: number
+  readonly acknowledged: { readonly tags: number; readonly tasks: number; readonly mails: number }
+  /** What was acknowledged and is not there, or not done. */
+  readonly lost: readonly string[]
+  /** Jobs that had not ended after a minute and a half. */
+  readonly unended: readonly Readonly<Record<string, unknown>>[]
+  /** What is there, or came to its reader, more than once. */
+  readonly doubled: readonly string[]
+}
+
+const DEATH_SEEN_MS = 1_000
+const BACK_MS = 60_000
+const ENDED_MS = 90_000
+
+/** Two edges and a worker write while their primary goes and its standby is promoted. */
+export async function failOver({ death, behindMs = null }: FailoverOptions): Promise<FailedOver> {
+  const endings: (() => Promise<unknown>)[] = []
+  try {
+    const mail = await mailServer()
+    endings.push(mail.stop)
+    const cluster = await Cluster.start()
+    endings.push(() => cluster.stop())
+    await cluster.attachStandby(behindMs === null)
+    const links = await Promise.all(cluster.urls.map(makeLink))
+    endings.push(...links.map((link) => link.close))
+    const url = severalHosts(links.map((link) => link.url))
+    await migrate(url)
+    const env = {
+      AUTH_LEVEL: 'basic',
+      EMAIL_SMTP_URL: mail.url,
+      EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+      LEASE_SECONDS: '1',
+    }
+    const children = await Promise.all(
+      (['edge', 'edge', 'worker'] as const).map((kind) => launch(kind, url, env)),
+    )
+    endings.push(() => Promise.all(children.map((child) => child.kill())))
+    const clients = children.flatMap(({ ready }) =>
+      ready.port === undefined ? [] : [new Client(ready.port)],
+    )
+    await clients[0]!.register('writer@example.com')
+    for (const client of clients) client.token = clients[0]!.token
+    const load = new Load(clients)
+    await until('the load runs', () => load.tasks.length > 20, BACK_MS)
+
+    if (behindMs !== null) {
+      await cluster.loseStandby()
+      await delay(behindMs)
+    }
+    if (death === 'killed') await cluster.primary.kill('SIGKILL')
+    else links[0]!.silence()
+    await delay(DEATH_SEEN_MS)
+    await cluster.promote()
+    const promotedAt = performance.now()
+    const since = (): number => Math.round(performance.now() - promotedAt)
+    const writes = load.writes()
+    await until('every edge writes again', () => load.writesSince(writes).every((n) => n > 0), BACK_MS)
+    const backMs = since()
+    await load.stop()
+    const { primary } = cluster
+    const unended = () =>
+      primary.query(
+        `select id, name, mailbox, status, attempt, lease_id, run_at, created_at from job where status in ('queued', 'running')`,
+      )
+    await until('every job ends', async () => (await unended()).length === 0, ENDED_MS).catch(() => {})
+    return { backMs, endedMs: since(), unended: await unended(), ...(await load.judge(cluster, mail.raw)) }
+  } finally {
+    for (const end of endings.reverse()) await end()
+  }
+}
+
+/** Writes of all kinds to every edge, each repeated under its key until it is acknowledged. */
+class Load {
+  readonly tags: string[] = []
+  readonly tasks: string[] = []
+  readonly mails: string[] = []
+  readonly #counts: number[]
+  readonly #running: Promise<void>[]
+  #stopped = false
+  #last = 0
+
+  constructor(clients: readonly Client[]) {
+    this.#counts = clients.map(() => 0)
+    this.#running = clients.flatMap((client, n) => [
+      this.#repeat(n, async () => {
+        const name = `tag ${++this.#last}`
+        await this.#post(client, '/api/v1/blog/tags', { name })
+        this.tags.push(name)
+      }),
+      this.#repeat(n, async () => {
+        const task = { task_name: 'io_simulation_task', queue_type: 'load_test', args: { duration_ms: 20 } }
+        const { task_id } = await this.#post(client, '/api/v1/tasks/enqueue', task)
+        this.tasks.push(task_id as string)
+      }),
+      this.#repeat(n, async () => {
+        const subject = `mail ${++this.#last}`
+        await this.#post(client, '/api/v1/comms/email/send?background=true', {
+          to: ['reader@example.com'],
+          subject,
+          text: 'Hello',
+        })
+        this.mails.push(subject)
+        await delay(100)
+      }),
+    ])
+  }
+
+  /** How many each client's edge has acknowledged. */
+  writes(): number[] {
+    return [...this.#counts]
+  }
+
+  writesSince(before: readonly number[]): number[] {
+    return this.#counts.map((count, n) => count - before[n]!)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await Promise.all(this.#running)
+  }
+
+  async judge(
+    { primary }: Cluster,
+    mails: readonly string[],
+  ): Promise<Pick<FailedOver, 'acknowledged' | 'lost' | 'doubled'>> {
+    const names = (await primary.query('select name from blog_tag')).map(({ name }) => String(name))
+    const done = (await primary.query(`select id from job where status = 'done'`)).map(({ id }) => String(id))
+    const subjects = mails.map((text) => /^Subject: (.*)$/m.exec(text)?.[1] ?? '')
+    const pairs = [
+      [this.tags, names],
+      [this.tasks, done],
+      [this.mails, subjects],
+    ] as const
+    const which = (isIt: (count: number) => boolean): string[] =>
+      pairs.flatMap(([wanted, found]) => {
+        const counts = Map.groupBy(found, (one) => one)
+        return wanted.filter((one) => isIt(counts.get(one)?.length ?? 0))
+      })
+    const { tags, tasks } = this
+    return {
+      acknowledged: { tags: tags.length, tasks: tasks.length, mails: this.mails.length },
+      lost: which((count) => count === 0),
+      doubled: which((count) => count > 1),
+    }
+  }
+
+  async #repeat(n: number, write: () => Promise<void>): Promise<void> {
+    while (!this.#stopped) {
+      await write()
+      this.#counts[n]!++
+    }
+  }
+
+  async #post(client: Client, path: string, body: unknown): Promise<Record<string, unknown>> {
+    const key = `key-${++this.#last}`
+    for (;;) {
+      const answer = await client.post(path, body, { 'idempotency-key': key }).catch(() => null)
+      if (answer !== null && answer.status < 300) return (await answer.json()) as Record<string, unknown>
+      const text = await answer?.text()
+      if (answer !== null && ![409, 503].includes(answer.status))
+        throw new Error(`${path}: ${answer.status} ${text}`)
+      await delay(50)
+    }
+  }
+}
