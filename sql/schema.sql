@@ -1271,7 +1271,7 @@ AS $function$fa9506e808fba6053589d6506bbd8e9b$function$;
 CREATE OR REPLACE FUNCTION public.job_repair(patience interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$c0f18ef3a0be383304af08b55cfb8db1$function$;
+AS $function$2f061c76b9b561629939c21d37cf815e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json

@@ -94,27 +94,24 @@ describe('what runs', () => {
   })
 })
 
-test('a delivery that is locked by the pool of no worker is freed, and one of a worker is not', async () => {
-  const [mine, orphan] = await added({}, {})
+test('a delivery that has been locked for long is freed, also from the pool of a worker that lives', async () => {
+  const [fresh, mine, orphan] = await added({}, {}, {})
   await ledger.lease(60_000, ['pool-alive'])
-  for (const [id, pool] of [
-    [mine, 'pool-alive'],
-    [orphan, 'pool-gone'],
+  for (const [id, pool, seconds] of [
+    [fresh, 'pool-busy', 5],
+    [mine, 'pool-alive', 60],
+    [orphan, 'pool-gone', 60],
   ])
     await query(
-      `update graphile_worker._private_jobs set locked_by = $2, locked_at = now() - interval '1 minute'
+      `update graphile_worker._private_jobs set locked_by = $2, locked_at = now() - make_interval(secs => $3)
        where payload ->> 'mailbox' = (select mailbox from job where id = $1)`,
-      [id, pool],
+      [id, pool, seconds],
     )
-  const locks = async () => (await ledger.deliveries(mine!, orphan!)).map((d) => d.locked_by)
+  const locks = async () => (await ledger.deliveries(fresh!, mine!, orphan!)).map((d) => d.locked_by)
   await repair(120_000)
-  assert.deepEqual(
-    await locks(),
-    ['pool-alive', 'pool-gone'],
-    'a pool may be younger than the renewal that names it',
-  )
+  assert.deepEqual(await locks(), ['pool-busy', 'pool-alive', 'pool-gone'])
   await repair(20_000)
-  assert.deepEqual(await locks(), ['pool-alive', null])
+  assert.deepEqual(await locks(), ['pool-busy', null, null])
 })
 
 test('what has ended is left as it is', async () => {

@@ -1,6 +1,7 @@
--- Repairs what no other function looks for: queued jobs that are due and have no delivery, and deliveries that are
--- locked by a pool of no live worker. The service never leaves such rows behind by itself; a database restored to an
--- earlier moment, a deleted row or an interrupted manual repair does. What became due within `patience` is left alone.
+-- Repairs what no other function looks for: queued jobs that are due and have no delivery, and deliveries that have
+-- been locked for long, also by the pool of a live worker. The service never leaves such rows behind by itself; a database
+-- that has gone back to an earlier moment does, where a pool does not know what it had locked then. A delivery is handled
+-- within moments, and twice without harm. What became due within `patience` is left alone.
 -- Returns the jobs for which it sent a delivery.
 create or replace function job_repair(patience interval) returns setof uuid language plpgsql as $$
 declare
@@ -11,8 +12,7 @@ begin
 
   perform graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
     select distinct locked_by from graphile_worker._private_jobs
-    where locked_by is not null and locked_at < now() - patience
-      and not exists (select from worker_lease where locked_by = any(pool_ids))) orphaned
+    where locked_by is not null and locked_at < now() - patience) stale
   having count(*) > 0;
 
   -- Skips from mailbox to mailbox by the index, however many jobs each has.
