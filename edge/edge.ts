@@ -5,6 +5,7 @@ import { type Listener, listen } from '../sql/listen.ts'
 import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
 import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { createReader } from '../sql/reader.ts'
+import { createSlowReads } from '../sql/slow-reads.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import { untilReached } from '../tasks/outage.ts'
@@ -67,8 +68,23 @@ export async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
 /** What exists before the first notification arrives. */
 type Core = Pick<
   Edge,
-  'pulse' | 'settings' | 'log' | 'db' | 'reader' | 'hub' | 'overview' | 'accounts' | 'publisher' | 'metrics'
+  | 'pulse'
+  | 'settings'
+  | 'log'
+  | 'db'
+  | 'reader'
+  | 'slowReads'
+  | 'hub'
+  | 'overview'
+  | 'accounts'
+  | 'publisher'
+  | 'metrics'
 >
+
+// How long a write waits for one of the pool's connections.
+const CONNECTION_MS = 5_000
+// What the edge reads for itself.
+const NOBODY = 0
 
 const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}-edge${what}`
 
@@ -88,14 +104,24 @@ async function createCore(
     size: 4,
     validateRows,
     statementMs: settings.writeTimeoutMs,
-    waitMs: settings.readTimeoutMs,
+    waitMs: CONNECTION_MS,
   })
   const reader = createReader({
     ...common,
     applicationName: nameOf(settings, '-reads'),
     answerMs: settings.readTimeoutMs,
   })
-  const hub = createHub(reader, () => pulse.now(), warn('Events could not be read'))
+  const slowReads = createSlowReads({
+    ...common,
+    applicationName: nameOf(settings, '-slow-reads'),
+    limits: settings.slowReadMs,
+  })
+  const hub = createHub({
+    reader,
+    lists: slowReads.of(NOBODY, 'list'),
+    now: () => pulse.now(),
+    onError: warn('Events could not be read'),
+  })
   return {
     settings,
     log,
@@ -103,11 +129,12 @@ async function createCore(
     connections,
     db,
     reader,
+    slowReads,
     hub,
     overview: createOverview(db, keepResultSeconds, warn('The overview could not be read')),
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
-    metrics: createMetrics({ db, reader, hub, streams }),
+    metrics: createMetrics({ db, reader: slowReads.of(NOBODY, 'statistics'), hub, streams }),
   }
 }
 
@@ -181,7 +208,7 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
       applicationName: nameOf(settings, '-search'),
       validateRows,
       pooled,
-      readTimeoutMs: settings.readTimeoutMs,
+      readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
     }),
     limits: createLimits(db, settings),
@@ -206,7 +233,7 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
     step('end the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
     step('end the search thread', () => edge.retrieval.close()),
     step('tell what is to be told', () => edge.publisher.close()),
-    step('end the reader', () => edge.reader.close()),
+    step('end the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
     step('leave the store of bytes', () => edge.blobs.close()),
     step('leave the database', () => edge.db.close()),
     step('stop the pulse', () => edge.pulse.close()),

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type * as prom from 'prom-client'
 import type { Database } from '../sql/db.ts'
 import { readQueueDepths } from '../sql/jobs.ts'
-import type { Reader } from '../sql/reader.ts'
+import type { Reads } from '../sql/slow-reads.ts'
 import { KeptText } from './http/kept-text.ts'
 import type { Found } from './pipeline/request-context.ts'
 import type { Hub } from './streams/hub.ts'
@@ -47,7 +47,8 @@ interface QueueDepth {
 
 interface MetricsSources {
   readonly db: Database
-  readonly reader: Reader
+  /** Reads statistics. */
+  readonly reader: Reads
   readonly hub: Hub
   readonly streams: Streams
 }
@@ -61,7 +62,7 @@ class PromMetrics implements Metrics {
   readonly #registry = new Registry()
   readonly #requests = new RequestMetrics(this.#registry)
   readonly #queues = new QueueMetrics(this.#registry)
-  readonly #reader: Reader
+  readonly #reader: Reads
   #measuring: Promise<void> | null = null
   #kept: { readonly text: Promise<KeptText>; readonly builtAt: number } | null = null
 

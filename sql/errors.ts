@@ -221,6 +221,10 @@ const table = {
   'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
   ...ragErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },
+  'database.too_slow': {
+    detail: 'This took too long and was stopped; ask for less, or try again later',
+    retry: 'later',
+  },
   'database.down': {
     detail: 'The database cannot be reached; try again shortly',
     retry: 'later',
@@ -334,8 +338,8 @@ export function mapDatabaseError(error: unknown): unknown {
       return fail('database.down', {}, { cause: error })
     if (typeof code !== 'string') continue
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
-    if (code === '57014' || code === '53300' || code === '55P03')
-      return fail('database.busy', {}, { cause: error })
+    if (code === '57014') return fail('database.too_slow', {}, { cause: error })
+    if (code === '53300' || code === '55P03') return fail('database.busy', {}, { cause: error })
     if (OUTAGE.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
   }

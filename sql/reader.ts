@@ -18,15 +18,20 @@ export interface ReadStatement<P extends readonly ReadValue[]> extends WireState
  * connection does more reads per second than a pool of four, at a third of the CPU. It never sees a BEGIN.
  */
 export interface Reader {
-  /** The first column of the first row, or null when there is no row or it is null. */
+  /**
+   * The first column of the first row, or null when there is no row or it is null. `limitMs`: how long the server may take
+   * for this statement, in place of the connection's limit.
+   */
   text<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
     values: NoInfer<Readonly<P>>,
+    limitMs?: number,
   ): Promise<string | null>
   /** The first column of every row. */
   texts<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
     values: NoInfer<Readonly<P>>,
+    limitMs?: number,
   ): Promise<readonly string[]>
   close(): Promise<void>
 }
@@ -36,6 +41,8 @@ export interface Reader {
 // pooler this reaches one server connection at a time: the one used last.
 const REPLAN_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
+// Until the end of its transaction, which is what is sent together.
+const LIMIT: WireStatement = { name: 'limit', text: "select set_config('statement_timeout', $1, true)" }
 
 export interface ReaderOptions extends ConnectOptions {
   /** How long the server may take for one batch before the connection is closed; default 5 s. */
@@ -70,25 +77,19 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     return opening
   }
 
-  const rows = <T>(
-    statement: WireStatement,
-    values: readonly ReadValue[],
-    pick: (rows: WireRows) => T,
-  ): Promise<T> => {
+  const rows = <T>(read: Send, pick: (rows: WireRows) => T): Promise<T> => {
     if (connections?.isRefusing) return Promise.reject(fail('database.down'))
-    const answer = wire === null || wire.broken ? again(statement, values) : wire.read(statement, values)
+    const answer = wire === null || wire.broken ? again(read) : read(wire)
     return answer.then(pick, async (error) => {
       // Reads change nothing: one that a lost connection interrupted is retried on a new one.
       if (closed || (error instanceof WireError && error.severity === 'ERROR')) throw mapDatabaseError(error)
-      return again(statement, values).then(pick, (second) => {
+      return again(read).then(pick, (second) => {
         throw mapDatabaseError(second)
       })
     })
   }
-  const again = async (statement: WireStatement, values: readonly ReadValue[]): Promise<WireRows> => {
-    const opened = wire === null || (wire.broken && !closed) ? await reopen() : wire
-    return opened.read(statement, values)
-  }
+  const again = async (read: Send): Promise<WireRows> =>
+    read(wire === null || (wire.broken && !closed) ? await reopen() : wire)
 
   // Errors are ignored: the next read reports the same.
   const replan = (): void => {
@@ -97,14 +98,24 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   const replanning = setInterval(replan, replanMs).unref()
 
   return {
-    text: (statement, values) => rows(statement, values, first),
-    texts: (statement, values) => rows(statement, values, all),
+    text: (statement, values, limitMs) => rows(sendOf(statement, values, limitMs), first),
+    texts: (statement, values, limitMs) => rows(sendOf(statement, values, limitMs), all),
     close: async () => {
       closed = true
       clearInterval(replanning)
       await opening?.catch(() => null)
       await wire?.close()
     },
+  }
+}
+
+type Send = (wire: Wire) => Promise<WireRows>
+
+function sendOf(statement: WireStatement, values: readonly ReadValue[], limitMs?: number): Send {
+  return (wire) => {
+    // Both are sent together. Its error is that of the statement.
+    if (limitMs !== undefined) wire.read(LIMIT, [`${limitMs}ms`]).catch(() => {})
+    return wire.read(statement, values)
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { serversOf } from '../sql/hosts.ts'
+import type { ReadKind } from '../sql/slow-reads.ts'
 import { AI_PROVIDERS, type AiProvider, isAiProvider, keyName, PROVIDERS } from './ai/providers.ts'
 import { type AiSettings, aiSettings, aiShape } from './ai/settings.ts'
 import {
@@ -96,7 +97,10 @@ const Environment = z.object({
   WORKER_MAX_TRIES: count(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: count(3600, 1),
   REQUEST_WAIT_SECONDS: count(120, 0, 3600),
-  READ_TIMEOUT_SECONDS: count(5, 1, 3600),
+  READ_TIMEOUT_SECONDS: count(2, 1, 3600),
+  LIST_TIMEOUT_SECONDS: count(5, 1, 3600),
+  SEARCH_TIMEOUT_SECONDS: count(10, 1, 3600),
+  STATISTICS_TIMEOUT_SECONDS: count(20, 1, 3600),
   WRITE_TIMEOUT_SECONDS: count(30, 1, 3600),
   ...commsShape,
   ...blobShape,
@@ -167,8 +171,10 @@ export interface Settings {
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
-  /** How long a read may take before its connection is given up. */
+  /** How long a read by key may take before its connection is given up. */
   readonly readTimeoutMs: number
+  /** How long the reads of an edge that depend on how much there is may take. */
+  readonly slowReadMs: Readonly<Record<ReadKind, number>>
   /** How long any other statement may. */
   readonly writeTimeoutMs: number
   readonly email: EmailSettings
@@ -325,6 +331,11 @@ function workerSettings(env: Env) {
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
     readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
+    slowReadMs: {
+      list: env.LIST_TIMEOUT_SECONDS * 1000,
+      search: env.SEARCH_TIMEOUT_SECONDS * 1000,
+      statistics: env.STATISTICS_TIMEOUT_SECONDS * 1000,
+    },
     writeTimeoutMs: env.WRITE_TIMEOUT_SECONDS * 1000,
   } satisfies Partial<Settings>
 }

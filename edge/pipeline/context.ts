@@ -2,6 +2,7 @@ import type { Database } from '../../sql/db.ts'
 import type { Publisher } from '../../sql/notify.ts'
 import type { Pulse } from '../../sql/pulse.ts'
 import type { Reader } from '../../sql/reader.ts'
+import type { SlowReads } from '../../sql/slow-reads.ts'
 import type { Blobs } from '../../tasks/documents/blobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Retrieval } from '../../tasks/rag/retrieval.ts'
@@ -21,8 +22,10 @@ export interface Edge {
   readonly pulse: Pulse
   /** Writes and transactions. */
   readonly db: Database
-  /** Hot reads: JSON built by PostgreSQL, passed on as it is. */
+  /** Reads by key: JSON built by PostgreSQL, passed on as it is. */
   readonly reader: Reader
+  /** Reads whose cost depends on how much there is. */
+  readonly slowReads: SlowReads
   /** The bytes of documents. */
   readonly blobs: Blobs
   readonly hub: Hub

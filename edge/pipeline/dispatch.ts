@@ -43,7 +43,11 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const body = hasParsedBody(route)
       ? await parseBody(route, request, jsonBytes(edge.settings, route))
       : null
-    const input = { params, query, body: body?.value, caller, edge, request, requestId, exchange } as never
+    const reader =
+      route.reads === undefined ? edge.reader : edge.slowReads.of(caller?.ownerId ?? 0, route.reads)
+    const input = {
+      ...{ params, query, body: body?.value, caller, edge, reader, request, requestId, exchange },
+    } as never
     const fingerprint = (): Buffer =>
       fingerprintOf(request.method, request.path, request.query, body?.bytes ?? '')
     await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })

@@ -1,5 +1,5 @@
 import { ENDS_AT_ONCE, readEndedIds } from '../../sql/jobs.ts'
-import type { Reader } from '../../sql/reader.ts'
+import type { Reads } from '../../sql/slow-reads.ts'
 
 /** A position among the ended jobs. */
 export interface EndedAfter {
@@ -21,7 +21,11 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 export type Viewer = readonly [accountId: number | null, everything: boolean]
 
 /** The next ended jobs that the viewer may see. */
-export async function readEnded(reader: Reader, viewer: Viewer, after: EndedAfter): Promise<EndedJobs> {
+export async function readEnded(
+  reader: Pick<Reads, 'texts'>,
+  viewer: Viewer,
+  after: EndedAfter,
+): Promise<EndedJobs> {
   const lines = await reader.texts(readEndedIds, [...viewer, after.ms, after.jobId ?? BEFORE_ALL])
   const ended = lines.map((line) => line.split('\t') as [id: string, ms: string, visible: string])
   const [jobId, ms] = ended[ENDS_AT_ONCE - 1] ?? []

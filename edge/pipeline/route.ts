@@ -3,6 +3,7 @@ import type { Queries, Transaction } from '../../sql/db.ts'
 import type { ErrorCode, Failure } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 import type { Reader } from '../../sql/reader.ts'
+import type { ReadKind, Reads } from '../../sql/slow-reads.ts'
 import type { JobRef, NewJob } from '../../tasks/task.ts'
 import { compact } from '../http/compact.ts'
 import type { Header } from '../http/reply.ts'
@@ -93,6 +94,8 @@ export interface Input<P, Q, B, C> {
   readonly body: B
   readonly caller: C
   readonly edge: Edge
+  /** Reads as the route's `reads` says. */
+  readonly reader: Reads
   readonly request: EdgeRequest
   readonly requestId: string
   readonly exchange: RequestContext
@@ -171,6 +174,8 @@ interface Declaration<
   readonly signsIn?: boolean
   /** A GET that costs money: cross-site requests are refused unless they have a bearer token. */
   readonly spends?: boolean
+  /** What its `reader` reads; default: rows by key, which never wait for slower reads. */
+  readonly reads?: ReadKind
   /** How often a client or an account may call. */
   readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */

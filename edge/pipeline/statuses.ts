@@ -142,6 +142,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'voice.unknown': 400,
   'voice.preview_missing': 500,
   'database.busy': 503,
+  'database.too_slow': 503,
   'database.down': 503,
   'service.stopping': 503,
   internal: 500,

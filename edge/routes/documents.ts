@@ -60,14 +60,15 @@ not occur.`,
       include_superseded: z.stringbool().default(false),
     }),
     response: DocumentList,
-    handle: async ({ query, caller, edge }) => {
+    reads: 'search',
+    handle: async ({ query, caller, reader }) => {
       const { page, page_size, kind, tag, search, include_superseded } = query
       const slice = [(page - 1) * page_size, page_size, page] as const
       const values = [caller.ownerId, kind ?? null, tag ?? null, include_superseded, ...slice] as const
       const text =
         search === undefined || search.trim() === ''
-          ? edge.reader.text(readDocuments, values)
-          : edge.reader.text(searchDocuments, [...values, search])
+          ? reader.text(readDocuments, values)
+          : reader.text(searchDocuments, [...values, search])
       return verbatim((await text)!)
     },
   }),

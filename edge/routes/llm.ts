@@ -41,7 +41,8 @@ export const llm = area('llm', '/llm', { auth: 'open' }, [
     description: `Disabled models are not counted. Deployments are the models of the providers that can be called from \
 here. \`refusal\` is the reason why the last list of models was refused, until another one is accepted.`,
     response: CatalogStatus,
-    handle: async ({ edge }) => json((await edge.reader.text(readCatalogStatus, [AI_PROVIDERS]))!),
+    reads: 'statistics',
+    handle: async ({ reader }) => json((await reader.text(readCatalogStatus, [AI_PROVIDERS]))!),
   }),
 
   route({
@@ -50,7 +51,8 @@ here. \`refusal\` is the reason why the last list of models was refused, until a
     summary: 'List vendors with their number of models',
     description: 'Ordered by name; at most 1000.',
     response: z.array(VendorCount),
-    handle: async ({ edge }) => json((await edge.reader.text(readVendors, [MOST_VENDORS]))!),
+    reads: 'list',
+    handle: async ({ reader }) => json((await reader.text(readVendors, [MOST_VENDORS]))!),
   }),
 
   route({
@@ -58,7 +60,8 @@ here. \`refusal\` is the reason why the last list of models was refused, until a
     path: '/modalities',
     summary: 'List modalities with their number of models',
     response: z.array(ModalityCount),
-    handle: async ({ edge }) => json((await edge.reader.text(readModalities, [MODALITIES]))!),
+    reads: 'list',
+    handle: async ({ reader }) => json((await reader.text(readModalities, [MODALITIES]))!),
   }),
 
   route({
@@ -75,10 +78,11 @@ of today, in US dollars per million tokens; null if unknown.`,
       include_disabled: z.stringbool().default(false),
     }),
     response: z.array(Model),
-    handle: async ({ query, edge }) => {
+    reads: 'list',
+    handle: async ({ query, reader }) => {
       const { pattern = null, vendor, modality = null, limit, include_disabled } = query
       return json(
-        (await edge.reader.text(readModels, [pattern, vendor || null, modality, limit, include_disabled]))!,
+        (await reader.text(readModels, [pattern, vendor || null, modality, limit, include_disabled]))!,
       )
     },
   }),
@@ -91,8 +95,9 @@ of today, in US dollars per million tokens; null if unknown.`,
     query: z.object({ vendor: z.string().trim().toLowerCase().max(100), model_id: z.string().max(200) }),
     response: Prices,
     errors: ['llm.model_missing'],
-    handle: async ({ query, edge }) => {
-      const text = await edge.reader.text(readPrices, [query.vendor, query.model_id, 1000])
+    reads: 'list',
+    handle: async ({ query, reader }) => {
+      const text = await reader.text(readPrices, [query.vendor, query.model_id, 1000])
       if (text === null) throw fail('llm.model_missing')
       return json(text)
     },

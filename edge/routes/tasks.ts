@@ -66,8 +66,9 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
     path: '',
     summary: 'List the tasks that can be enqueued, and the state of the named queues',
     response: TaskList,
-    handle: async ({ edge }) => {
-      const queues = await edge.reader.text(readNamedQueues, [[...NAMED_QUEUES]])
+    reads: 'statistics',
+    handle: async ({ reader }) => {
+      const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
       return json(`{"tasks":${LISTED},"queues":${queues}}`)
     },
   }),

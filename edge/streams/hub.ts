@@ -1,4 +1,4 @@
-import type { Reader } from '../../sql/reader.ts'
+import type { Reads } from '../../sql/slow-reads.ts'
 import { isTerminal, type JobEvent } from './job-event.ts'
 import { JobWatchers } from './job-watchers.ts'
 import { POLL_MS, StateWatchers } from './state-watchers.ts'
@@ -23,12 +23,24 @@ export interface Hub {
   close(): void
 }
 
-/** `onError` gets read errors; a later read makes up for a failed one. `now` is the database's time in ms. */
-export function createHub(reader: Reader, now: () => number, onError: (error: unknown) => void): Hub {
-  return new LedgerHub(reader, now, onError)
+export interface HubOptions {
+  readonly reader: Reads
+  /** Reads what may be long: whoever follows all jobs. */
+  readonly lists: Reads
+  /** The database's time in ms. */
+  readonly now: () => number
+  /** Gets read errors; a later read makes up for a failed one. */
+  readonly onError: (error: unknown) => void
 }
 
-/** The loop that reads for all subscribers, one read at a time, until nothing is left to read. */
+export function createHub(options: HubOptions): Hub {
+  return new LedgerHub(options)
+}
+
+/**
+ * Two loops that read for all subscribers, one read at a time each, until nothing is left to read: what has changed, and
+ * what may have been missed, which can take long.
+ */
 class LedgerHub implements Hub {
   readonly #jobs: JobWatchers
   readonly #states: StateWatchers
@@ -36,11 +48,12 @@ class LedgerHub implements Hub {
   /** Functions that give up a wait for a terminal event. */
   readonly #waiting = new Set<() => void>()
   readonly #poll: NodeJS.Timeout
-  #reading = false
+  #isReading = false
+  #isCatchingUp = false
 
-  constructor(reader: Reader, now: () => number, onError: (error: unknown) => void) {
+  constructor({ reader, lists, now, onError }: HubOptions) {
     this.#jobs = new JobWatchers(reader)
-    this.#states = new StateWatchers(reader, now)
+    this.#states = new StateWatchers(reader, lists, now)
     this.#onError = onError
     this.#poll = setInterval(() => this.#readEverything(), POLL_MS).unref()
   }
@@ -108,27 +121,36 @@ class LedgerHub implements Hub {
   }
 
   #wake(): void {
-    if (this.#reading) return
-    this.#reading = true
-    queueMicrotask(() => this.#readAll())
+    if (!this.#isReading) {
+      this.#isReading = true
+      queueMicrotask(() => this.#readChanged())
+    }
+    if (this.#isCatchingUp || !this.#states.hasMissed) return
+    this.#isCatchingUp = true
+    void this.#catchUp()
   }
 
-  async #readAll(): Promise<void> {
+  async #readChanged(): Promise<void> {
     try {
-      while (this.#jobs.hasChanges || this.#states.hasChanges || this.#states.hasMissed) {
-        await this.#readChanged()
-        if (this.#states.hasMissed) await this.#states.readMissed(() => this.#readChanged())
+      while (this.#jobs.hasChanges || this.#states.hasChanges) {
+        if (this.#jobs.hasChanges) await this.#jobs.readChanged()
+        if (this.#states.hasChanges) await this.#states.readChanged()
       }
     } catch (error) {
       // The next notification or poll reads again from the same cursors.
       this.#onError(error)
     } finally {
-      this.#reading = false
+      this.#isReading = false
     }
   }
 
-  async #readChanged(): Promise<void> {
-    if (this.#jobs.hasChanges) await this.#jobs.readChanged()
-    if (this.#states.hasChanges) await this.#states.readChanged()
+  async #catchUp(): Promise<void> {
+    try {
+      while (this.#states.hasMissed) await this.#states.readMissed()
+    } catch (error) {
+      this.#onError(error)
+    } finally {
+      this.#isCatchingUp = false
+    }
   }
 }

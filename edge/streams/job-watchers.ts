@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { EVENTS_AT_ONCE, readEventsAfter } from '../../sql/jobs.ts'
-import type { Reader } from '../../sql/reader.ts'
+import type { Reads } from '../../sql/slow-reads.ts'
 import { byJob, type JobEvent, parseLine } from './job-event.ts'
 
 // A burst for thousands of readers costs 14 µs each: requests get their turn in between.
@@ -14,12 +14,12 @@ interface JobWatcher {
 
 /** Watchers of single jobs: each receives every event after its cursor. */
 export class JobWatchers {
-  readonly #reader: Reader
+  readonly #reader: Reads
   readonly #byJob = new Map<string, Set<JobWatcher>>()
   readonly #changed = new Set<string>()
   #count = 0
 
-  constructor(reader: Reader) {
+  constructor(reader: Reads) {
     this.#reader = reader
   }
 

@@ -1,5 +1,5 @@
 import { readLiveIds, readStates } from '../../sql/jobs.ts'
-import type { Reader } from '../../sql/reader.ts'
+import type { Reads } from '../../sql/slow-reads.ts'
 import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from '../pipeline/ended.ts'
 import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
 
@@ -13,7 +13,8 @@ const EVERYBODY: Viewer = [null, true]
 
 /** Watchers of all jobs: they receive the latest state of each changed job, and no state twice. */
 export class StateWatchers {
-  readonly #reader: Reader
+  readonly #reader: Reads
+  readonly #lists: Reads
   readonly #now: () => number
   readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
   readonly #changed = new Set<string>()
@@ -23,9 +24,10 @@ export class StateWatchers {
   #missed = false
   #knownUntil = 0
 
-  /** @param now the database's time in ms, which jobs end by. */
-  constructor(reader: Reader, now: () => number) {
+  /** @param lists reads what may be long. @param now the database's time in ms, which jobs end by. */
+  constructor(reader: Reads, lists: Reads, now: () => number) {
     this.#reader = reader
+    this.#lists = lists
     this.#now = now
   }
 
@@ -64,18 +66,16 @@ export class StateWatchers {
     await this.#readStates(ids)
   }
 
-  /** Reads the live jobs, and those that ended since, page by page; calls `readChanged` after each page. */
-  async readMissed(readChanged: () => Promise<void>): Promise<void> {
+  /** Reads the live jobs, and those that ended since, page by page; what changes meanwhile may be read at the same time. */
+  async readMissed(): Promise<void> {
     this.#missed = false
     const startedAt = this.#now()
-    await this.#readStates(await this.#reader.texts(readLiveIds, EVERYBODY))
+    await this.#readStates(await this.#lists.texts(readLiveIds, EVERYBODY))
     let from: EndedAfter | null = { ms: this.#knownUntil - OVERLAP_MS, jobId: null }
     while (from !== null) {
-      const { ids, next }: EndedJobs = await readEnded(this.#reader, EVERYBODY, from)
+      const { ids, next }: EndedJobs = await readEnded(this.#lists, EVERYBODY, from)
       const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
       if (unseen.length > 0) await this.#readStates(unseen)
-      // New changes must not wait until everything that was missed is read.
-      await readChanged()
       from = next
     }
     this.#knownUntil = startedAt

@@ -23,7 +23,8 @@ function ledger(events: Record<string, number>, gated = false) {
       return lines
     },
   } as unknown as Reader
-  const hub = createHub(reader, Date.now, (error) => assert.fail(String(error)))
+  const onError = (error: unknown): void => assert.fail(String(error))
+  const hub = createHub({ reader, lists: reader, now: Date.now, onError })
   return { hub, readings, gates, events }
 }
 

@@ -165,7 +165,7 @@ describe('a database pool', () => {
     const pid = sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() as pid`
     const before = await db.transaction((tx) => tx.one(pid))
     const slow = db.transaction((tx) => tx.any(sql.type(noRows)`select pg_sleep(20)`))
-    await assert.rejects(slow, isFailure('database.busy'))
+    await assert.rejects(slow, isFailure('database.too_slow'))
     assert.notEqual(before.pid, 0)
     assert.ok((await db.one(pid)).pid > 0)
   })
@@ -200,7 +200,7 @@ describe('a database pool', () => {
     assert.equal(await marks('whole'), 1)
   })
 
-  test('statements that wait too long for a lock, or are cancelled, are busy', async () => {
+  test('statements that wait too long for a lock, or are cancelled, are told so', async () => {
     const db = open('pool-busy')
     const holder = open('pool-holder')
     await holder.transaction(async (tx) => {
@@ -208,7 +208,7 @@ describe('a database pool', () => {
       const waiting = query('set lock_timeout = 50; insert into mark (what) values (1)')
       await assert.rejects(waiting, { code: '55P03' })
     })
-    const slow = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isFailure('database.busy'))
+    const slow = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isFailure('database.too_slow'))
     await sleeping('pool-busy')
     await query(`select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'pool-busy'`)
     await slow

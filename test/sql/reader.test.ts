@@ -171,7 +171,7 @@ describe('a reader', () => {
     assert.equal((await reader.texts(statement('select n::text from generate_series(1, 3) n'), [])).length, 3)
   })
 
-  test('a statement that the server cut short is busy, and not done again', async () => {
+  test('a statement that the server cut short is told so, and not done again', async () => {
     const reader = await open('reader-cancel')
     const slow = reader.text(sleep, ['x', 30])
     // A signal that comes before the statement has begun is lost.
@@ -182,7 +182,7 @@ describe('a reader', () => {
     }, 50)
     await slow.catch(() => {})
     clearInterval(again)
-    await assert.rejects(slow, isFailure('database.busy'))
+    await assert.rejects(slow, isFailure('database.too_slow'))
   })
 
   test('no row and null are null; rows come as they are', async () => {

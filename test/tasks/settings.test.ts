@@ -48,7 +48,8 @@ test('an empty environment has the documented defaults', () => {
     workerMaxTries: 3,
     keepResultSeconds: 3600,
     requestWaitSeconds: 120,
-    readTimeoutMs: 5_000,
+    readTimeoutMs: 2_000,
+    slowReadMs: { list: 5_000, search: 10_000, statistics: 20_000 },
     writeTimeoutMs: 30_000,
     email: {
       smtpUrl: 'outbox:',

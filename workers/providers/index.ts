@@ -32,7 +32,7 @@ export function createProviders(
       applicationName: `${settings.projectName}-task-search`,
       validateRows: settings.checked,
       pooled: settings.databasePooled,
-      readTimeoutMs: settings.readTimeoutMs,
+      readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
     }),
     readModelList,

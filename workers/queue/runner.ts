@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueuePool } from '../../sql/driver.ts'
 import type { Delivery } from '../../sql/jobs/claims.ts'
+import { createSlots, type Slots } from '../../sql/slots.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { AnyTask, PoolName } from '../../tasks/task.ts'
 import type { Executor } from '../attempts/executor.ts'
 import type { Ledger } from '../attempts/ledger.ts'
-import { createSlots, type Slots } from './slots.ts'
 
 /** One queue group's part of this process: its own graphile-worker runner and slots. */
 export interface QueueRunner {

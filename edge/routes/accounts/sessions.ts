@@ -102,8 +102,9 @@ is used.`,
     path: '/sessions',
     summary: 'List the active sessions of the caller, most recently used first',
     response: z.array(Session),
-    handle: async ({ caller, edge }) =>
-      json((await edge.reader.text(readSessions, [caller.ownerId ?? 0, caller.sessionId])) ?? '[]'),
+    reads: 'list',
+    handle: async ({ caller, reader }) =>
+      json((await reader.text(readSessions, [caller.ownerId ?? 0, caller.sessionId])) ?? '[]'),
   }),
 
   route({

@@ -53,10 +53,9 @@ export const userRoutes = [
       page_size: count({ min: 1, max: 1000, fallback: 1000 }),
     }),
     response: z.array(User),
-    handle: async ({ query, edge }) =>
-      json(
-        (await edge.reader.text(readAccounts, [query.page_size, (query.page - 1) * query.page_size])) ?? '[]',
-      ),
+    reads: 'list',
+    handle: async ({ query, reader }) =>
+      json((await reader.text(readAccounts, [query.page_size, (query.page - 1) * query.page_size])) ?? '[]'),
   }),
 
   route({
@@ -167,9 +166,10 @@ export const userRoutes = [
       organization_id: RowId.optional(),
     }),
     response: AuditPage,
-    handle: async ({ query, edge }) => {
+    reads: 'list',
+    handle: async ({ query, reader }) => {
       const { page, page_size } = query
-      const text = await edge.reader.text(readAudit, [
+      const text = await reader.text(readAudit, [
         page_size,
         (page - 1) * page_size,
         query.kind ?? null,

@@ -30,11 +30,12 @@ export const conversationRoutes = [
     }),
     response: z.array(ConversationSummary),
     errors: ['ai.not_yours'],
-    handle: async ({ query, caller, edge }) => {
+    reads: 'list',
+    handle: async ({ query, caller, reader }) => {
       const who = whoOf(caller, query.user_id)
       const own = who.userId === String(caller.ownerId)
       const values = [who.userId, who.ownerId, who.all && !own, query.limit] as const
-      return json((await edge.reader.text(readConversations, values))!)
+      return json((await reader.text(readConversations, values))!)
     },
   }),
 

@@ -35,12 +35,13 @@ export const sentimentRoutes = [
 quiet for five. Scores range from -1 to 1; \`recent_negatives\` has the ten latest that are negative or frustrated. An \
 account sees its own, an admin all.`,
     response: Sentiment,
-    handle: async ({ caller, edge }) => {
+    reads: 'statistics',
+    handle: async ({ caller, edge, reader }) => {
       const { sentimentEnabled } = edge.settings.ai
       const own = caller.ownerId !== null && caller.role !== 'admin'
       const text = own
-        ? await edge.reader.text(readSentimentOf, [sentimentEnabled, caller.ownerId])
-        : await edge.reader.text(readSentiment, [sentimentEnabled])
+        ? await reader.text(readSentimentOf, [sentimentEnabled, caller.ownerId])
+        : await reader.text(readSentiment, [sentimentEnabled])
       return json(text!)
     },
   }),

@@ -37,9 +37,10 @@ export const healthRoute = route({
   description: `provider and model are those that answer by default. \`unhealthy\`: disabled, not configured, or its \
 default agent is inactive; \`error\`: the state cannot be read now. Does not call the provider.`,
   response: Health,
-  handle: async ({ edge }) => {
+  reads: 'statistics',
+  handle: async ({ edge, reader }) => {
     const { ai } = edge.settings
-    const text = await edge.reader.text(readAiState, [DEFAULT_AGENT]).catch((error) => {
+    const text = await reader.text(readAiState, [DEFAULT_AGENT]).catch((error) => {
       edge.log.warn({ err: error }, 'The state of the AI service could not be read')
       return null
     })

@@ -62,14 +62,15 @@ requests. An admin sees all users or the one named, an account its own usage.`,
     }),
     response: Usage,
     errors: ['ai.not_yours'],
-    handle: async ({ query, caller, edge }) => {
+    reads: 'statistics',
+    handle: async ({ query, caller, reader }) => {
       const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
       const who = whoOf(caller, query.user_id)
       // Without a user_id it covers everybody, for callers who may see everybody.
       const everybody = !who.named && (who.all || who.ownerId === null)
       const text = everybody
-        ? await edge.reader.text(readUsage, [from, to, recent])
-        : await edge.reader.text(readUsageOf, [from, to, recent, who.userId, who.ownerId, who.all])
+        ? await reader.text(readUsage, [from, to, recent])
+        : await reader.text(readUsageOf, [from, to, recent, who.userId, who.ownerId, who.all])
       return json(text!)
     },
   }),

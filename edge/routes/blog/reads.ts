@@ -26,12 +26,13 @@ export const readRoutes = [
     auth: 'public',
     query: z.object(PAGED),
     response: PostList,
-    handle: async ({ query, edge }) => {
+    reads: 'list',
+    handle: async ({ query, reader }) => {
       const values = offset(query)
       const text =
         query.tag === undefined
-          ? edge.reader.text(readPublished, values)
-          : edge.reader.text(readPublishedTagged, [...values, query.tag])
+          ? reader.text(readPublished, values)
+          : reader.text(readPublishedTagged, [...values, query.tag])
       return verbatim((await text)!)
     },
   }),
@@ -54,15 +55,16 @@ export const readRoutes = [
     query: z.object({ ...PAGED, status: Status.optional() }),
     response: PostList,
     auth: 'editor',
-    handle: async ({ query, edge }) => {
+    reads: 'list',
+    handle: async ({ query, reader }) => {
       const { tag, status } = query
       const values = offset(query)
       const text =
         tag !== undefined
-          ? edge.reader.text(readPostsTagged, [...values, tag, status ?? null])
+          ? reader.text(readPostsTagged, [...values, tag, status ?? null])
           : status === undefined
-            ? edge.reader.text(readPosts, values)
-            : edge.reader.text(readPostsOf, [...values, status])
+            ? reader.text(readPosts, values)
+            : reader.text(readPostsOf, [...values, status])
       return verbatim((await text)!)
     },
   }),
@@ -74,6 +76,7 @@ export const readRoutes = [
     description: `Returns at most ${MOST_TAGS}; \`total\` counts all.`,
     auth: 'public',
     response: TagList,
-    handle: async ({ edge }) => json((await edge.reader.text(readTags, [MOST_TAGS]))!),
+    reads: 'list',
+    handle: async ({ reader }) => json((await reader.text(readTags, [MOST_TAGS]))!),
   }),
 ]

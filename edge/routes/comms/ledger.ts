@@ -16,8 +16,9 @@ export const ledgerRoutes = [
     summary: 'Get the configuration status and the number of sends with an unknown outcome',
     description: 'Does not call the providers.',
     response: CommsStatus,
-    handle: async ({ edge }) => {
-      const unknown = await edge.reader.text(readUnknownCount, [])
+    reads: 'statistics',
+    handle: async ({ edge, reader }) => {
+      const unknown = await reader.text(readUnknownCount, [])
       return { ...configured(edge.settings), unknown_sends: Number(unknown) }
     },
   }),
@@ -33,10 +34,11 @@ export const ledgerRoutes = [
       limit: count({ min: 1, max: 1000, fallback: 100 }),
     }),
     response: z.array(Send),
-    handle: async ({ query, caller, edge }) => {
+    reads: 'list',
+    handle: async ({ query, caller, reader }) => {
       const { channel = null, status = null, limit } = query
       const values = [caller.ownerId, caller.role === 'admin', channel, status, limit] as const
-      return json((await edge.reader.text(readSends, values)) ?? '[]')
+      return json((await reader.text(readSends, values)) ?? '[]')
     },
   }),
 

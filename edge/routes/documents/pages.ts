@@ -50,8 +50,9 @@ export const pageRoutes = [
     params: DocumentParams,
     response: z.array(Page),
     errors: ['document.missing'],
-    handle: async ({ params, caller, edge }) =>
-      found(await edge.reader.text(readPages, [params.id, caller.ownerId])),
+    reads: 'list',
+    handle: async ({ params, caller, reader }) =>
+      found(await reader.text(readPages, [params.id, caller.ownerId])),
   }),
 
   route({

@@ -39,7 +39,8 @@ export const recordRoutes = [
     summary: 'List the tags of all documents, including superseded ones, most used first',
     description: 'Returns at most 1000.',
     response: Tags,
-    handle: async ({ caller, edge }) => json((await edge.reader.text(readTags, [caller.ownerId]))!),
+    reads: 'list',
+    handle: async ({ caller, reader }) => json((await reader.text(readTags, [caller.ownerId]))!),
   }),
 
   route({

@@ -20,9 +20,10 @@ export const recordRoutes = [
       status: z.enum(STATUSES).optional(),
     }),
     response: z.array(Job),
-    handle: async ({ query, caller, edge }) =>
+    reads: 'list',
+    handle: async ({ query, caller, edge, reader }) =>
       json(
-        (await edge.reader.text(readJobs, [
+        (await reader.text(readJobs, [
           caller.ownerId,
           isAdmin(caller),
           query.limit,

@@ -45,7 +45,8 @@ export const streamRoutes = [
     description: STREAM_DESCRIPTION,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
-    stream: async ({ request, caller, edge }) => {
+    reads: 'list',
+    stream: async ({ request, caller, edge, reader }) => {
       const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1]
       const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
       return followEverything(edge.hub, {
@@ -56,8 +57,8 @@ export const streamRoutes = [
             ? null
             : Math.max(Number(since), edge.pulse.now() - edge.settings.keepResultSeconds * 1000),
         now: () => edge.pulse.now(),
-        live: () => edge.reader.texts(readLiveIds, viewer),
-        ended: (after) => readEnded(edge.reader, viewer, after),
+        live: () => reader.texts(readLiveIds, viewer),
+        ended: (after) => readEnded(reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),
         onError: (error) => edge.log.warn({ err: error }, 'A stream of all jobs could not go on'),
       })

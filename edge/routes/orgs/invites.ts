@@ -67,8 +67,9 @@ admins.`,
     response: z.array(Invite),
     errors: RANKED,
     credentials: true,
-    handle: async ({ params, query, caller, edge }) => {
-      const text = await edge.reader.text(readInvites, [params.org_id, caller.ownerId, ...sliceOf(query)])
+    reads: 'list',
+    handle: async ({ params, query, caller, edge, reader }) => {
+      const text = await reader.text(readInvites, [params.org_id, caller.ownerId, ...sliceOf(query)])
       return withTokens(edge, seen(text))
     },
   }),

@@ -41,8 +41,9 @@ export const memberRoutes = [
     query: Page,
     response: z.array(Member),
     errors: REFUSALS,
-    handle: async ({ params, query, caller, edge }) =>
-      json(seen(await edge.reader.text(readMembers, [params.org_id, caller.ownerId, ...sliceOf(query)]))),
+    reads: 'list',
+    handle: async ({ params, query, caller, reader }) =>
+      json(seen(await reader.text(readMembers, [params.org_id, caller.ownerId, ...sliceOf(query)]))),
   }),
 
   route({
@@ -54,10 +55,9 @@ export const memberRoutes = [
     query: Page,
     response: z.array(MemberDetail),
     errors: REFUSALS,
-    handle: async ({ params, query, caller, edge }) =>
-      json(
-        seen(await edge.reader.text(readMemberDetails, [params.org_id, caller.ownerId, ...sliceOf(query)])),
-      ),
+    reads: 'list',
+    handle: async ({ params, query, caller, reader }) =>
+      json(seen(await reader.text(readMemberDetails, [params.org_id, caller.ownerId, ...sliceOf(query)]))),
   }),
 
   route({

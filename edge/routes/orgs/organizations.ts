@@ -57,12 +57,13 @@ export const organizationRoutes = [
     description: PAGED,
     query: Page,
     response: z.array(Organization),
-    handle: async ({ caller, query, edge }) =>
+    reads: 'list',
+    handle: async ({ caller, query, reader }) =>
       // Without authentication everybody belongs to every organization.
       json(
         (await (caller.ownerId === null
-          ? edge.reader.text(readOrganizations, sliceOf(query))
-          : edge.reader.text(readOrganizationsOf, [...sliceOf(query), caller.ownerId])))!,
+          ? reader.text(readOrganizations, sliceOf(query))
+          : reader.text(readOrganizationsOf, [...sliceOf(query), caller.ownerId])))!,
       ),
   }),
 
@@ -74,7 +75,8 @@ export const organizationRoutes = [
     auth: 'admin',
     query: Page,
     response: z.array(Organization),
-    handle: async ({ query, edge }) => json((await edge.reader.text(readOrganizations, sliceOf(query)))!),
+    reads: 'list',
+    handle: async ({ query, reader }) => json((await reader.text(readOrganizations, sliceOf(query)))!),
   }),
 
   route({
@@ -85,7 +87,8 @@ export const organizationRoutes = [
     auth: 'admin',
     query: Page,
     response: z.array(UserMembership),
-    handle: async ({ query, edge }) => json((await edge.reader.text(readMemberships, sliceOf(query)))!),
+    reads: 'list',
+    handle: async ({ query, reader }) => json((await reader.text(readMemberships, sliceOf(query)))!),
   }),
 
   route({

@@ -14,11 +14,12 @@ export const disputeRoutes = [
     description: `\`open\` stands for ${OPEN.join(', ')}. Returns at most 1000; \`total\` counts all.`,
     query: z.object({ status: z.enum(['open', ...DISPUTE_STATUSES]).optional() }),
     response: DisputeList,
-    handle: async ({ query, caller, edge }) => {
+    reads: 'list',
+    handle: async ({ query, caller, reader }) => {
       const { status } = query
       const states = status === undefined ? null : status === 'open' ? OPEN : [status]
       const statement = readDisputes[scopeOf(caller.ownerId)]
-      return json((await edge.reader.text(statement, [caller.ownerId, states]))!)
+      return json((await reader.text(statement, [caller.ownerId, states]))!)
     },
   }),
 

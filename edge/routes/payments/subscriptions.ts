@@ -22,9 +22,10 @@ export const subscriptionRoutes = [
     description: 'Returns at most 1000; `total` counts all.',
     query: z.object({ status: z.enum(SUBSCRIPTION_STATUSES).optional() }),
     response: SubscriptionList,
-    handle: async ({ query, caller, edge }) => {
+    reads: 'list',
+    handle: async ({ query, caller, reader }) => {
       const statement = readSubscriptions[scopeOf(caller.ownerId)]
-      return json((await edge.reader.text(statement, [caller.ownerId, query.status ?? null]))!)
+      return json((await reader.text(statement, [caller.ownerId, query.status ?? null]))!)
     },
   }),
 

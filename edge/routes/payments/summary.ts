@@ -12,10 +12,11 @@ export const summaryRoutes = [
     description: `Revenue is payments less refunds, in the currency of most payments; \`per_currency\` lists all. \
 Amounts are in the smallest unit of their currency.`,
     response: Summary,
-    handle: async ({ caller, edge }) => {
+    reads: 'statistics',
+    handle: async ({ caller, edge, reader }) => {
       const key = edge.settings.payments.secretKey
       const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false] as const
-      return json((await edge.reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
+      return json((await reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
     },
   }),
 
@@ -34,9 +35,10 @@ its payment.`,
         .optional(),
     }),
     response: RevenueSeries,
-    handle: async ({ query, caller, edge }) => {
+    reads: 'statistics',
+    handle: async ({ query, caller, reader }) => {
       const statement = readRevenue[scopeOf(caller.ownerId)]
-      return json((await edge.reader.text(statement, [caller.ownerId, query.days, query.currency ?? null]))!)
+      return json((await reader.text(statement, [caller.ownerId, query.days, query.currency ?? null]))!)
     },
   }),
 ]

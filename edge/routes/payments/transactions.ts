@@ -32,10 +32,11 @@ export const transactionRoutes = [
       status: z.enum(TRANSACTION_STATUSES).optional(),
     }),
     response: TransactionList,
-    handle: async ({ query, caller, edge }) => {
+    reads: 'list',
+    handle: async ({ query, caller, reader }) => {
       const { page, page_size, status } = query
       const values = [caller.ownerId, status ?? null, (page - 1) * page_size, page_size, page] as const
-      return json((await edge.reader.text(readTransactions[scopeOf(caller.ownerId)], values))!)
+      return json((await reader.text(readTransactions[scopeOf(caller.ownerId)], values))!)
     },
   }),
 

@@ -18,7 +18,8 @@ export const collectionRoutes = [
     summary: 'List the names of the collections',
     description: 'Returns at most 1000.',
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
-    handle: async ({ edge }) => found(await edge.reader.text(readCollections, [])),
+    reads: 'list',
+    handle: async ({ reader }) => found(await reader.text(readCollections, [])),
   }),
 
   route({
@@ -40,7 +41,8 @@ export const collectionRoutes = [
     params: CollectionParams,
     response: Files,
     errors: ['rag.missing'],
-    handle: async ({ params, edge }) => found(await edge.reader.text(readFiles, [params.name])),
+    reads: 'list',
+    handle: async ({ params, reader }) => found(await reader.text(readFiles, [params.name])),
   }),
 
   route({

@@ -21,9 +21,10 @@ is \`lexical\` (words only), the status is \`degraded\`, and \`validation_errors
 immediate, with the last known state of the model; if that is older than 10 s, the model is checked again in the \
 background.`,
   response: Health,
-  handle: async ({ edge, caller, requestId }) => {
+  reads: 'statistics',
+  handle: async ({ edge, caller, requestId, reader }) => {
     const { embeddings, model } = edge.settings.rag
-    const counts = JSON.parse((await edge.reader.text(readRagCounts, []))!) as Counts
+    const counts = JSON.parse((await reader.text(readRagCounts, []))!) as Counts
     const problem = problemOf(edge, { ownerId: caller.ownerId, requestId })
     return {
       service: 'rag' as const,

@@ -1,11 +1,11 @@
 /**
- * The slots of one pool of a queue group: how many of its jobs run in this process at once. Owners with the fewest
- * running jobs are served first, and among them whoever has waited longest, so that no owner has more than its share
- * for longer than its jobs take. One extra slot is kept for an owner who has none: one owner's flood never makes
- * another's first job wait.
+ * How much runs at once: the jobs of a pool of a queue group in a worker, the slow reads of an edge. Owners with the
+ * fewest under way are served first, and among them whoever has waited longest, so that no owner has more than its share
+ * for longer than its work takes. One extra slot is kept for an owner who has none: one owner's flood never makes
+ * another's first wait.
  */
 export interface Slots {
-  /** Reserves up to `most` free slots for an owner's jobs; 0 if none became free within `waitMs`, or after `close`. */
+  /** Reserves up to `most` free slots for an owner; 0 if none became free within `waitMs`, or after `close`. */
   reserve(owner: number, most: number, waitMs: number): Promise<number>
   release(owner: number, count: number): void
   readonly active: number

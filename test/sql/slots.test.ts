@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSlots } from '../../workers/queue/slots.ts'
+import { createSlots } from '../../sql/slots.ts'
 
 const LONG = 60_000
 

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { areas } from '../../edge/routes/index.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { multipart, startEdge } from './harness.ts'
+import { peopleOf } from './orgs-help.ts'
+
+/** A slow read hurts only itself. */
+
+const { url, query } = await testDatabase()
+const api = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '1' } })
+const people = peopleOf(api, query)
+
+test('every route that lists says so', () => {
+  const listing = areas.flatMap(({ prefix, routes }) =>
+    routes.flatMap(({ method, path, query: schema, reads }) => {
+      const names = Object.keys((schema as { shape?: object } | undefined)?.shape ?? {})
+      const lists = method === 'get' && names.some((name) => ['page', 'page_size', 'limit'].includes(name))
+      return lists && reads === undefined ? [prefix + path] : []
+    }),
+  )
+  assert.deepEqual(listing, [])
+})
+
+test('while lists wait, reads by key answer, and lists are refused after their limit', async () => {
+  const [who] = await people(1)
+  const { body, type } = multipart('kept')
+  const headers = { 'content-type': type }
+  const uploaded = await api.call('POST', '/api/v1/documents', { token: who!.token, body, headers })
+  assert.equal(uploaded.status, 201, uploaded.text)
+  const { id } = uploaded.json
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  await holder.query('begin')
+  await holder.query('lock table blog_tag in access exclusive mode')
+  const lists = Array.from({ length: 5 }, () => api.call('GET', '/api/v1/blog/tags', { token: who!.token }))
+  await until('a list waits for the lock', async () => {
+    const waiting = await query(`select from pg_locks where relation = 'blog_tag'::regclass and not granted`)
+    return waiting.length > 0
+  })
+  const document = await api.call('GET', `/api/v1/documents/${id}`, { token: who!.token })
+  assert.equal(document.status, 200, 'while the lists still wait')
+  const waiting = await query(`select from pg_locks where relation = 'blog_tag'::regclass and not granted`)
+  assert.ok(waiting.length > 0)
+  for (const answer of await Promise.all(lists)) {
+    assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'])
+    assert.match(answer.json.detail, /took too long|overloaded/)
+  }
+  await holder.query('rollback')
+  await holder.end()
+  assert.equal((await api.call('GET', '/api/v1/blog/tags', { token: who!.token })).status, 200)
+})

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { Failure } from '../../sql/errors.ts'
+import type { ReadStatement } from '../../sql/reader.ts'
+import { createSlowReads, type SlowReads } from '../../sql/slow-reads.ts'
+import { testDatabase } from '../database.ts'
+import { startPooler } from '../standins/pooler.ts'
+import { until } from '../until.ts'
+
+/** Reads that may be slow: each kind has its limit, and callers take turns. */
+
+const { url, query } = await testDatabase()
+const pooler = await startPooler({ url, size: 4 })
+const opened: SlowReads[] = []
+after(async () => {
+  await Promise.all(opened.map((reads) => reads.close()))
+  await pooler.stop()
+})
+
+const LIMITS = { list: 300, search: 20_000, statistics: 40_000 }
+const [ONE, OTHER] = [1, 2]
+
+function open(applicationName: string, more: { url?: string; pooled?: boolean } = {}): SlowReads {
+  const reads = createSlowReads({ url, applicationName, limits: LIMITS, ...more })
+  opened.push(reads)
+  return reads
+}
+
+const sleep: ReadStatement<[text: string, seconds: number]> = {
+  name: 'sleep',
+  text: 'select $1::text from pg_sleep($2::float8)',
+}
+const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
+const running = async (name: string): Promise<number> =>
+  (
+    await query(
+      `select from pg_stat_activity where application_name = $1 and state = 'active' and query like '%pg_sleep%'`,
+      [name],
+    )
+  ).length
+
+for (const [through, more] of [
+  ['a server', {}],
+  ['a pooler', { url: pooler.url, pooled: true }],
+] as const)
+  test(`each kind has its limit, after which the connection goes on: through ${through}`, async () => {
+    const reads = open(`slow-limits ${through}`, more)
+    await assert.rejects(reads.of(ONE, 'list').text(sleep, ['x', 30]), isFailure('database.too_slow'))
+    assert.equal(await reads.of(ONE, 'list').text(sleep, ['x', 0]), 'x')
+    assert.equal(await reads.of(ONE, 'search').text(sleep, ['y', 0.5]), 'y')
+    assert.deepEqual(await reads.of(ONE, 'statistics').texts(sleep, ['z', 0]), ['z'])
+  })
+
+test('one caller has two reads under way, and another one does not wait for them', async () => {
+  const reads = open('slow-turns')
+  const flood = Array.from({ length: 6 }, (_, n) => reads.of(ONE, 'search').text(sleep, [`${n}`, 10]))
+  const ended = Promise.allSettled(flood)
+  await until('two of them run', async () => (await running('slow-turns')) === 2)
+  assert.equal(await reads.of(OTHER, 'search').text(sleep, ['other', 0]), 'other')
+  assert.equal(await running('slow-turns'), 2)
+  // Ends them.
+  const stop = setInterval(
+    () =>
+      void query(
+        `select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'slow-turns' and state = 'active'`,
+      ).catch(() => {}),
+    20,
+  )
+  await ended
+  clearInterval(stop)
+})
+
+test('who gets no connection within the limit of its kind is told that the service is busy', async () => {
+  const reads = open('slow-busy')
+  const held = [1, 2].map(() => reads.of(ONE, 'search').text(sleep, ['x', 3]))
+  const late = reads.of(ONE, 'list').text(sleep, ['x', 0])
+  await assert.rejects(late, isFailure('database.busy'))
+  assert.deepEqual(await Promise.all(held), ['x', 'x'])
+})
