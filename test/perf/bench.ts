@@ -6,6 +6,7 @@ import { type Stack, startStack } from './stack.ts'
 const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promise<Measured>>>> = {
   reads: async () => (await import('./reads.ts')).reads,
   jobs: async () => (await import('./jobs.ts')).jobs,
+  'slow-reads': async () => (await import('./slow-reads.ts')).slowReads,
   enqueue: async () => (await import('./enqueue.ts')).enqueue,
   starvation: async () => (await import('./starvation.ts')).starvation,
   latency: async () => (await import('./latency.ts')).latency,

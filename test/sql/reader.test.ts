@@ -130,22 +130,29 @@ describe('a reader', () => {
 
   test('terminated again and again under load, it loses no read', async () => {
     const reader = await open('reader-storm')
+    const callers = 20
+    let answered = 0
+    let kills = 0
     let stop = false
     const killer = (async () => {
-      while (!stop) {
-        await delay(150)
+      for (let before = 0; !stop; before = answered) {
+        // Answers come in order: by then nobody waits who was interrupted before.
+        await until('all have been answered since', () => stop || answered >= before + 2 * callers, 60_000)
         await terminate('reader-storm')
+        kills++
       }
     })()
-    const callers = Array.from({ length: 20 }, async (_, caller) => {
+    const calls = Array.from({ length: callers }, async (_, caller) => {
       for (let i = 0; i < 60; i++) {
         assert.equal(await reader.text(echo, [`${caller}/${i}`]), `${caller}/${i}`)
-        await delay(15)
+        answered++
+        await delay(5)
       }
     })
-    await Promise.all(callers)
+    await Promise.all(calls)
     stop = true
     await killer
+    assert.ok(kills > 5, `${kills} kills`)
   })
 
   test('an idle connection that was cut is replaced without anybody noticing', async () => {

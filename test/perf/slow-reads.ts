@@ -1,0 +1,77 @@
+import { connect } from '../../sql/driver.ts'
+import { ORDINARY, requestText, startGenerator } from './load/load.ts'
+import type { Measured } from './report.ts'
+import { type Stack, signUp, storeDocuments } from './stack.ts'
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
+// More than the edge has connections for.
+const LISTS = 32
+// A third of what one edge reads at its most: p99 is then that of the reads, not of a queue.
+const PACE_MS = 3
+const CONNECTIONS = 16
+
+/** `npm run bench -- slow-reads`: p99 of reads by key while callers keep asking for lists that wait for a locked table. */
+export async function slowReads(stack: Stack): Promise<Measured> {
+  const url = await stack.database()
+  const edge = await stack.edge(url)
+  const account = await signUp(edge.port)
+  const [id] = await storeDocuments(url, account.id, 1000)
+  const generator = await startGenerator()
+  const measure = async (): Promise<number> => {
+    const head = requestText('GET', `/api/v1/documents/${id}`, account.token)
+    const order = { ...ORDINARY, port: edge.port, head, connections: CONNECTIONS, paceMs: PACE_MS }
+    return (await generator.run(order)).p99
+  }
+  const idle: number[] = []
+  const held: number[] = []
+  let refused = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    idle.push(await measure())
+    const holding = await holdLists(url, edge.port, account.token)
+    held.push(await measure())
+    refused += await holding.end()
+  }
+  await generator.stop()
+  return {
+    rounds: ROUNDS,
+    findings: [
+      {
+        name: 'a read by key, p99, while lists wait',
+        unit: 'ms',
+        values: held,
+        reference: { name: 'without lists', values: idle },
+        target: { of: 'ratio', atMost: 2 },
+      },
+    ],
+    notes: [
+      `${LISTS} callers asked for lists at a time; ${refused} of these were refused after their limit.`,
+    ],
+  }
+}
+
+/** Locks what a list reads, and has callers ask for it again and again until the end; answers how many were refused. */
+async function holdLists(url: string, port: number, token: string): Promise<{ end(): Promise<number> }> {
+  const holder = await connect({ url, applicationName: 'bench-holder' })
+  await holder.query('begin')
+  await holder.query('lock table blog_tag in access exclusive mode')
+  let ended = false
+  let refused = 0
+  const callers = Array.from({ length: LISTS }, async () => {
+    while (!ended) {
+      const answer = await fetch(`http://127.0.0.1:${port}/api/v1/blog/tags`, {
+        headers: { authorization: `Bearer ${token}`, connection: 'close' },
+      })
+      await answer.arrayBuffer()
+      if (answer.status === 503) refused++
+    }
+  })
+  return {
+    end: async () => {
+      ended = true
+      await holder.query('rollback')
+      await holder.end()
+      await Promise.all(callers)
+      return refused
+    },
+  }
+}
