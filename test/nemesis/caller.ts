@@ -38,9 +38,9 @@ export class History {
   }
 }
 
-// Longer than the longest statement may take, and the longest fault.
-const ANSWER_MS = 60_000
-const GIVE_UP_MS = 180_000
+// A request waits 120 s for its job, and then there may be a fault.
+const ANSWER_MS = 150_000
+const GIVE_UP_MS = 300_000
 const AGAIN_MS = [20, 300] as const
 const REPEATED = 0.1
 
