@@ -69,7 +69,7 @@ export const readAudit: ReadStatement<
 > = {
   name: 'audit',
   text: `
-    with matching as (
+    with matching as not materialized (
       select * from audit_event
       where ($3::text is null or kind = $3) and ($4::int is null or actor_id = $4 or account_id = $4)
         and ($5::int is null or organization_id = $5)

@@ -20,7 +20,7 @@ export interface ReadStatement<P extends readonly ReadValue[]> extends WireState
 export interface Reader {
   /**
    * The first column of the first row, or null when there is no row or it is null. `limitMs`: how long the server may take
-   * for this statement, in place of the connection's limit.
+   * for this statement, in place of the connection's limit; it is planned anew then.
    */
   text<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
@@ -41,8 +41,12 @@ export interface Reader {
 // pooler this reaches one server connection at a time: the one used last.
 const REPLAN_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
-// Until the end of its transaction, which is what is sent together.
-const LIMIT: WireStatement = { name: 'limit', text: "select set_config('statement_timeout', $1, true)" }
+// Until the end of its transaction, which is what is sent together. What may take long is planned for its own values: which
+// index is best depends on them, and on how full the tables are by now.
+const LIMIT: WireStatement = {
+  name: 'limit',
+  text: "select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true)",
+}
 
 export interface ReaderOptions extends ConnectOptions {
   /** How long the server may take for one batch before the connection is closed; default 5 s. */

@@ -900,13 +900,15 @@ CREATE INDEX comms_send_unknown_idx ON public.comms_send USING btree (id) WHERE 
 
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
 
-CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC);
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_search_idx ON public.document USING gin (search) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
+
+CREATE INDEX document_supersedes_id_idx ON public.document USING btree (supersedes_id) WHERE (supersedes_id IS NOT NULL);
 
 CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
 

@@ -89,7 +89,9 @@ create table document (
 
 -- An owner has one document for identical bytes; null (no authentication) is an owner like any other.
 create unique index document_owner_id_sha256_key on document (owner_id, sha256) nulls not distinct where deleted_at is null;
-create index document_owner_id_idx on document (owner_id, id desc) where deleted_at is null;
+-- Of deleted ones, too: deleting an account looks for all of its rows.
+create index document_owner_id_idx on document (owner_id, id desc);
+create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
 -- For finding the documents with given bytes, of any owner.

@@ -49,6 +49,24 @@ test('every constraint and index has a name that says what it is', async () => {
   }
 })
 
+// It has one row.
+const TINY = ['llm_current_model_fkey']
+
+test('every foreign key has an index, or deleting what it refers to would read whole tables', async () => {
+  const bare = await query(`
+    select conname as name from pg_constraint fk where contype = 'f' and connamespace = 'public'::regnamespace and not exists (
+      select from pg_index i where i.indrelid = fk.conrelid and i.indisvalid
+        and (i.indkey::int2[])[0:cardinality(fk.conkey) - 1] @> fk.conkey
+        -- A key that is null refers to nothing.
+        and (i.indpred is null or pg_get_expr(i.indpred, i.indrelid) in (
+          select format('(%I IS NOT NULL)', attname) from pg_attribute where attrelid = fk.conrelid and attnum = fk.conkey[1])))
+    order by 1`)
+  assert.deepEqual(
+    bare.map(({ name }) => name),
+    TINY,
+  )
+})
+
 test('the dump sees a change of anything', async () => {
   const changes = [
     'alter table job alter column label drop default',
