@@ -1,3 +1,4 @@
+import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Places } from './places.ts'
 
 /** What each GET route is asked, and by whom: usual arguments, and those that cost most. */
@@ -15,8 +16,6 @@ export interface Asked {
   readonly restMs?: number
 }
 type Make = (places: Places) => readonly Asked[]
-
-export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
 const PAGE = 20
 const lastPage = (total: number): number => Math.max(1, Math.ceil(total / PAGE))
