@@ -2,7 +2,7 @@ import type { Who } from './requests.ts'
 
 /**
  * The calls that cost more on a bigger table than `limits.ts` allows, and why. One that has been mended must leave the
- * list, or the test fails: so it says what is left to do.
+ * first list, or the test fails: so it says what is left to do.
  */
 
 /** Reason -> path -> what is asked, and by whom. */
@@ -130,9 +130,32 @@ const LISTED: Listed = {
   },
 }
 
+/** Those that show only at 100 %, which the benchmark compares and the test does not. */
+const LISTED_AT_FULL_SIZE: Listed = {
+  'Not yet: skips the rows before the page by reading them': {
+    '/api/v1/auth/users': ['last page [admin]'],
+    '/api/v1/orgs/:org_id/members': ['last page [big]'],
+    '/api/v1/orgs/:org_id/members/details': ['last page [big]'],
+    '/api/v1/orgs/:org_id/invites': ['last page [big]'],
+  },
+  'Not yet: has no pages, so that its answer grows': {
+    '/api/v1/blog/tags': ['[nobody]'],
+    '/llm/prices': ['[big]'],
+    '/rag/collections/:name/files': ['[big]'],
+  },
+  'Not yet: counts or sums rows of all time': {
+    '/llm/status': ['[admin]', '[big]', '[small]'],
+    '/api/v1/payment/revenue-timeseries': ['of 30 days [big]'],
+  },
+}
+
+const byName = (listed: Listed): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(listed).flatMap(([reason, routes]) =>
+      Object.entries(routes).flatMap(([path, asked]) => asked.map((what) => [`${path} ${what}`, reason])),
+    ),
+  )
+
 /** The reason by the name of a call. */
-export const KNOWN: Readonly<Record<string, string>> = Object.fromEntries(
-  Object.entries(LISTED).flatMap(([reason, routes]) =>
-    Object.entries(routes).flatMap(([path, asked]) => asked.map((what) => [`${path} ${what}`, reason])),
-  ),
-)
+export const KNOWN = byName(LISTED)
+export const KNOWN_AT_FULL_SIZE = byName(LISTED_AT_FULL_SIZE)
