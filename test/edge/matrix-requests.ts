@@ -1,3 +1,4 @@
+import { METRICS_TOKEN } from '../every-service.ts'
 import { event, signature } from '../payment-events.ts'
 import { multipart, PASSWORD } from './harness.ts'
 import type { World } from './matrix-world.ts'
@@ -13,8 +14,6 @@ export interface Ask {
   readonly body?: string | Uint8Array
 }
 type Make = (world: World, caller: Person | null) => Ask | Promise<Ask>
-
-export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 
 const json = (value: unknown): Ask => ({ json: value })
 const upload = (bytes: string, name: string): Ask => {

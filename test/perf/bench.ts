@@ -1,3 +1,4 @@
+import { COUNTING } from './growth/statements.ts'
 import { type Measured, publish, publishReport } from './report.ts'
 import { type Stack, startStack } from './stack.ts'
 
@@ -29,7 +30,10 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   retrieval: async () => (await import('./retrieval.ts')).retrieval,
   reindex: async () => (await import('./reindex.ts')).reindex,
   import: async () => (await import('./import.ts')).importReal,
+  growth: async () => (await import('./growth.ts')).growth,
 }
+/** Settings of the servers of those that need some. */
+const SERVERS: Readonly<Record<string, Readonly<Record<string, string>>>> = { growth: COUNTING }
 
 const all = process.argv.slice(2)
 // These are about a folder, which is no name.
@@ -53,7 +57,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 let met = true
 for (const name of names) {
   const run = await BENCHMARKS[name]!()
-  stack = await startStack()
+  stack = await startStack(SERVERS[name])
   try {
     met = publish(name, await run(stack), stack.postgres) && met
   } finally {

@@ -126,17 +126,20 @@ function judged(finding: Finding): Row {
 
 function table(rows: readonly Row[]): string {
   const head = ['what', 'unit', 'ours', 'reference', '', 'ratio', 'target', '']
-  const lines = [head, ...rows.map(cells)]
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
-  return lines
-    .map(
-      (line) =>
-        `  ${line
-          .map((cell, column) => cell.padEnd(widths[column]!))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
+  return aligned([head, ...rows.map(cells)])
+    .map((line) => `  ${line}\n`)
     .join('')
+}
+
+/** Lines of cells, which stand below each other. */
+export function aligned(lines: readonly (readonly string[])[]): string[] {
+  const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
+  return lines.map((line) =>
+    line
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  )
 }
 
 function cells(row: Row): string[] {

@@ -41,11 +41,11 @@ const ENVIRONMENT = {
   MAX_STREAMS_PER_ACCOUNT: '0',
 }
 
-/** Starts PostgreSQL in a temporary folder, which `stop` removes. */
-export async function startStack(): Promise<Stack> {
+/** Starts PostgreSQL in a temporary folder, which `stop` removes; `settings` are its own, on top of those as shipped. */
+export async function startStack(settings: Readonly<Record<string, string>> = {}): Promise<Stack> {
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
   chmodSync(dataDir, 0o755) // Root's server runs as another user, who has to pass.
-  const server = await startEmbedded({ dataDir })
+  const server = await startEmbedded({ dataDir, settings })
   const children: Child[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(children.map((child) => child.stop()))

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { KNOWN, KNOWN_AT_FULL_SIZE } from '../perf/growth/known.ts'
+import { growthOf, LIMIT, REFORMED } from '../perf/growth/limits.ts'
+import { UNTIL_PLANNED } from '../perf/growth/measure.ts'
+import { costsAt } from '../perf/growth/share.ts'
+import { statementNames } from '../perf/growth/statement-names.ts'
+import { COUNTING } from '../perf/growth/statements.ts'
+import { startStack } from '../perf/stack.ts'
+import { LONG } from '../runs.ts'
+
+/**
+ * What a read costs follows the page that is answered, not the table behind it. The server is one of the test's own: it
+ * counts the buffers that each statement touches, so nobody else may use it. `npm run bench -- growth` shows the times.
+ */
+
+const stack = await startStack(COUNTING)
+after(() => stack.stop())
+
+test('every GET route has arguments that it takes, and every known offender is a call', async () => {
+  const costs = await costsAt(stack, 0.1, { warmUp: 0, calls: 1, budgetMs: 0 })
+  assert.deepEqual(
+    Object.keys({ ...KNOWN, ...KNOWN_AT_FULL_SIZE }).filter((name) => !costs.has(name)),
+    [],
+  )
+})
+
+test(`ten times the data costs a read at most ${LIMIT} times the buffers`, { skip: !LONG }, async () => {
+  const effort = { warmUp: UNTIL_PLANNED, calls: 3, budgetMs: 5_000 }
+  const nameOf = await statementNames()
+  const [small, large] = [await costsAt(stack, 1, effort), await costsAt(stack, 10, effort)]
+  const offenders: string[] = []
+  const reformed: string[] = []
+  for (const [name, cost] of large) {
+    const from = small.get(name)!
+    const growth = growthOf(from, cost)
+    const most = cost.statements[0]
+    const line = `${name}: ${from.buffers} buffers, then ${cost.buffers}${most === undefined ? '' : `, most of them for ${nameOf(most.text)}`}`
+    if (growth > LIMIT && !(name in KNOWN)) offenders.push(line)
+    if (growth <= REFORMED && name in KNOWN) reformed.push(line)
+  }
+  assert.deepEqual(offenders, [], 'grow with the table behind them')
+  assert.deepEqual(reformed, [], 'no longer grow: take them from the list in test/perf/growth/known.ts')
+})

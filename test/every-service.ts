@@ -1,0 +1,20 @@
+import { WEBHOOK_SECRET } from './payment-events.ts'
+
+export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
+
+/** Settings of an edge that can be asked everything. */
+export const SERVICES = {
+  // Jobs are added and nobody does them: whoever would wait for one is answered 202.
+  REQUEST_WAIT_SECONDS: '0',
+  RATE_LIMIT_INVITE: '0',
+  METRICS_TOKEN,
+  RAG_EMBEDDINGS: 'lexical',
+  OPENAI_API_KEY: 'sk-test',
+  EMAIL_PROVIDER_API_KEY: 're_test',
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
+  TELEPHONY_AUTH_TOKEN: 'token',
+  TELEPHONY_PHONE_NUMBER: '+14155550100',
+  PROVIDER_SECRET_KEY: 'sk_test_standin',
+  PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
+}

@@ -1,0 +1,70 @@
+import { KNOWN, KNOWN_AT_FULL_SIZE } from './growth/known.ts'
+import { growthOf, LIMIT, mostAt, REFORMED } from './growth/limits.ts'
+import { type Cost, UNTIL_PLANNED } from './growth/measure.ts'
+import { type Costs, costsAt } from './growth/share.ts'
+import { statementNames } from './growth/statement-names.ts'
+import { aligned, type Finding, type Measured } from './report.ts'
+import type { Stack } from './stack.ts'
+import { percentile } from './stats.ts'
+
+/** In percent of a million documents and what goes with them. */
+const SHARES = (process.env.BENCH_SHARES ?? '1,10,100')
+  .split(',')
+  .map(Number)
+  .sort((a, b) => a - b)
+const isKnown = (name: string): boolean => name in KNOWN || name in KNOWN_AT_FULL_SIZE
+const EFFORT = { warmUp: UNTIL_PLANNED, calls: Number(process.env.BENCH_ROUNDS ?? 20), budgetMs: 5_000 }
+
+/**
+ * What each GET of the reference costs as the data grows: the shared buffers that it touches, which say how much work
+ * it is and do not depend on the machine, and the time that it takes.
+ */
+export async function growth(stack: Stack): Promise<Measured> {
+  const nameOf = await statementNames()
+  const sizes: Costs[] = []
+  for (const share of SHARES)
+    sizes.push(await costsAt(stack, share, EFFORT, (line) => process.stderr.write(`${line}\n`)))
+  const [first, last] = [sizes[0]!, sizes.at(-1)!]
+  const names = [...last.keys()].sort(
+    (a, b) => growthOf(first.get(b)!, last.get(b)!) - growthOf(first.get(a)!, last.get(a)!),
+  )
+  const reformed = names.filter(
+    (name) => isKnown(name) && growthOf(first.get(name)!, last.get(name)!) <= REFORMED,
+  )
+  return {
+    rounds: EFFORT.calls,
+    findings: names.filter((name) => last.get(name)!.buffers > 0).map((name) => finding(name, first, last)),
+    notes: [
+      `At most ${LIMIT} times as many buffers at ${SHARES.at(-1)} % as at ${SHARES[0]} %, but for what is known (test/perf/growth/known.ts).`,
+      `Known, but at most ${REFORMED} times as many: ${reformed.join(', ') || 'none'}.`,
+      'p50 and p95 in ms, and the costliest statement of the last column with its buffers:',
+      ...aligned([
+        ['what', ...SHARES.map((share) => `${share} %`), 'statement'],
+        ...names.map((name) => [
+          name,
+          ...sizes.map((size) => times(size.get(name)!)),
+          costliest(last.get(name)!, nameOf),
+        ]),
+      ]),
+    ],
+    details: Object.fromEntries(sizes.map((size, i) => [`${SHARES[i]} %`, Object.fromEntries(size)])),
+  }
+}
+
+function finding(name: string, first: Costs, last: Costs): Finding {
+  const [small, large] = [first.get(name)!, last.get(name)!]
+  return {
+    name,
+    unit: 'buffers',
+    values: [large.buffers],
+    reference: { name: `at ${SHARES[0]} %`, values: [small.buffers] },
+    ...(isKnown(name) ? {} : { target: { of: 'value', atMost: mostAt(small), text: `${LIMIT} times` } }),
+  }
+}
+
+const times = ({ ms }: Cost): string => `${percentile(ms, 0.5).toFixed(1)} ${percentile(ms, 0.95).toFixed(1)}`
+
+function costliest({ statements }: Cost, nameOf: (text: string) => string): string {
+  const [most] = statements
+  return most === undefined ? '' : `${most.buffers} ${nameOf(most.text)}`
+}

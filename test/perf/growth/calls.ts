@@ -1,0 +1,45 @@
+import { areas } from '../../../edge/routes/index.ts'
+import type { Places } from './places.ts'
+import { type Asked, REQUESTS } from './requests.ts'
+
+/** A request as it is sent. */
+export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {
+  readonly name: string
+  readonly path: string
+}
+
+/**
+ * Every call of every GET route of the reference.
+ * @throws naming the routes for which `requests.ts` has no arguments, and what it has for routes that are gone.
+ */
+export function callsOf(places: Places): Call[] {
+  const declared = areas.flatMap(({ prefix, routes }) =>
+    routes.filter(({ method }) => method === 'get').map(({ path }) => `${prefix}${path}` || '/'),
+  )
+  const unprepared = declared.filter((path) => REQUESTS[path] === undefined)
+  const gone = Object.keys(REQUESTS).filter((path) => !declared.includes(path))
+  if (unprepared.length > 0)
+    throw new Error(`Add arguments to test/perf/growth/requests.ts for GET ${unprepared.join(', GET ')}`)
+  if (gone.length > 0) throw new Error(`No route is called GET ${gone.join(', GET ')} any more`)
+  const calls = declared.flatMap((path) => REQUESTS[path]!(places).map((asked) => callOf(path, asked)))
+  const twice = calls.find(({ name }, i) => calls.findIndex((other) => other.name === name) !== i)
+  if (twice !== undefined) throw new Error(`Two calls are named ${twice.name}`)
+  return calls
+}
+
+function callOf(pattern: string, { what, params, query, ...asked }: Asked): Call {
+  const path = pattern.replace(/:(\w+)/g, (_, name: string) => {
+    const value = params?.[name]
+    if (value === undefined || value === null)
+      throw new Error(`GET ${pattern} [${what ?? ''}] has no ${name}`)
+    return encodeURIComponent(value)
+  })
+  const search = new URLSearchParams(
+    Object.entries(query ?? {}).map(([key, value]): [string, string] => [key, `${value}`]),
+  )
+  return {
+    ...asked,
+    name: `${pattern}${what === undefined ? '' : ` ${what}`} [${asked.who}]`,
+    path: search.size === 0 ? path : `${path}?${search}`,
+  }
+}

@@ -1,0 +1,103 @@
+import http from 'node:http'
+import type { Call } from './calls.ts'
+import type { Who } from './requests.ts'
+import type { Spent, Statements } from './statements.ts'
+
+/** Sends calls one after the other to an edge that nobody else uses, and counts what each costs the database. */
+
+export interface Cost {
+  readonly name: string
+  readonly ms: readonly number[]
+  /** What one in the middle touched: some also read again what the edge keeps for a while, such as who the caller is. */
+  readonly buffers: number
+  /** Of that one, the costliest first. */
+  readonly statements: readonly Spent[]
+}
+
+export interface Effort {
+  /** How many of a call come first and are not measured. */
+  readonly warmUp: number
+  readonly calls: number
+  /** No further one begins after this time. */
+  readonly budgetMs: number
+}
+
+/** A prepared statement is planned for its values five times; from then on, its plan may be one for any values. */
+export const UNTIL_PLANNED = 6
+
+export class Meter {
+  readonly #port: number
+  readonly #tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>
+  readonly #statements: Statements
+  readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+
+  constructor(
+    port: number,
+    tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>,
+    statements: Statements,
+  ) {
+    this.#port = port
+    this.#tokens = tokens
+    this.#statements = statements
+  }
+
+  /** @throws when the call is refused: its arguments are wrong. */
+  async cost(call: Call, { warmUp, calls, budgetMs }: Effort): Promise<Cost> {
+    const all: { ms: number; spent: Spent[] }[] = []
+    const startedAt = performance.now()
+    for (let n = 0; n < warmUp + calls; n++) {
+      if (n > 0 && performance.now() - startedAt > budgetMs) break
+      if (n > 0 && call.restMs !== undefined) await rest(call.restMs)
+      await this.#statements.begin()
+      all.push({ ms: await this.#send(call), spent: await this.#statements.end() })
+    }
+    // One that is too slow for all of them has what there is.
+    const measured = all.slice(Math.min(warmUp, all.length - 1))
+    const bySize = measured.map(({ spent }) => spent).sort((a, b) => sum(a) - sum(b))
+    const middle = bySize[bySize.length >> 1]!
+    return {
+      name: call.name,
+      ms: measured.map(({ ms }) => ms),
+      buffers: sum(middle),
+      statements: middle,
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** Answers the time until the whole answer, or the first frame of a stream. */
+  #send({ name, path, who, headers }: Call): Promise<number> {
+    const authorization = who === 'nobody' ? {} : { authorization: `Bearer ${this.#tokens[who]}` }
+    return new Promise((resolve, reject) => {
+      const startedAt = performance.now()
+      const request = http.request({
+        host: '127.0.0.1',
+        port: this.#port,
+        path,
+        agent: this.#agent,
+        headers: { prefer: 'respond-async', ...authorization, ...headers },
+      })
+      request.on('error', reject).on('response', (answer) => {
+        const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
+        let text = ''
+        answer.on('error', reject).on('data', (chunk: Buffer) => {
+          if (isStream || answer.statusCode! >= 400) text += chunk
+          if (isStream && /^data: .*\n\n/m.test(text)) {
+            resolve(performance.now() - startedAt)
+            request.destroy()
+          }
+        })
+        answer.on('end', () => {
+          if (answer.statusCode! < 400) return resolve(performance.now() - startedAt)
+          reject(new Error(`GET ${name} (${path}) answers ${answer.statusCode}: ${text}`))
+        })
+      })
+      request.end()
+    })
+  }
+}
+
+const sum = (spent: readonly Spent[]): number => spent.reduce((total, { buffers }) => total + buffers, 0)
+const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

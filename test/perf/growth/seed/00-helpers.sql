@@ -1,0 +1,56 @@
+-- What the seeds share, in a schema of its own: sizes by `growth.share` (the percentage of the whole), owners, words.
+-- Everything follows from a row's number, so that the same share gives the same rows again.
+--
+-- Accounts 1, 2 and 3 are the admin, the big owner and the small one; they have registered before.
+
+create schema growth;
+
+create function growth.size(whole bigint) returns integer language sql stable
+  return greatest(1, round(whole * current_setting('growth.share')::numeric / 100))::integer;
+
+-- A number from 0 up to `below` that looks random.
+create function growth.pick(n integer, salt integer, below integer) returns integer language sql immutable parallel safe
+  return (hashint4(n # (salt * 65599)) & 2147483647) % below;
+
+-- Whose the n-th of `total` rows is: about 70 are the small owner's, whatever the total, and `bigs` in 100 the big one's.
+create function growth.owner(n integer, total integer, bigs integer, others integer) returns integer
+language sql immutable parallel safe
+  return case when n % greatest(1, total / 70) = 0 then 3 when growth.pick(n, 1, 100) < bigs then 2
+    else 4 + growth.pick(n, 2, others) end;
+
+-- When the n-th of `total` rows was written, the last one now.
+create function growth.moment(n integer, total integer, span interval) returns timestamptz language sql stable
+  return now() - span * ((total - n)::float8 / total);
+
+create function growth.id(at timestamptz) returns uuid language sql volatile
+  return uuidv7(at - clock_timestamp());
+
+-- The word of a rank: rank 1 is the commonest.
+create function growth.word(rank integer) returns text language sql immutable parallel safe
+  return left(translate(md5(rank::text), '0123456789', 'ghijklmnop'), 4 + rank % 5);
+
+-- Indexes of big tables are built once they are filled: many times faster than row by row. Which they are is read from
+-- the catalog, so that the seeds know nothing about them.
+create table growth.dropped_index (definition text not null);
+
+create procedure growth.drop_indexes(of regclass) language plpgsql as $$
+declare
+  index record;
+begin
+  for index in
+    select indexrelid::regclass as name, pg_get_indexdef(indexrelid) as definition from pg_index
+    where indrelid = of and not exists (select from pg_constraint where conindid = indexrelid)
+  loop
+    insert into growth.dropped_index values (index.definition);
+    execute 'drop index ' || index.name;
+  end loop;
+end $$;
+
+create procedure growth.restore_indexes() language plpgsql as $$
+declare
+  made text;
+begin
+  for made in delete from growth.dropped_index returning definition loop
+    execute made;
+  end loop;
+end $$;

@@ -1,0 +1,24 @@
+-- 5,000 organizations. The first one is the big owner's and has a fifth of all members and a tenth of all invites.
+
+insert into organization (name, slug, description, created_at)
+select 'Organization ' || n, 'organization-' || n, case when n % 2 = 0 then 'About ' || growth.word(n) end,
+  growth.moment(n, size, '1 year')
+from growth.size(5000) size, generate_series(1, size) n;
+
+insert into organization_member (organization_id, user_id, role, joined_at)
+select id, case id when 1 then 2 when 2 then 3 else 4 + growth.pick(id, 5, growth.size(10000)) end, 'owner', created_at
+from organization;
+
+insert into organization_member (organization_id, user_id, role, joined_at)
+select case when n % 5 = 0 then 1 else 1 + growth.pick(n, 6, growth.size(5000)) end,
+  case when n % 5 = 0 then 4 + n / 5 % growth.size(10000) else 4 + growth.pick(n, 7, growth.size(10000)) end,
+  case when n % 20 = 0 then 'admin' else 'member' end, growth.moment(n, size, '1 year')
+from growth.size(50000) size, generate_series(1, size) n
+on conflict do nothing;
+
+insert into organization_invite (organization_id, email, role, status, invited_by, created_at, expires_at, accepted_at)
+select case when n % 10 = 0 then 1 else 1 + growth.pick(n, 8, growth.size(5000)) end, 'invited-' || n || '@example.com',
+  'member', state, 4 + growth.pick(n, 9, growth.size(10000)), at, at + interval '14 days',
+  case when state = 'accepted' then at + interval '1 day' end
+from growth.size(20000) size, generate_series(1, size) n, growth.moment(n, size, '14 days') at,
+  lateral (select case when n % 3 = 0 then 'accepted' when n % 17 = 0 then 'revoked' else 'pending' end as state) of_it;

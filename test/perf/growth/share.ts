@@ -1,0 +1,48 @@
+import { ask, type Stack, signUp } from '../stack.ts'
+import { callsOf } from './calls.ts'
+import { EDGE_SETTINGS } from './edge.ts'
+import { type Cost, type Effort, Meter } from './measure.ts'
+import { placesOf } from './places.ts'
+import { seed } from './seed.ts'
+import { Statements } from './statements.ts'
+
+/** What every call costs on a database with a share of the whole, by name. */
+export type Costs = ReadonlyMap<string, Cost>
+
+/**
+ * Seeds a database, sends every call to an edge on it, and drops it.
+ * @param said is told what has been done.
+ */
+export async function costsAt(
+  stack: Stack,
+  share: number,
+  effort: Effort,
+  said: (line: string) => void = () => {},
+): Promise<Costs> {
+  const url = await stack.database()
+  const tokens = await firstAccounts(stack, url)
+  await seed(url, share, (file, ms) => said(`${share} %: ${file} took ${Math.round(ms)} ms`))
+  const edge = await stack.edge(url, EDGE_SETTINGS)
+  const statements = await Statements.of(url)
+  const meter = new Meter(edge.port, tokens, statements)
+  const costs = new Map<string, Cost>()
+  for (const call of callsOf(await placesOf(url))) {
+    const cost = await meter.cost(call, effort)
+    costs.set(call.name, cost)
+    said(`${share} %: ${call.name}: ${cost.buffers} buffers, ${cost.ms[0]!.toFixed(1)} ms`)
+  }
+  meter.close()
+  await Promise.all([statements.close(), edge.stop()])
+  await ask(url.replace(/[^/]+$/, 'postgres'), `drop database ${url.split('/').at(-1)} with (force)`)
+  return costs
+}
+
+/** Registers the three accounts that ask: the first one becomes admin. Answers their tokens. */
+async function firstAccounts(stack: Stack, url: string): Promise<Record<'admin' | 'big' | 'small', string>> {
+  const edge = await stack.edge(url, { ...EDGE_SETTINGS, LOG_LEVEL: 'error' })
+  const token = async (name: string): Promise<string> =>
+    (await signUp(edge.port, `${name}@example.com`)).token
+  const tokens = { admin: await token('admin'), big: await token('big'), small: await token('small') }
+  await edge.stop()
+  return tokens
+}

@@ -1,0 +1,31 @@
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The names that the code gives its reads, found by their texts as `pg_stat_statements` shows them. */
+
+const SQL = join(import.meta.dirname, '../../../sql')
+
+/** Finds names by texts; a statement that is no named read is abbreviated. */
+export async function statementNames(): Promise<(text: string) => string> {
+  const names = new Map<string, string>()
+  for (const file of globSync('{,*/}*.ts', { cwd: SQL })) {
+    if (file.endsWith('main.ts')) continue
+    const exported: unknown[] = Object.values(await import(join(SQL, file)))
+    const scopes = exported.flatMap((value) => (isObject(value) ? [value, ...Object.values(value)] : []))
+    for (const value of scopes) if (isRead(value)) names.set(bare(value.text), value.name)
+  }
+  return (text) => names.get(bare(text)) ?? text.replace(/\s+/g, ' ').trim().slice(0, 90)
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+const isRead = (value: unknown): value is { name: string; text: string } =>
+  isObject(value) && 'name' in value && 'text' in value && typeof value.text === 'string'
+
+/** Without constants and parameters, which are both shown as `$n`. */
+const bare = (text: string): string =>
+  text
+    .replace(/--.*$/gm, '')
+    .replace(/\/\*.*?\*\//g, '')
+    .replace(/(?:\b[Ee])?'(?:[^']|'')*'|\$\d+|\b\d+(?:\.\d+)?\b|\b(?:true|false|null)\b/g, '?')
+    .replace(/\?(\s*,\s*\?)*/g, '?')
+    .replace(/\s+/g, '')
