@@ -1,5 +1,6 @@
 import { noRows, type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
+import { counted, TOTAL } from './totals.ts'
 
 /** The append-only trail of what happened to accounts and organizations. */
 
@@ -56,6 +57,9 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
       e ->> 'address', e ->> 'requestId', coalesce(e -> 'data', '{}')
     from jsonb_array_elements(${JSON.stringify(events)}::jsonb) with ordinality as given(e, n) order by n`
 
+const MATCHING = `audit_event where ($3::text is null or kind = $3) and ($4::int is null or actor_id = $4 or account_id = $4)
+  and ($5::int is null or organization_id = $5)`
+
 /** A page, newest first, of the events of a kind, an account (as actor or subject) and an organization; null: any. */
 export const readAudit: ReadStatement<
   [
@@ -69,14 +73,9 @@ export const readAudit: ReadStatement<
 > = {
   name: 'audit',
   text: `
-    with matching as not materialized (
-      select * from audit_event
-      where ($3::text is null or kind = $3) and ($4::int is null or actor_id = $4 or account_id = $4)
-        and ($5::int is null or organization_id = $5)
-    )
     select json_build_object('events', coalesce((select json_agg(e) from (
         select json_build_object('id', id, 'at', iso(at), 'kind', kind, 'actor_id', actor_id, 'account_id', account_id,
           'organization_id', organization_id, 'address', address, 'request_id', request_id, 'data', data) as e
-        from matching order by id desc limit $1::int offset $2::int) page), '[]'),
-      'total', (select count(*) from matching), 'page', $6::int, 'page_size', $1::int)::text`,
+        from ${MATCHING} order by id desc limit $1::int offset $2::int) page), '[]'),
+      ${TOTAL}, 'page', $6::int, 'page_size', $1::int)::text from ${counted(MATCHING)} counted`,
 }

@@ -1,4 +1,5 @@
 import type { ReadStatement, ReadValue } from './reader.ts'
+import { counted, TOTAL } from './totals.ts'
 
 /**
  * What the edge reads about payments. Each statement exists for two scopes: `own` finds the rows of the account
@@ -33,7 +34,7 @@ export const readTransactions = scoped<
     'transactions', (select coalesce(json_agg(item order by created_at desc, id desc), '[]') from (
       select payment_transaction_json(t) as item, t.created_at, t.id from ${found}
       order by t.created_at desc, t.id desc offset $3::int limit $4::int) page),
-    'total', (select count(*) from ${found}), 'page', $5::int, 'page_size', $4::int)::text`
+    ${TOTAL}, 'page', $5::int, 'page_size', $4::int)::text from ${counted(found)} counted`
 })
 
 /** One transaction. */

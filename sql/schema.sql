@@ -896,7 +896,7 @@ CREATE UNIQUE INDEX comms_send_provider_id_key ON public.comms_send USING btree 
 
 CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel, (recipients[1]), requested_at) WHERE (provider_id IS NOT NULL);
 
-CREATE INDEX comms_send_unknown_idx ON public.comms_send USING btree (id) WHERE (status = 'unknown'::text);
+CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id DESC) WHERE (status <> 'sent'::text);
 
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
 
@@ -980,6 +980,8 @@ CREATE INDEX payment_transaction_created_at_idx ON public.payment_transaction US
 
 CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction USING btree (customer_id, created_at DESC, id DESC);
 
+CREATE INDEX payment_transaction_customer_id_status_idx ON public.payment_transaction USING btree (customer_id, status, created_at DESC, id DESC) WHERE shown;
+
 CREATE INDEX payment_transaction_reserved_idx ON public.payment_transaction USING btree (id) WHERE ((charge_id IS NOT NULL) AND (NOT shown));
 
 CREATE INDEX payment_transaction_status_idx ON public.payment_transaction USING btree (status, created_at DESC, id DESC) WHERE shown;
@@ -1004,7 +1006,7 @@ CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (e
 
 CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (word gin_trgm_ops);
 
-CREATE INDEX session_account_id_idx ON public.session USING btree (account_id);
+CREATE INDEX session_account_id_idx ON public.session USING btree (account_id, ended_at);
 
 CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used_at);
 

@@ -33,7 +33,8 @@ create table session (
   constraint session_ended_check check (ended_at is null or revoked_at is not null),
   constraint session_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
-create index session_account_id_idx on session (account_id);
+-- Each request reads which sessions of its account have ended lately.
+create index session_account_id_idx on session (account_id, ended_at);
 
 create table refresh_token (
   digest bytea not null,

@@ -70,6 +70,8 @@ create table payment_transaction (
 );
 create index payment_transaction_created_at_idx on payment_transaction (created_at desc, id desc) where shown;
 create index payment_transaction_status_idx on payment_transaction (status, created_at desc, id desc) where shown;
+create index payment_transaction_customer_id_status_idx on payment_transaction (customer_id, status, created_at desc, id desc)
+  where shown;
 create index payment_transaction_customer_id_idx on payment_transaction (customer_id, created_at desc, id desc);
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;

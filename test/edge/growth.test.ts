@@ -25,20 +25,21 @@ test('every GET route has arguments that it takes, and every known offender is a
   )
 })
 
-test(`ten times the data costs a read at most ${LIMIT} times the buffers`, { skip: !LONG }, async () => {
-  const effort = { warmUp: UNTIL_PLANNED, calls: 3, budgetMs: 5_000 }
-  const nameOf = await statementNames()
-  const [small, large] = [await costsAt(stack, 1, effort), await costsAt(stack, 10, effort)]
-  const offenders: string[] = []
-  const reformed: string[] = []
-  for (const [name, cost] of large) {
-    const from = small.get(name)!
-    const growth = growthOf(from, cost)
-    const most = cost.statements[0]
-    const line = `${name}: ${from.buffers} buffers, then ${cost.buffers}${most === undefined ? '' : `, most of them for ${nameOf(most.text)}`}`
-    if (growth > LIMIT && !(name in KNOWN)) offenders.push(line)
-    if (growth <= REFORMED && name in KNOWN) reformed.push(line)
-  }
-  assert.deepEqual(offenders, [], 'grow with the table behind them')
-  assert.deepEqual(reformed, [], 'no longer grow: take them from the list in test/perf/growth/known.ts')
-})
+if (LONG)
+  test(`ten times the data costs a read at most ${LIMIT} times the buffers`, async () => {
+    const effort = { warmUp: UNTIL_PLANNED, calls: 3, budgetMs: 5_000 }
+    const nameOf = await statementNames()
+    const [small, large] = [await costsAt(stack, 1, effort), await costsAt(stack, 10, effort)]
+    const offenders: string[] = []
+    const reformed: string[] = []
+    for (const [name, cost] of large) {
+      const from = small.get(name)!
+      const growth = growthOf(from, cost)
+      const most = cost.statements[0]
+      const line = `${name}: ${from.buffers} buffers, then ${cost.buffers}${most === undefined ? '' : `, most of them for ${nameOf(most.text)}`}`
+      if (growth > LIMIT && !(name in KNOWN)) offenders.push(line)
+      if (growth <= REFORMED && name in KNOWN) reformed.push(line)
+    }
+    assert.deepEqual(offenders, [], 'grow with the table behind them')
+    assert.deepEqual(reformed, [], 'no longer grow: take them from the list in test/perf/growth/known.ts')
+  })

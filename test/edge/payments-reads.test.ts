@@ -12,7 +12,7 @@ const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
 describe('transactions', () => {
   test('are those of the caller, newest first', async () => {
     const { transactions, ...rest } = await get(ann, '/transactions')
-    assert.deepEqual(rest, { total: 8, page: 1, page_size: 20 })
+    assert.deepEqual(rest, { total: 8, total_is_exact: true, page: 1, page_size: 20 })
     const seen = transactions.map((one: Record<string, unknown>) => [
       one.provider_transaction_id,
       one.type,
@@ -44,6 +44,7 @@ describe('transactions', () => {
     assert.deepEqual(await get(ann, '/transactions?page=9'), {
       transactions: [],
       total: 8,
+      total_is_exact: true,
       page: 9,
       page_size: 20,
     })
@@ -69,6 +70,7 @@ describe('transactions', () => {
       assert.deepEqual(await get(who, '/transactions'), {
         transactions: [],
         total: 0,
+        total_is_exact: true,
         page: 1,
         page_size: 20,
       })

@@ -15,7 +15,7 @@ import { fail } from '../../../sql/errors.ts'
 import { audit, eventOf, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { count, RowId, Timestamp, Total } from '../../pipeline/schemas.ts'
 import { ROLES, User } from './shapes.ts'
 
 const UserParams = z.object({ user_id: RowId })
@@ -35,7 +35,7 @@ const AuditPage = z
         data: z.record(z.string(), z.unknown()),
       }),
     ),
-    total: z.int(),
+    ...Total,
     page: z.int(),
     page_size: z.int(),
   })
