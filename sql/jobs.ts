@@ -271,7 +271,8 @@ export const readJobs: ReadStatement<
         where ${VISIBLE} and job.status = 'queued' and coalesce($4::text, 'queued') = 'queued' order by job.id limit $3::int)
       union all
       (select 2, row_number() over (order by job.id desc), ${JOB_JSON} from job
-        where ${VISIBLE} and job.finished_at is not null and ${KEPT('$5')} and ($4::text is null or job.status = $4::text) order by job.id desc limit $3::int)
+        where ${VISIBLE} and job.finished_at is not null and ${KEPT('$5')}
+          and ($4::text is null or $4 in ('done', 'failed', 'cancelled') and job.status = $4) order by job.id desc limit $3::int)
       order by place, n limit $3::int) jobs`,
 }
 

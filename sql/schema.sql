@@ -934,6 +934,8 @@ CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE 
 
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 
+CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, id DESC) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
+
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
 CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHERE (NOT disabled);

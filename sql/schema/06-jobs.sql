@@ -79,6 +79,7 @@ create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
 -- For finding the latest failures among many jobs that did not fail.
 create index job_failed_idx on job (finished_at) where status = 'failed';
+create index job_unsuccessful_idx on job (status, id desc) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
 
 -- The events that streams replay. No foreign key: it would lock and rewrite the hot job row for every event. A trigger
