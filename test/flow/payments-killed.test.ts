@@ -57,10 +57,10 @@ test('however often workers are killed, no refund is made twice at the provider,
   )
   const asked = ids.flatMap((id) =>
     Array.from({ length: PER_CHARGE }, () =>
-      again(() => call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 })),
+      untilTaken(() => call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 })),
     ),
   )
-  const told = events.map((one) => again(() => send(one)))
+  const told = events.map((one) => untilTaken(() => send(one)))
   for (let kill = 0; kill < KILLS; kill++) {
     await delay(100 + Math.random() * 900)
     await worker.kill()
@@ -115,7 +115,7 @@ test('however often workers are killed, no refund is made twice at the provider,
 })
 
 /** All come at once: who waits for a connection for long is told to come again. */
-async function again<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
+async function untilTaken<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     const answer = await ask()
     if (answer.status !== 503) return answer
