@@ -22,16 +22,11 @@ const LISTED: Listed = {
     '/api/v1/documents/:id/pages': ['of the longest document [big]'],
     '/api/v1/payment/subscriptions': ['[big]', 'status=active [big]', 'status=unpaid [big]', '[small]'],
   },
-  'Not yet: keeps all that matches to count it, which no index can help': {
+  'Not yet: skips the rows before the page, or sorts those of an account, by reading them': {
     '/api/v1/auth/audit': [
-      'first page [admin]',
       'last page [admin]',
-      'kind=account.signed_in [admin]',
       'kind=member.added [admin]',
-      'kind=session.replayed [admin]',
       'of the big account [admin]',
-      'of the small account [admin]',
-      'of an organization [admin]',
       'of a kind and an account [admin]',
     ],
   },
@@ -50,9 +45,6 @@ const LISTED: Listed = {
       'search, a part of a frequent word [big]',
       'search, a phrase [big]',
       'search, a word without another [big]',
-      'search, a word that nothing has [big]',
-      'search, a number that one page has [small]',
-      'search, a word that nothing has [small]',
     ],
   },
   'Not yet: counts the tags of all documents': {
@@ -71,12 +63,7 @@ const LISTED: Listed = {
     ],
   },
   'Not yet: reads the newest messages until enough of them match': {
-    '/api/v1/comms/sends': [
-      'status=queued [admin]',
-      'status=sending [admin]',
-      'status=unknown [admin]',
-      'failed calls [admin]',
-    ],
+    '/api/v1/comms/sends': ['status=unknown [admin]', 'failed calls [admin]'],
   },
   'Not yet: counts the jobs that wait': {
     '/api/v1/jobs/overview/events': ['[admin]'],
@@ -103,17 +90,8 @@ const LISTED: Listed = {
     ],
     '/api/v1/jobs/events': ['[admin]', '[big]', '[small]'],
   },
-  'Not yet: counts all of the owner, and finds a status among them by reading them': {
-    '/api/v1/payment/transactions': [
-      'first page [big]',
-      'last page [big]',
-      'status=succeeded [big]',
-      'status=pending [big]',
-      'status=failed [big]',
-      'status=refunded [big]',
-      'status=partially_refunded [big]',
-      'status=canceled [big]',
-    ],
+  'Not yet: skips the rows of an owner before the page by reading them': {
+    '/api/v1/payment/transactions': ['last page [big]'],
   },
   'Not yet: finds whose a dispute is by looking up its payment': {
     '/api/v1/payment/disputes': ['[big]', 'status=open [big]', '[small]'],
@@ -124,7 +102,7 @@ const LISTED: Listed = {
   },
   'Not yet: counts or sums rows of all time': {
     '/api/v1/ai/conversations/:conversation_id': ['the longest [big]'],
-    '/api/v1/ai/usage/stats': ['[admin]', 'of a day [admin]', '[big]'],
+    '/api/v1/ai/usage/stats': ['[admin]', '[big]'],
     '/api/v1/ai/sentiment/stats': ['[admin]', '[big]', '[small]'],
     '/api/v1/ai/health': ['[admin]'],
   },
