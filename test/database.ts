@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { after } from 'node:test'
 import pg from 'pg'
 import { createDatabase, type Database } from '../sql/db.ts'
+import { stopAfterFile } from './services.ts'
 
 /** A database of this test file alone, cloned from the migrated template. */
 export interface TestDatabase {
@@ -11,7 +11,7 @@ export interface TestDatabase {
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Clones the template; called at the top of a file (not in a hook); dropped after it. */
+/** Clones the template; called in a file or a test (not in a hook); dropped after the file. */
 export async function testDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
@@ -21,7 +21,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
   const pool = new pg.Pool({ connectionString: url, max: 2 })
   pool.on('error', () => {})
-  after(async () => {
+  stopAfterFile(async () => {
     await Promise.all([pool.end(), db.close()])
     await administrate(base, `drop database ${name} with (force)`)
   })
@@ -33,7 +33,7 @@ export async function emptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!
   const name = `test_${randomBytes(6).toString('hex')}`
   await administrate(base, `create database ${name} template template0`)
-  after(() => administrate(base, `drop database ${name} with (force)`))
+  stopAfterFile(() => administrate(base, `drop database ${name} with (force)`))
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 

@@ -13,7 +13,7 @@ export async function runFiles(files: readonly string[], claims: string): Promis
   for (const [n, file] of files.entries()) {
     if (!claim(join(claims, String(n)))) continue
     await suite(file, LONG ? {} : { timeout: FILE_MS }, async () => {
-      // The first hook of the file: its services end before its database is dropped.
+      // Before the file's own hooks.
       after(endServices)
       after(() => mock.reset())
       await import(pathToFileURL(file).href)

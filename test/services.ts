@@ -1,8 +1,8 @@
-/** What a test file has started and its database must outlive: edges and workers in the test's own process. */
+/** What a test file has started: databases, and edges and workers in the test's own process, which their database must outlive. */
 
 const stops: (() => Promise<unknown>)[] = []
 
-/** Stops it when the file ends, those that started last first, before any database is dropped. */
+/** Stops it when the file ends, those that started last first: a database goes after what uses it. */
 export function stopAfterFile(stop: () => Promise<unknown>): void {
   stops.push(stop)
 }
