@@ -74,7 +74,7 @@ export class Server {
 
   /** Kills it and forgets what it has stored. */
   async destroy(): Promise<void> {
-    await this.kill('SIGKILL')
+    await this.kill('SIGQUIT')
     rmSync(this.data, { recursive: true, force: true })
   }
 
@@ -88,6 +88,8 @@ export class Server {
       fsync: 'off',
       full_page_writes: 'off',
       max_connections: '200',
+      // Files of the data folder, which is removed: segments of a server that is killed would stay.
+      dynamic_shared_memory_type: 'mmap',
       listen_addresses: '',
       port: String(this.#port),
       unix_socket_directories: this.#sockets,

@@ -88,7 +88,7 @@ const FAULTS: readonly Fault[] = [
       await asked(
         w,
         `select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend'
-          and pid <> pg_backend_pid() and random() < ${share}`,
+          and application_name like 'millrace-%' and random() < ${share}`,
       )
     },
   },
@@ -168,6 +168,8 @@ export class Nemesis {
   readonly counts = new Map<string, number>()
   /** What happened when, in ms since the start, for whoever looks for a cause. */
   readonly history: { readonly at: number; readonly fault: string; readonly over: boolean }[] = []
+  /** Faults that could not be injected or mended, which says nothing about the service. */
+  readonly failures: string[] = []
   readonly #world: World
   readonly #chance: Chance
   readonly #startedAt = performance.now()
@@ -213,7 +215,9 @@ export class Nemesis {
     this.counts.set(fault.name, (this.counts.get(fault.name) ?? 0) + 1)
     if (fault.ofDatabase) this.#databaseBusy = true
     note(false)
-    await fault.inject(this.#world, this.#chance)
+    await fault
+      .inject(this.#world, this.#chance)
+      .catch((error: Error) => this.failures.push(`${fault.name}: ${error.stack}`))
     note(true)
     if (fault.ofDatabase) this.#databaseBusy = false
   }

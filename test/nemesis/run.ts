@@ -80,7 +80,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     say(
       `all ended ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault${settled ? '' : ': not all'}`,
     )
-    const found = [...history.violations, ...(await judge(world, history))]
+    const found = [...nemesis.failures, ...history.violations, ...(await judge(world, history))]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
     for (const one of found.slice(0, MOST_SAID)) say(`violation: ${one}`)
