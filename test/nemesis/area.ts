@@ -11,16 +11,14 @@ export interface Area {
 /** An area of an administrator and of an account without a role. */
 export type MakeArea = (admin: Caller, user: Caller) => Area
 
-/** The same value for each of these rows: how many there are of it. */
-export function tally<T>(rows: readonly T[], key: (row: T) => string): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const row of rows) counts.set(key(row), (counts.get(key(row)) ?? 0) + 1)
-  return counts
+/** How often each is there. */
+export function tally(words: readonly string[]): Map<string, number> {
+  return new Map([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]))
 }
 
 /** Which of these are not there exactly once. */
 export function notOnce(what: string, wanted: readonly string[], found: readonly string[]): string[] {
-  const counts = tally(found, (one) => one)
+  const counts = tally(found)
   return wanted.flatMap((one) => {
     const count = counts.get(one) ?? 0
     return count === 1 ? [] : [`${what} ${one} is there ${count} times`]

@@ -3,6 +3,7 @@ import { rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import type { Link } from '../flow/link.ts'
 import { until } from '../until.ts'
 import type { Chance } from './chance.ts'
 import type { Mode, World } from './world.ts'
@@ -224,23 +225,19 @@ export class Nemesis {
 }
 
 /** Does something to links, and mends them after so many ms. */
-async function during<T extends { mend(): void }>(
-  links: readonly T[],
-  act: (link: T) => void,
-  ms: number,
-): Promise<void> {
+async function during(links: readonly Link[], act: (link: Link) => void, ms: number): Promise<void> {
   for (const link of links) act(link)
   await delay(ms)
   for (const link of links) link.mend()
 }
 
-/** Asks the database past all links; false when what else goes wrong at the moment has failed it. */
-async function asked(world: World, ...statements: readonly string[]): Promise<boolean> {
+/** Works with the database past all links; false when what else goes wrong at the moment has failed it. */
+async function withDatabase(world: World, work: (client: pg.Client) => Promise<unknown>): Promise<boolean> {
   const client = new pg.Client({ connectionString: world.cluster.primary.url })
   client.on('error', () => {})
   try {
     await client.connect()
-    for (const statement of statements) await client.query(statement)
+    await work(client)
     return true
   } catch {
     return false
@@ -249,19 +246,18 @@ async function asked(world: World, ...statements: readonly string[]): Promise<bo
   }
 }
 
+function asked(world: World, ...statements: readonly string[]): Promise<boolean> {
+  return withDatabase(world, async (client) => {
+    for (const statement of statements) await client.query(statement)
+  })
+}
+
 async function lockTable(world: World, table: string, ms: number): Promise<void> {
-  const client = new pg.Client({ connectionString: world.cluster.primary.url })
-  client.on('error', () => {})
-  try {
-    await client.connect()
+  await withDatabase(world, async (client) => {
     await client.query('begin')
     await client.query(`lock table ${table} in access exclusive mode`)
     await delay(ms)
-  } catch {
-    // It is down.
-  } finally {
-    await client.end().catch(() => {})
-  }
+  })
 }
 
 async function restartDatabase(world: World, chance: Chance, signal: NodeJS.Signals): Promise<void> {

@@ -4,15 +4,15 @@ import { notOnce } from '../area.ts'
 /** Registrations with their mails, and sessions that are refreshed. */
 export const accounts: MakeArea = (admin) => {
   const emails: string[] = []
-  const passwords = 'correct horse battery'
+  const password = 'correct horse battery'
 
   return {
     act: async () => {
       const nobody = admin.as('')
       const email = `${nobody.word()}@example.com`
-      await nobody.post('/api/v1/auth/register', { json: { email, password: passwords } })
+      await nobody.post('/api/v1/auth/register', { json: { email, password } })
       emails.push(email)
-      const form = new URLSearchParams({ username: email, password: passwords }).toString()
+      const form = new URLSearchParams({ username: email, password }).toString()
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }
       const { json } = await nobody.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
       const me = await admin.as(json.access_token).ask('/api/v1/auth/me')

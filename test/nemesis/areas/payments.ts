@@ -1,7 +1,7 @@
 import { event, intentObject, signature, type TestEvent } from '../../payment-events.ts'
 import { LIVES, lifeOf } from '../../payment-lives.ts'
 import type { MakeArea } from '../area.ts'
-import { notOnce } from '../area.ts'
+import { notOnce, tally } from '../area.ts'
 import type { Caller } from '../caller.ts'
 import { follow } from '../follow.ts'
 
@@ -83,7 +83,7 @@ export const payments: MakeArea = (admin, user) => {
       if (new Set(sessions).size !== sessions.length) found.push('two checkouts share a session')
       if (stripe.account.sessions.length > sessions.length * 2)
         found.push(`${stripe.account.sessions.length} sessions were made for ${sessions.length} checkouts`)
-      const customers = tallyOf(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
+      const customers = tally(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
       for (const [who, count] of customers) if (count > 1) found.push(`${who} is ${count} customers`)
       return [...found, ...(await unlike())]
     },
@@ -101,14 +101,10 @@ export const payments: MakeArea = (admin, user) => {
       return { life, name, end: JSON.stringify(own.map(({ said: _, ...rest }) => rest)) }
     })
     return [...Map.groupBy(ends, ({ life }) => life).values()].flatMap((alike) => {
-      const [[most] = ['']] = [...tallyOf(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
+      const [[most] = ['']] = [...tally(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
       return alike
         .filter(({ end }) => end !== most)
         .map(({ life, name, end }) => `${life} ${name} ended as ${end}, others as ${most}`)
     })
   }
-}
-
-function tallyOf(words: readonly string[]): Map<string, number> {
-  return new Map([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]))
 }
