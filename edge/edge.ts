@@ -83,8 +83,8 @@ type Core = Pick<
 
 // How long a write waits for one of the pool's connections.
 const CONNECTION_MS = 5_000
-// What the edge reads for itself.
-const NOBODY = 0
+// The caller of what the edge reads for itself, so that callers without a credential (0) don't hold it up.
+const ITSELF = -1
 
 const nameOf = ({ projectName }: Settings, what = ''): string => `${projectName}-edge${what}`
 
@@ -118,7 +118,7 @@ async function createCore(
   })
   const hub = createHub({
     reader,
-    lists: slowReads.of(NOBODY, 'list'),
+    lists: slowReads.of(ITSELF, 'list'),
     now: () => pulse.now(),
     onError: warn('Events could not be read'),
   })
@@ -134,7 +134,7 @@ async function createCore(
     overview: createOverview(db, keepResultSeconds, warn('The overview could not be read')),
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
-    metrics: createMetrics({ db, reader: slowReads.of(NOBODY, 'statistics'), hub, streams }),
+    metrics: createMetrics({ db, reader: slowReads.of(ITSELF, 'statistics'), hub, streams }),
   }
 }
 

@@ -15,7 +15,7 @@ export type Reads = Pick<Reader, 'text' | 'texts'>
  */
 export interface SlowReads {
   /**
-   * The reads of a caller (0: nobody's). One that takes longer than its kind may fails with `database.too_slow`; one that
+   * The reads of a caller, which is an account or any other number. One that takes longer than its kind may fails with `database.too_slow`; one that
    * gets no connection within that time, with `database.busy`.
    */
   of(caller: number, kind: ReadKind): Reads

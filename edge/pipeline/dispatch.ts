@@ -18,6 +18,9 @@ import { statusOf } from './statuses.ts'
 /** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
 
+// All callers without a credential.
+const NOBODY = 0
+
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
   const matcher = createMatcher(areas)
   const access = createAccessLog(edge.log, edge.settings.accessLog)
@@ -44,7 +47,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
       ? await parseBody(route, request, jsonBytes(edge.settings, route))
       : null
     const reader =
-      route.reads === undefined ? edge.reader : edge.slowReads.of(caller?.ownerId ?? 0, route.reads)
+      route.reads === undefined ? edge.reader : edge.slowReads.of(caller?.ownerId ?? NOBODY, route.reads)
     const input = {
       ...{ params, query, body: body?.value, caller, edge, reader, request, requestId, exchange },
     } as never
