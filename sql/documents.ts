@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
 import type { ReadStatement } from './reader.ts'
+import { counted, MOST_COUNTED } from './totals.ts'
 
 /**
  * Documents and their pages. An owner is an account id, or null where there is no authentication. No index
@@ -25,11 +26,13 @@ const OF_OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is nu
 const LISTED = `($2::text is null or d.kind = $2) and ($3::text is null or d.tags @> array[$3::text])
   and ($4::boolean or not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null))`
 
-const page = (found: string, order: string): string => `
-  select concat('{"items":[', (select string_agg(item, ',' order by n) from (
-      select ${DOCUMENT_JSON} as item, row_number() over (order by ${order}) as n
-      from ${found} order by ${order} offset $5::int limit $6::int) page),
-    '],"total":', (select count(*) from found), ',"page":', $7::int, ',"page_size":', $6::int, '}')`
+// The JSON of a row is made once it is known to be on the page.
+const page = (order: string): string => `
+  select concat('{"items":[', (select string_agg(${DOCUMENT_JSON}, ',' order by place) from (
+      select d.*, row_number() over (order by ${order}) as place
+      from found d order by ${order} offset $5::int limit $6::int) d),
+    '],"total":', least(n, ${MOST_COUNTED}), ',"total_is_exact":', (n <= ${MOST_COUNTED})::text,
+    ',"page":', $7::int, ',"page_size":', $6::int, '}') from ${counted('found')} counted`
 
 type Listed = [
   owner: number | null,
@@ -46,7 +49,7 @@ export const readDocuments: ReadStatement<Listed> = {
   name: 'documents',
   text: `
     with found as not materialized (select d.* from document d where ${OF_OWNER} and ${LISTED})
-    ${page('found d', 'd.id desc')}`,
+    ${page('d.id desc')}`,
 }
 
 /**
@@ -75,7 +78,7 @@ export const searchDocuments: ReadStatement<[...Listed, search: string]> = {
         select from term t where t.negated and (d.search @@ t.exact
           or exists (select from document_page p where p.document_id = d.id and p.search @@ t.exact)))
     )
-    ${page('found d', 'd.rank desc, d.id desc')}`,
+    ${page('d.rank desc, d.id desc')}`,
 }
 
 /** The tags of an owner's documents, including superseded ones, most used first. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { RowId, Timestamp, Total } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
 
@@ -29,7 +29,7 @@ export const Document = z
   .meta({ id: 'Document' })
 
 export const DocumentList = z
-  .strictObject({ items: z.array(Document), total: z.int(), page: z.int(), page_size: z.int() })
+  .strictObject({ items: z.array(Document), ...Total, page: z.int(), page_size: z.int() })
   .meta({ id: 'DocumentList' })
 
 export const Page = z
