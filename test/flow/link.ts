@@ -14,6 +14,9 @@ export interface Link {
   mend(): void
   /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. Of answers alone, if told so. */
   silence(what?: 'all' | 'answers'): void
+  /** Silence that {@link mend} does not end: whoever is behind it is to be reached by nobody until `rejoin`. */
+  isolate(): void
+  rejoin(): void
   /** Holds back for so long, in ms, each piece that comes. */
   slow(ms: number): void
 }
@@ -31,10 +34,11 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
   const answering = new Set<Socket>()
   let whole = true
   let silent = false
+  let isolated = false
   let slowMs = 0
   const standing = await listenBetween(url, open, (near, dial) => {
     if (!whole) return void near.destroy()
-    if (silent) {
+    if (silent || isolated) {
       open.add(near.on('error', () => {}).resume())
       return
     }
@@ -55,18 +59,28 @@ export async function makeLink(url: string): Promise<Link & { close(): Promise<v
       from.pipe(heldBack(() => slowMs)).pipe(to)
     }
   })
+  const silence = (what: 'all' | 'answers' = 'all'): void => {
+    for (const socket of what === 'all' ? open : answering) {
+      socket.unpipe()
+      socket.pause()
+    }
+  }
   return {
     ...standing,
     cut: () => {
       whole = false
       for (const socket of open) socket.destroy()
     },
-    silence: (what = 'all') => {
+    silence: (what) => {
       silent = true
-      for (const socket of what === 'all' ? open : answering) {
-        socket.unpipe()
-        socket.pause()
-      }
+      silence(what)
+    },
+    isolate: () => {
+      isolated = true
+      silence()
+    },
+    rejoin: () => {
+      isolated = false
     },
     slow: (ms) => {
       slowMs = ms

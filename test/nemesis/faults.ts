@@ -153,9 +153,10 @@ const FAULTS: readonly Fault[] = [
     inject: async (w, c) => {
       const old = w.cluster.urls.indexOf(w.cluster.primary.url)
       const links = w.members.map((member) => member.links[old]!)
-      for (const link of links) link.silence()
+      // As one does with an old primary: those that still reached it would read what was there before.
+      for (const link of links) link.isolate()
       await failOver(w, c)
-      for (const link of links) link.mend()
+      for (const link of links) link.rejoin()
     },
   },
 ]
