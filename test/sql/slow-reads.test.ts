@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
-import { createSlowReads, type SlowReads } from '../../sql/slow-reads.ts'
+import { CONNECTIONS, createSlowReads, type SlowReads } from '../../sql/slow-reads.ts'
 import { testDatabase } from '../database.ts'
 import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 /** Reads that may be slow: each kind has its limit, and callers take turns. */
 
 const { url, query } = await testDatabase()
-const pooler = await startPooler({ url, size: 4 })
+const pooler = await startPooler({ url, size: CONNECTIONS })
 const opened: SlowReads[] = []
 after(async () => {
   await Promise.all(opened.map((reads) => reads.close()))
@@ -51,13 +51,15 @@ for (const [through, more] of [
     assert.deepEqual(await reads.of(ONE, 'statistics').texts(sleep, ['z', 0]), ['z'])
   })
 
-test('one caller has two reads under way, and another one does not wait for them', async () => {
+test('one caller has so many reads under way, and another one does not wait for them', async () => {
   const reads = open('slow-turns')
-  const flood = Array.from({ length: 6 }, (_, n) => reads.of(ONE, 'search').text(sleep, [`${n}`, 10]))
+  const flood = Array.from({ length: 3 * CONNECTIONS }, (_, n) =>
+    reads.of(ONE, 'search').text(sleep, [`${n}`, 10]),
+  )
   const ended = Promise.allSettled(flood)
-  await until('two of them run', async () => (await running('slow-turns')) === 2)
+  await until('so many run', async () => (await running('slow-turns')) === CONNECTIONS)
   assert.equal(await reads.of(OTHER, 'search').text(sleep, ['other', 0]), 'other')
-  assert.equal(await running('slow-turns'), 2)
+  assert.equal(await running('slow-turns'), CONNECTIONS)
   // Ends them.
   const stop = setInterval(
     () =>
@@ -72,8 +74,8 @@ test('one caller has two reads under way, and another one does not wait for them
 
 test('who gets no connection within the limit of its kind is told that the service is busy', async () => {
   const reads = open('slow-busy')
-  const held = [1, 2].map(() => reads.of(ONE, 'search').text(sleep, ['x', 3]))
+  const held = Array.from({ length: CONNECTIONS }, () => reads.of(ONE, 'search').text(sleep, ['x', 3]))
   const late = reads.of(ONE, 'list').text(sleep, ['x', 0])
   await assert.rejects(late, isFailure('database.busy'))
-  assert.deepEqual(await Promise.all(held), ['x', 'x'])
+  assert.deepEqual(await Promise.all(held), Array(CONNECTIONS).fill('x'))
 })
