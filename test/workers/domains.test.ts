@@ -166,7 +166,8 @@ describe('a sender', () => {
   })
 
   test('is asked for once by many, and again when the domain may have been verified since', async (t) => {
-    t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+    let now = performance.now()
+    t.mock.method(performance, 'now', () => now)
     const { server, checkSender } = await account()
     server.domains.push(resendDomain('example.com', 'pending'))
     const all = await Promise.allSettled(
@@ -176,7 +177,7 @@ describe('a sender', () => {
     assert.equal(server.asked.length, 1)
     server.domains[0]!.status = 'verified'
     await failure(checkSender('a@example.com', signal))
-    t.mock.timers.tick(5001)
+    now += 5001
     await checkSender('a@example.com', signal)
     assert.equal(server.asked.length, 2)
   })

@@ -143,7 +143,7 @@ function senderCheck(
       (all) => new Set(all.filter(({ status }) => SENDING.has(status)).map(({ name }) => name.toLowerCase())),
       () => null,
     )
-    kept = { names, at: Date.now(), forMs: names === null ? limits.silentMs : limits.freshMs }
+    kept = { names, at: performance.now(), forMs: names === null ? limits.silentMs : limits.freshMs }
   }
   const refresh = (): Promise<void> => {
     reading ??= read().finally(() => {
@@ -155,7 +155,7 @@ function senderCheck(
     const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
     // The provider's own domain, for trying things out.
     if (domain === 'resend.dev') return
-    const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : Date.now() - kept.at)
+    const age = (): number => (kept === null ? Number.POSITIVE_INFINITY : performance.now() - kept.at)
     const refused = (): boolean => kept?.names !== null && kept?.names.has(domain) === false
     if (kept === null || age() > kept.forMs || (refused() && age() > limits.staleMs)) {
       await waitFor(refresh(), limits.answerMs * MOST_PAGES, signal, () => false)
