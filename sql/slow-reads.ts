@@ -15,8 +15,8 @@ export type Reads = Pick<Reader, 'text' | 'texts'>
  */
 export interface SlowReads {
   /**
-   * The reads of a caller, which is an account or any other number. One that takes longer than its kind may fails with `database.too_slow`; one that
-   * gets no connection within that time, with `database.busy`.
+   * The reads of a caller, which is an account or any other number. One that takes longer than its kind may fails with
+   * `database.too_slow`; one that gets no connection within that time, with `database.busy`.
    */
   of(caller: number, kind: ReadKind): Reads
   close(): Promise<void>

@@ -25,7 +25,7 @@ export interface Hub {
 
 export interface HubOptions {
   readonly reader: Reads
-  /** Reads what may be long: whoever follows all jobs. */
+  /** Reads what may be long, for those who follow all jobs. */
   readonly lists: Reads
   /** The database's time in ms. */
   readonly now: () => number

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { modelServer } from '../standins/models.ts'
@@ -30,11 +31,7 @@ const begunAnew = (frames: readonly Frame[]): boolean =>
   frames.slice(0, -2).some(({ event }) => event === 'restart')
 
 test('what readers put together is what is stored, without gaps and repeats; stopping works after a resume', async () => {
-  let seed = 7
-  const random = (): number => {
-    seed = (seed * 16_807) % 2_147_483_647
-    return seed / 2_147_483_647
-  }
+  const { next: random } = chanceOf(7)
   const readers = Array.from({ length: READERS }, (_, i) =>
     hear({
       ports: () => edges.map(({ ready }) => ready.port!),

@@ -14,7 +14,7 @@ export interface Link {
   mend(): void
   /** Lets nothing more through, without a word to either side; nor does who connects from then on hear one. Of answers alone, if told so. */
   silence(what?: 'all' | 'answers'): void
-  /** Silence that {@link mend} does not end: whoever is behind it is to be reached by nobody until `rejoin`. */
+  /** Silence that {@link mend} does not end: the server behind it cannot be reached until `rejoin`. */
   isolate(): void
   rejoin(): void
   /** Holds back for so long, in ms, each piece that comes. */

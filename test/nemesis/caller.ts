@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Chance } from '../chance.ts'
 import { type Frame, Stream } from '../service.ts'
-import type { Chance } from './chance.ts'
 import type { World } from './world.ts'
 
 /** What an edge has said to a request that it carried out. */

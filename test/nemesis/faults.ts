@@ -3,9 +3,9 @@ import { rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import type { Chance } from '../chance.ts'
 import type { Link } from '../flow/link.ts'
 import { until } from '../until.ts'
-import type { Chance } from './chance.ts'
 import type { Mode, World } from './world.ts'
 
 /** Something that goes wrong: resolves when it is over, and what it broke can be used again. */
@@ -168,7 +168,7 @@ const MOST_AT_ONCE = 3
 export class Nemesis {
   /** How often each happened. */
   readonly counts = new Map<string, number>()
-  /** What happened when, in ms since the start, for whoever looks for a cause. */
+  /** What happened when, in ms since the start, to look for a cause in. */
   readonly history: { readonly at: number; readonly fault: string; readonly over: boolean }[] = []
   /** Faults that could not be injected or mended, which says nothing about the service. */
   readonly failures: string[] = []

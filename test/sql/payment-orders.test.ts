@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { applyChanges } from '../../sql/payment-changes.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import { objectOf } from '../../tasks/payments/reading.ts'
+import { chanceOf } from '../chance.ts'
 import { testDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
 import { LIVES, type Life, lifeOf } from '../payment-lives.ts'
@@ -48,22 +49,11 @@ const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), s
   maxLength: 9,
 })
 
-/** A generator of numbers from a seed (mulberry32): a shuffle that can be repeated. */
-function random(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 test('events in any order, up to five times each and eight at once, leave the same rows', async () => {
   await fc.assert(
     fc.asyncProperty(shuffling, fc.integer(), async (copies, seed) => {
       const lives = LIVES.map((life) => ({ life, name: `told${++names}x` }))
-      const next = random(seed)
+      const { next } = chanceOf(seed)
       const events = lives
         .flatMap(({ life, name }) => lifeOf(life, name))
         .flatMap((event, i) => Array.from({ length: copies[i % copies.length]!.copies }, () => event))

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { chanceOf } from '../chance.ts'
 import type { Mode } from './http.ts'
 import type { MailMode, MailStandIn } from './smtp.ts'
 import type { TwilioStandIn } from './twilio.ts'
@@ -72,7 +73,7 @@ const PACE_MS = 60
 
 /** Sends, kills, waits for the last job, and counts. */
 export async function storm(options: StormOptions): Promise<Stormed> {
-  const random = generator(options.seed)
+  const random = chanceOf(options.seed).next
   const { twilio, mail } = options
   twilio.mode = () => httpMode(fault(options, random))
   mail.mode = () => mailMode(fault(options, random))
@@ -227,15 +228,4 @@ function mailMode(fault: Fault | null): MailMode {
   if (fault === 'busy' || fault === 'error before' || fault === 'error after')
     return { status: 451, at: 'data' }
   return fault ?? 'take'
-}
-
-/** Random numbers that are the same for the same seed (mulberry32). */
-function generator(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
 }

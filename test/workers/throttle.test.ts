@@ -14,7 +14,7 @@ function clocked() {
   }
 }
 
-test('what is cheap runs often, and what is dear as its share of the time allows', async () => {
+test('what is cheap runs often, and what is expensive as its share of the time allows', async () => {
   const { throttle, pass } = clocked()
   assert.equal(throttle.ready, true)
   await throttle.run(async () => pass(5))
