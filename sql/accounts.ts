@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
 import { ACCOUNT_CHANGED } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -11,11 +12,20 @@ export const readAccount: ReadStatement<[id: number]> = {
   text: `select account_json(account)::text from account where id = $1::int`,
 }
 
+export const ACCOUNT_ORDER = { 'a.id': 'bigint' } as const
+
 /** The accounts, newest first. */
-export const readAccounts: ReadStatement<[pageSize: number, offset: number]> = {
+export const readAccounts: ReadStatement<PageValues> = {
   name: 'accounts',
-  text: `select coalesce(json_agg(a), '[]')::text from (
-    select account_json(account) as a from account order by id desc limit $1::int offset $2::int) accounts`,
+  text: arrayText({
+    table: 'account',
+    row: 'a',
+    parameters: 0,
+    where: 'true',
+    order: ACCOUNT_ORDER,
+    direction: 'desc',
+    item: 'account_json(a)',
+  }),
 }
 
 /**

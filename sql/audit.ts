@@ -1,6 +1,6 @@
 import { noRows, type Query, sql } from './db.ts'
+import { listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
-import { counted, TOTAL } from './totals.ts'
 
 /** The append-only trail of what happened to accounts and organizations. */
 
@@ -57,25 +57,22 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
       e ->> 'address', e ->> 'requestId', coalesce(e -> 'data', '{}')
     from jsonb_array_elements(${JSON.stringify(events)}::jsonb) with ordinality as given(e, n) order by n`
 
-const MATCHING = `audit_event where ($3::text is null or kind = $3) and ($4::int is null or actor_id = $4 or account_id = $4)
-  and ($5::int is null or organization_id = $5)`
+export const AUDIT_ORDER = { 'e.id': 'bigint' } as const
 
 /** A page, newest first, of the events of a kind, an account (as actor or subject) and an organization; null: any. */
 export const readAudit: ReadStatement<
-  [
-    pageSize: number,
-    offset: number,
-    kind: string | null,
-    account: number | null,
-    organization: number | null,
-    page: number,
-  ]
+  [kind: string | null, account: number | null, organization: number | null, ...page: PageValues]
 > = {
   name: 'audit',
-  text: `
-    select json_build_object('events', coalesce((select json_agg(e) from (
-        select json_build_object('id', id, 'at', iso(at), 'kind', kind, 'actor_id', actor_id, 'account_id', account_id,
-          'organization_id', organization_id, 'address', address, 'request_id', request_id, 'data', data) as e
-        from ${MATCHING} order by id desc limit $1::int offset $2::int) page), '[]'),
-      ${TOTAL}, 'page', $6::int, 'page_size', $1::int)::text from ${counted(MATCHING)} counted`,
+  text: listText('events', {
+    table: 'audit_event',
+    row: 'e',
+    parameters: 3,
+    where: `($1::text is null or e.kind = $1) and ($2::int is null or e.actor_id = $2 or e.account_id = $2)
+      and ($3::int is null or e.organization_id = $3)`,
+    order: AUDIT_ORDER,
+    direction: 'desc',
+    item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,
+      'organization_id', e.organization_id, 'address', e.address, 'request_id', e.request_id, 'data', e.data)`,
+  }),
 }

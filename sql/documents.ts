@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
+import { counted, MOST_COUNTED } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
-import { counted, MOST_COUNTED } from './totals.ts'
 
 /**
  * Documents and their pages. An owner is an account id, or null where there is no authentication. No index

@@ -1,5 +1,5 @@
+import { listText, type PageValues } from './lists.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
-import { counted, TOTAL } from './totals.ts'
 
 /**
  * What the edge reads about payments. Each statement exists for two scopes: `own` finds the rows of the account
@@ -25,17 +25,22 @@ function scoped<M extends readonly ReadValue[]>(
   }
 }
 
+export const TRANSACTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'bigint' } as const
+
 /** A page of the transactions, newest first, of a status or all. */
-export const readTransactions = scoped<
-  [status: string | null, offset: number, pageSize: number, page: number]
->('payment_transactions', (owned) => {
-  const found = `payment_transaction t where ${owned('t.customer_id')} and t.shown and ($2::text is null or t.status = $2)`
-  return `select json_build_object(
-    'transactions', (select coalesce(json_agg(item order by created_at desc, id desc), '[]') from (
-      select payment_transaction_json(t) as item, t.created_at, t.id from ${found}
-      order by t.created_at desc, t.id desc offset $3::int limit $4::int) page),
-    ${TOTAL}, 'page', $5::int, 'page_size', $4::int)::text from ${counted(found)} counted`
-})
+export const readTransactions = scoped<[status: string | null, ...page: PageValues]>(
+  'payment_transactions',
+  (owned) =>
+    listText('transactions', {
+      table: 'payment_transaction',
+      row: 't',
+      parameters: 2,
+      where: `${owned('t.customer_id')} and t.shown and ($2::text is null or t.status = $2)`,
+      order: TRANSACTION_ORDER,
+      direction: 'desc',
+      item: 'payment_transaction_json(t)',
+    }),
+)
 
 /** One transaction. */
 export const readTransaction = scoped<[id: number]>(

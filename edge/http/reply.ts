@@ -88,7 +88,7 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
     ['vary', 'origin'],
     ['access-control-allow-origin', origin],
     ['access-control-allow-credentials', 'true'],
-    ['access-control-expose-headers', 'x-request-id, etag, location, retry-after, content-disposition'],
+    ['access-control-expose-headers', 'x-request-id, etag, link, location, retry-after, content-disposition'],
   ]
 }
 

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { MOST_COUNTED } from '../../sql/totals.ts'
 
 /** Schemas that several areas share. */
 
@@ -21,12 +20,6 @@ export const count = (options: { min: number; max: number; fallback: number }) =
     .transform(Number)
     .pipe(z.int().min(options.min).max(options.max))
     .default(options.fallback)
-
-/** Fields of a list that counts no further than {@link MOST_COUNTED}. */
-export const Total = {
-  total: z.int().meta({ description: `How many there are; at most ${MOST_COUNTED.toLocaleString('en')}` }),
-  total_is_exact: z.boolean().meta({ description: 'false: there are more than `total`' }),
-}
 
 export const Timestamp = z.iso.datetime()
 

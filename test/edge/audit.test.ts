@@ -218,14 +218,14 @@ test('in pages, newest first', async () => {
   const { events, ...rest } = first
   assert.deepEqual(
     [rest, events.length],
-    [{ total: all.total, total_is_exact: true, page: 1, page_size: 50 }, Math.min(50, all.total)],
+    [{ total: all.total, total_is_exact: true, page: 1, page_size: 50, next: null }, Math.min(50, all.total)],
   )
   const parts = await Promise.all([1, 2, 3].map((n) => page(`page=${n}&page_size=3`)))
   assert.deepEqual(
     parts.flatMap(({ events }) => events),
     all.events.slice(0, 9),
   )
-  const beyond = await page('page=100000&page_size=200')
+  const beyond = await page('page=51&page_size=200')
   assert.deepEqual([beyond.events, beyond.total], [[], all.total])
 })
 

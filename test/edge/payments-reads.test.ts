@@ -12,7 +12,7 @@ const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
 describe('transactions', () => {
   test('are those of the caller, newest first', async () => {
     const { transactions, ...rest } = await get(ann, '/transactions')
-    assert.deepEqual(rest, { total: 8, total_is_exact: true, page: 1, page_size: 20 })
+    assert.deepEqual(rest, { total: 8, total_is_exact: true, page: 1, page_size: 20, next: null })
     const seen = transactions.map((one: Record<string, unknown>) => [
       one.provider_transaction_id,
       one.type,
@@ -45,6 +45,7 @@ describe('transactions', () => {
       transactions: [],
       total: 8,
       total_is_exact: true,
+      next: null,
       page: 9,
       page_size: 20,
     })
@@ -71,6 +72,7 @@ describe('transactions', () => {
         transactions: [],
         total: 0,
         total_is_exact: true,
+        next: null,
         page: 1,
         page_size: 20,
       })

@@ -42,8 +42,8 @@ const owner = (await query('select max(user_id) as id from payment_customer'))[0
 const id = (await query('select max(id) as id from payment_transaction'))[0]!.id as number
 
 const reads = [
-  planned('own transactions', readTransactions.own, owner, null, 0, 20, 1),
-  planned('own transactions of a status', readTransactions.own, owner, 'failed', 0, 20, 1),
+  planned('own transactions', readTransactions.own, owner, null, null, 0, 20),
+  planned('own transactions of a status', readTransactions.own, owner, 'failed', null, 0, 20),
   planned('an own transaction', readTransaction.own, owner, id),
   planned('a transaction', readTransaction.all, null, id),
   planned('own subscriptions', readSubscriptions.own, owner, null),

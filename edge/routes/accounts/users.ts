@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  ACCOUNT_ORDER,
   accountChanged,
   type DeletedAccount,
   deleteAccount,
@@ -10,12 +11,13 @@ import {
   setRole,
   updateAccount,
 } from '../../../sql/accounts.ts'
-import { AUDIT_KINDS, type AuditEvent, appendAudit, readAudit } from '../../../sql/audit.ts'
+import { AUDIT_KINDS, AUDIT_ORDER, type AuditEvent, appendAudit, readAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
 import { audit, eventOf, type From } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
+import { array, Next, numbered, pageValues, Total } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
-import { count, RowId, Timestamp, Total } from '../../pipeline/schemas.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { ROLES, User } from './shapes.ts'
 
 const UserParams = z.object({ user_id: RowId })
@@ -38,6 +40,7 @@ const AuditPage = z
     ...Total,
     page: z.int(),
     page_size: z.int(),
+    ...Next,
   })
   .meta({ id: 'AuditPage' })
 
@@ -48,14 +51,11 @@ export const userRoutes = [
     path: '/users',
     summary: 'List accounts, newest first',
     auth: 'moderator',
-    query: z.object({
-      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
-      page_size: count({ min: 1, max: 1000, fallback: 1000 }),
-    }),
+    query: z.object(numbered(ACCOUNT_ORDER, { most: 1000, fallback: 1000 })),
     response: z.array(User),
     reads: 'list',
-    handle: async ({ query, reader }) =>
-      json((await reader.text(readAccounts, [query.page_size, (query.page - 1) * query.page_size])) ?? '[]'),
+    handle: async ({ query, reader, request }) =>
+      array((await reader.text(readAccounts, pageValues(query)))!, request),
   }),
 
   route({
@@ -159,8 +159,7 @@ export const userRoutes = [
     summary: 'List audit events of accounts and organizations, newest first',
     auth: 'admin',
     query: z.object({
-      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
-      page_size: count({ min: 1, max: 200, fallback: 50 }),
+      ...numbered(AUDIT_ORDER, { most: 200, fallback: 50 }),
       kind: z.enum(AUDIT_KINDS).optional(),
       account_id: RowId.optional(),
       organization_id: RowId.optional(),
@@ -168,15 +167,8 @@ export const userRoutes = [
     response: AuditPage,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const { page, page_size } = query
-      const text = await reader.text(readAudit, [
-        page_size,
-        (page - 1) * page_size,
-        query.kind ?? null,
-        query.account_id ?? null,
-        query.organization_id ?? null,
-        page,
-      ])
+      const { kind = null, account_id = null, organization_id = null } = query
+      const text = await reader.text(readAudit, [kind, account_id, organization_id, ...pageValues(query)])
       return json(text!)
     },
   }),

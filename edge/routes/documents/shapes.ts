@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
+import { Total } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
-import { RowId, Timestamp, Total } from '../../pipeline/schemas.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
 

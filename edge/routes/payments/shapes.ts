@@ -2,13 +2,14 @@ import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
+import { Next, Total } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
-import { RowId, Timestamp, Total } from '../../pipeline/schemas.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the payment routes that are not those of their jobs. */
 
 export const TransactionList = z
-  .strictObject({ transactions: z.array(Transaction), ...Total, page: z.int(), page_size: z.int() })
+  .strictObject({ transactions: z.array(Transaction), ...Total, page: z.int(), page_size: z.int(), ...Next })
   .meta({ id: 'TransactionList' })
 
 export const SUBSCRIPTION_STATUSES = [

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { reserveRefund, tieRefundToJob } from '../../../sql/payment-changes.ts'
-import { readTransaction, readTransactions, scopeOf } from '../../../sql/payments.ts'
+import { readTransaction, readTransactions, scopeOf, TRANSACTION_ORDER } from '../../../sql/payments.ts'
 import { refund } from '../../../tasks/payments/refund.ts'
 import { TRANSACTION_STATUSES, Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { found, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
 // The provider's maximum; no payment is larger.
@@ -27,15 +27,13 @@ export const transactionRoutes = [
     path: '/transactions',
     summary: 'List the transactions of the caller, newest first',
     query: z.object({
-      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
-      page_size: count({ min: 1, max: 200, fallback: 20 }),
+      ...numbered(TRANSACTION_ORDER, { most: 200, fallback: 20 }),
       status: z.enum(TRANSACTION_STATUSES).optional(),
     }),
     response: TransactionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const { page, page_size, status } = query
-      const values = [caller.ownerId, status ?? null, (page - 1) * page_size, page_size, page] as const
+      const values = [caller.ownerId, query.status ?? null, ...pageValues(query)] as const
       return json((await reader.text(readTransactions[scopeOf(caller.ownerId)], values))!)
     },
   }),

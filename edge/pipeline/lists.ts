@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { type KeyType, MOST_COUNTED, type PageValues } from '../../sql/lists.ts'
+import type { EdgeRequest } from '../http/server.ts'
+import { invalid } from './input.ts'
+import { type Answer, json } from './route.ts'
+import { count } from './schemas.ts'
+
+/** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
+
+/** Fields of a list that counts no further than {@link MOST_COUNTED}. */
+export const Total = {
+  total: z.int().meta({ description: `How many there are; at most ${MOST_COUNTED.toLocaleString('en')}` }),
+  total_is_exact: z.boolean().meta({ description: 'false: there are more than `total`' }),
+}
+
+export const Next = {
+  next: z.string().nullable().meta({ description: 'The `cursor` of the next page; null on the last one' }),
+}
+
+const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
+  bigint: z.int(),
+  uuid: z.uuid(),
+  timestamptz: z.iso.datetime({ offset: true }),
+  text: z.string().max(500),
+  real: z.number(),
+}
+
+/** A query's cursor as the JSON array that a statement takes: the values of what orders the list. */
+export const cursor = (order: Readonly<Record<string, KeyType>>) => {
+  const types = Object.values(order).map((type) => KEYS[type])
+  return z
+    .string()
+    .max(1000)
+    .transform((text, context): string => {
+      const values = decoded(text)
+      if (values?.length === types.length && types.every((type, n) => type.safeParse(values[n]).success))
+        return JSON.stringify(values)
+      context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
+      return z.NEVER
+    })
+    .optional()
+    .meta({ type: 'string', description: 'Begins after a page: its `next`, unchanged' })
+}
+
+function decoded(text: string): readonly unknown[] | null {
+  try {
+    const values: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
+    return Array.isArray(values) ? values : null
+  } catch {
+    return null
+  }
+}
+
+/** The query fields of a list in numbered pages. */
+export const numbered = (
+  order: Readonly<Record<string, KeyType>>,
+  size: { most: number; fallback: number },
+) => ({
+  page: count({ min: 1, max: MOST_COUNTED + 1, fallback: 1 }).meta({
+    description: `Counts from the cursor; reaches ${MOST_COUNTED.toLocaleString('en')} rows, which are followed by cursor`,
+  }),
+  page_size: count({ min: 1, max: size.most, fallback: size.fallback }),
+  cursor: cursor(order),
+})
+
+interface Numbered {
+  readonly page: number
+  readonly page_size: number
+  readonly cursor?: string | undefined
+}
+
+/** What a statement takes of it. @throws request.invalid for a page beyond the rows that page numbers reach. */
+export function pageValues({ page, page_size, cursor }: Numbered): PageValues {
+  if ((page - 1) * page_size > MOST_COUNTED)
+    throw invalid('query', 'page', `reaches ${MOST_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
+  return [cursor ?? null, (page - 1) * page_size, page_size]
+}
+
+/** The answer from a text of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page. */
+export function array<T>(text: string, request: EdgeRequest): Answer<T> {
+  const end = text.indexOf('\n')
+  const items = text.slice(end + 1)
+  if (end === 0) return json<T>(items)
+  const query = new URLSearchParams(request.query)
+  query.delete('page')
+  query.set('cursor', text.slice(0, end))
+  return json<T>(items, { headers: [['link', `<${request.path}?${query}>; rel="next"`]] })
+}

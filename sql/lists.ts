@@ -1,0 +1,105 @@
+/**
+ * Lists in pages. A page begins after a cursor, which stays valid while rows come and go, or at a number of rows from the
+ * beginning. What a page costs follows its rows: they are found by an index, and only theirs become JSON.
+ */
+
+/** What a list counts to: beyond that it says that there are at least as many. Counting all costs as much as there is. */
+export const MOST_COUNTED = 10_000
+
+/**
+ * A subquery of one row with the number `n` of rows that match, at most one more than `MOST_COUNTED`. `found` is what follows
+ * FROM, conditions included.
+ */
+export const counted = (found: string): string =>
+  `(select count(*) as n from (select from ${found} limit ${MOST_COUNTED + 1}) matching)`
+
+/** The fields `total` and `total_is_exact` of a list, for `json_build_object`, from the `n` of {@link counted}. */
+export const TOTAL = `'total', least(n, ${MOST_COUNTED}), 'total_is_exact', n <= ${MOST_COUNTED}`
+
+/** The type of a column that orders a list. */
+export type KeyType = 'bigint' | 'uuid' | 'timestamptz' | 'text' | 'real'
+
+/** The last parameters of a list's statement: a cursor's values as a JSON array or null, rows to skip, rows of a page. */
+export type PageValues = [after: string | null, offset: number, size: number]
+
+export interface List {
+  readonly table: string
+  /** The name of its row in the other parts. */
+  readonly row: string
+  /** The columns of its primary key; default `id`. */
+  readonly id?: readonly string[]
+  /** How many parameters the other parts have, $1 to $n; those of the page follow. */
+  readonly parameters: number
+  /**
+   * Which rows it has. Of several conditions no two hold for the same row: each of them finds its
+   * rows by an index of its own, as an OR would not.
+   */
+  readonly where: string | readonly string[]
+  /** What orders the rows, together unique: expression -> type. */
+  readonly order: Readonly<Record<string, KeyType>>
+  readonly direction: 'asc' | 'desc'
+  /** Further tables that the JSON of a row needs, each with one row at most. */
+  readonly join?: string
+  /** The JSON of a row. */
+  readonly item: string
+}
+
+const conditions = (where: List['where']): readonly string[] => (typeof where === 'string' ? [where] : where)
+
+const pageParameters = ({ parameters }: List) => ({
+  cursor: `$${parameters + 1}::jsonb`,
+  offset: `$${parameters + 2}::int`,
+  size: `$${parameters + 3}::int`,
+})
+
+/** A subquery of one row: `items`, a JSON array, and `next`, the cursor of what follows, or null. */
+export function pageOf(list: List): string {
+  const { table, row, id = ['id'], where, order, direction, join = '', item } = list
+  const { cursor, offset, size } = pageParameters(list)
+  const keys = Object.keys(order)
+  const ordered = (columns: readonly string[]): string =>
+    columns.map((column) => `${column} ${direction}`).join(', ')
+  const bounds = Object.values(order).map((type, place) => `(${cursor} ->> ${place})::${type}`)
+  const after = `(${cursor} is null or (${keys.join(', ')}) ${direction === 'asc' ? '>' : '<'} (${bounds.join(', ')}))`
+  const columns = [
+    ...id.map((column) => `${row}.${column} as id_${column}`),
+    ...keys.map((key, n) => `${key} as key_${n}`),
+  ]
+  const places = keys.map((_, n) => `key_${n}`)
+  const branches = conditions(where).map(
+    (condition) =>
+      `(select ${columns.join(', ')} from ${table} ${row} where (${condition}) and ${after}
+        order by ${ordered(keys)} limit ${offset} + ${size} + 1)`,
+  )
+  const sameRow = id.map((column) => `${row}.${column} = found.id_${column}`).join(' and ')
+  return `(
+    select coalesce(json_agg(${item} order by place) filter (where place <= ${size}), '[]') as items,
+      case when count(*) > ${size}
+        then max(${cursorOf(places)}) filter (where place = ${size}) end as next
+    from (
+      select *, row_number() over (order by ${ordered(places)}) as place from (
+        select * from (${branches.join(' union all ')}) branch
+        order by ${ordered(places)} offset ${offset} limit ${size} + 1) page
+    ) found
+    join ${table} ${row} on ${sameRow} ${join})`
+}
+
+/** A cursor: base64url of a JSON array, which says nothing that the row before it does not show. */
+const cursorOf = (values: readonly string[]): string =>
+  `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
+
+/** A statement that answers `{NAME: [...], total, total_is_exact, page, page_size, next}`. */
+export function listText(name: string, list: List): string {
+  const { table, row, where } = list
+  const { offset, size } = pageParameters(list)
+  const branches = conditions(where).map(
+    (condition) => `(select from ${table} ${row} where ${condition} limit ${MOST_COUNTED + 1})`,
+  )
+  return `
+    select json_build_object('${name}', items, ${TOTAL}, 'page', ${offset} / ${size} + 1, 'page_size', ${size}, 'next', next)::text
+    from ${pageOf(list)} page, ${counted(`(${branches.join(' union all ')}) branches`)} counted`
+}
+
+/** A statement that answers with the cursor of what follows, or nothing, in the first line, and with a JSON array after it. */
+export const arrayText = (list: List): string =>
+  `select concat(next, E'\\n', items) from ${pageOf(list)} page`

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeAndDatabase } from './harness.ts'
+
+const { api } = await edgeAndDatabase()
+const admin = await api.register('admin@example.com')
+for (const name of ['ann', 'bob', 'cyd', 'dan']) await api.register(`${name}@example.com`)
+
+const get = (path: string) => api.get(`/api/v1/auth${path}`, { token: admin.token })
+
+test('an array names its next page in a header, as long as there is one', async () => {
+  const emails: string[] = []
+  let path: string | undefined = '/api/v1/auth/users?page_size=2&page=1'
+  while (path !== undefined) {
+    const answer = await api.get(path, { token: admin.token })
+    assert.equal(answer.status, 200, answer.text)
+    emails.push(...answer.json.map(({ email }: { email: string }) => email))
+    path = /^<(.+)>; rel="next"$/.exec(String(answer.headers.link ?? ''))?.[1]
+    assert.doesNotMatch(path ?? '', /[?&]page=/)
+  }
+  assert.deepEqual(
+    emails,
+    ['dan', 'cyd', 'bob', 'ann', 'admin'].map((name) => `${name}@example.com`),
+  )
+})
+
+test('any other list has a field for it', async () => {
+  const ids: number[] = []
+  let next: string | null = ''
+  while (next !== null) {
+    const { json } = await get(`/audit?page_size=2&kind=account.registered${next && `&cursor=${next}`}`)
+    assert.equal(json.total, 5)
+    ids.push(...json.events.map(({ id }: { id: number }) => id))
+    next = json.next
+  }
+  assert.equal(ids.length, 5)
+  assert.deepEqual(
+    ids,
+    ids.toSorted((a, b) => b - a),
+  )
+})
+
+const encoded = (value: string): string => Buffer.from(value).toString('base64url')
+for (const [what, cursor] of [
+  ['nothing', ''],
+  ['no base64url', '!!'],
+  ['no JSON', encoded('[1')],
+  ['no array', encoded('{"length":1,"0":1}')],
+  ['too many values', encoded('[1,2]')],
+  ['a value of another type', encoded('["2026-01-01T00:00:00Z"]')],
+  ['a number that is too large', encoded('[1e300]')],
+  ['a very long one', encoded(`[${'1'.repeat(2000)}]`)],
+])
+  test(`a cursor of ${what} is refused`, async () => {
+    const { status, json } = await get(`/audit?cursor=${cursor}`)
+    assert.equal(status, 422)
+    assert.deepEqual(json.errors[0].loc, ['query', 'cursor'])
+  })
+
+test('page numbers reach as far as a list counts; beyond it there are cursors', async () => {
+  assert.equal((await get('/audit?page=51&page_size=200')).status, 200)
+  const { status, json } = await get('/audit?page=52&page_size=200')
+  assert.equal(status, 422)
+  assert.match(json.detail, /follow `next`/)
+  const { next } = (await get('/audit?page_size=1')).json
+  assert.equal((await get(`/audit?page=2&page_size=1&cursor=${next}`)).json.events.length, 1)
+})

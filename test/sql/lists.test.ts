@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import {
+  arrayText,
+  counted,
+  type List,
+  listText,
+  MOST_COUNTED,
+  type PageValues,
+  TOTAL,
+} from '../../sql/lists.ts'
+import { createReader, type ReadStatement } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+
+const { query, url } = await testDatabase()
+const reader = createReader({ url, applicationName: 'lists' })
+after(() => reader.close())
+
+test('a total is exact as far as it is counted, and says so', async () => {
+  for (const [there, total, exact] of [
+    [0, 0, true],
+    [MOST_COUNTED, MOST_COUNTED, true],
+    [MOST_COUNTED + 1, MOST_COUNTED, false],
+    [3 * MOST_COUNTED, MOST_COUNTED, false],
+  ] as const) {
+    const [row] = await query(
+      `select json_build_object(${TOTAL}) as json from ${counted(`generate_series(1, ${there})`)} counted`,
+    )
+    assert.deepEqual(row!.json, { total, total_is_exact: exact })
+  }
+})
+
+await query('create table thing (id integer primary key, at timestamptz not null, kind text)')
+await query(`insert into thing select n, timestamptz '2026-01-01' + n / 3 * interval '1.000001 s',
+  case n % 2 when 0 then 'even' end from generate_series(1, 10) n`)
+
+const THINGS: List = {
+  table: 'thing',
+  row: 't',
+  parameters: 1,
+  where: '$1::text is null or t.kind = $1',
+  order: { 't.at': 'timestamptz', 't.id': 'bigint' },
+  direction: 'desc',
+  item: 't.id',
+}
+
+type OfThings = ReadStatement<[kind: string | null, ...page: PageValues]>
+
+const lists: List[] = []
+
+/** The same for the same list: the connection keeps statements by name. */
+function nameOf(list: List): string {
+  if (!lists.includes(list)) lists.push(list)
+  return `things ${lists.indexOf(list)}`
+}
+
+interface Page {
+  readonly things: readonly number[]
+  readonly total: number
+  readonly page: number
+  readonly page_size: number
+  readonly next: string | null
+}
+
+const decoded = (cursor: string | null): string | null =>
+  cursor === null ? null : Buffer.from(cursor, 'base64url').toString()
+
+async function pageOf(list: List, kind: string | null, after: string | null, offset: number, size: number) {
+  const statement: OfThings = { name: nameOf(list), text: listText('things', list) }
+  const text = await reader.text(statement, [kind, decoded(after), offset, size])
+  return JSON.parse(text!) as Page
+}
+
+/** What one who follows `next` reads. */
+async function followed(list: List, kind: string | null, size: number): Promise<readonly number[][]> {
+  const pages: number[][] = []
+  let next: string | null = null
+  do {
+    const page: Page = await pageOf(list, kind, next, 0, size)
+    pages.push([...page.things])
+    next = page.next
+  } while (next !== null)
+  return pages
+}
+
+test('pages are numbered, and the last one has no next', async () => {
+  const first = await pageOf(THINGS, null, null, 0, 4)
+  assert.deepEqual(
+    { ...first, next: typeof first.next },
+    { things: [10, 9, 8, 7], total: 10, total_is_exact: true, page: 1, page_size: 4, next: 'string' },
+  )
+  const last = await pageOf(THINGS, null, null, 8, 4)
+  assert.deepEqual([last.things, last.page, last.next], [[2, 1], 3, null])
+  const beyond = await pageOf(THINGS, null, null, 12, 4)
+  assert.deepEqual([beyond.things, beyond.total, beyond.next], [[], 10, null])
+})
+
+test('cursors lead through all rows once, in either direction and with every size of page', async () => {
+  const all = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+  const ascending: List = { ...THINGS, direction: 'asc' }
+  for (const size of [1, 3, 5, 10, 11]) {
+    assert.deepEqual((await followed(THINGS, null, size)).flat(), all)
+    assert.deepEqual((await followed(ascending, null, size)).flat(), all.toReversed())
+  }
+  assert.deepEqual(await followed(THINGS, null, 5), [all.slice(0, 5), all.slice(5)])
+  assert.deepEqual(await followed(THINGS, 'even', 2), [[10, 8], [6, 4], [2]])
+})
+
+test('pages count from the cursor', async () => {
+  const { next } = await pageOf(THINGS, null, null, 0, 3)
+  const second = await pageOf(THINGS, null, next, 3, 3)
+  assert.deepEqual([second.things, second.page, second.total], [[4, 3, 2], 2, 10])
+})
+
+test('several conditions make one list', async () => {
+  const list: List = {
+    ...THINGS,
+    where: ["t.kind = 'even' and $1::text is null", 't.kind is null and t.id > 4'],
+  }
+  assert.deepEqual(await followed(list, null, 3), [
+    [10, 9, 8],
+    [7, 6, 5],
+    [4, 2],
+  ])
+  assert.deepEqual(await pageOf(list, null, null, 3, 3).then(({ things, total }) => [things, total]), [
+    [7, 6, 5],
+    8,
+  ])
+})
+
+test('a cursor stays valid while rows come and go', async () => {
+  const { next } = await pageOf(THINGS, null, null, 0, 3)
+  await query("insert into thing values (11, '2026-02-01', null)")
+  await query('delete from thing where id in (8, 6)')
+  const after = await pageOf(THINGS, null, next, 0, 3)
+  await query(
+    "delete from thing where id = 11; insert into thing select n, timestamptz '2026-01-01' + n / 3 * interval '1.000001 s', 'even' from unnest(array[6, 8]) n",
+  )
+  assert.deepEqual(after.things, [7, 5, 4])
+})
+
+test('an array comes after the line of its cursor', async () => {
+  const statement: OfThings = { name: 'array', text: arrayText(THINGS) }
+  const [cursor, items] = (await reader.text(statement, [null, null, 0, 9]))!.split('\n')
+  assert.deepEqual(JSON.parse(items!), [10, 9, 8, 7, 6, 5, 4, 3, 2])
+  assert.equal(await reader.text(statement, [null, decoded(cursor!), 0, 9]), '\n[1]')
+})
