@@ -10,11 +10,8 @@ export const MOST_COUNTED = 10_000
  * A subquery of one row with the number `n` of rows that match, at most one more than `MOST_COUNTED`. `found` is what follows
  * FROM, conditions included.
  */
-export const counted = (found: string): string =>
+const counted = (found: string): string =>
   `(select count(*) as n from (select from ${found} limit ${MOST_COUNTED + 1}) matching)`
-
-/** The fields `total` and `total_is_exact` of a list, for `json_build_object`, from the `n` of {@link counted}. */
-export const TOTAL = `'total', least(n, ${MOST_COUNTED}), 'total_is_exact', n <= ${MOST_COUNTED}`
 
 /** The type of a column that orders a list. */
 export type KeyType = 'bigint' | 'uuid' | 'timestamptz' | 'text' | 'real'
@@ -52,7 +49,7 @@ const pageParameters = ({ parameters }: List) => ({
   size: `$${parameters + 3}::int`,
 })
 
-/** A subquery of one row: `items`, a JSON array, and `next`, the cursor of what follows, or null. */
+/** A subquery of one row: `items`, a JSON array as text, and `next`, the cursor of what follows, or null. */
 export function pageOf(list: List): string {
   const { table, row, id = ['id'], where, order, direction, join = '', item } = list
   const { cursor, offset, size } = pageParameters(list)
@@ -71,16 +68,16 @@ export function pageOf(list: List): string {
       `(select ${columns.join(', ')} from ${table} ${row} where (${condition}) and ${after}
         order by ${ordered(keys)} limit ${offset} + ${size} + 1)`,
   )
-  const sameRow = id.map((column) => `${row}.${column} = found.id_${column}`).join(' and ')
+  const sameRow = id.map((column) => `${row}.${column} = ids.id_${column}`).join(' and ')
   return `(
-    select coalesce(json_agg(${item} order by place) filter (where place <= ${size}), '[]') as items,
+    select concat('[', string_agg((${item})::text, ',' order by place) filter (where place <= ${size}), ']') as items,
       case when count(*) > ${size}
         then max(${cursorOf(places)}) filter (where place = ${size}) end as next
     from (
       select *, row_number() over (order by ${ordered(places)}) as place from (
         select * from (${branches.join(' union all ')}) branch
         order by ${ordered(places)} offset ${offset} limit ${size} + 1) page
-    ) found
+    ) ids
     join ${table} ${row} on ${sameRow} ${join})`
 }
 
@@ -88,15 +85,20 @@ export function pageOf(list: List): string {
 const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
-/** A statement that answers `{NAME: [...], total, total_is_exact, page, page_size, next}`. */
-export function listText(name: string, list: List): string {
+/**
+ * A statement that answers `{NAME: [...], total, total_is_exact, page, page_size, next}`. `isWhole`: a condition without which
+ * there may be more rows than the list has.
+ */
+export function listText(name: string, list: List, isWhole = 'true'): string {
   const { table, row, where } = list
   const { offset, size } = pageParameters(list)
   const branches = conditions(where).map(
     (condition) => `(select from ${table} ${row} where ${condition} limit ${MOST_COUNTED + 1})`,
   )
   return `
-    select json_build_object('${name}', items, ${TOTAL}, 'page', ${offset} / ${size} + 1, 'page_size', ${size}, 'next', next)::text
+    select concat('{"${name}":', items, ',"total":', least(n, ${MOST_COUNTED}),
+      ',"total_is_exact":', (n <= ${MOST_COUNTED} and ${isWhole})::text, ',"page":', ${offset} / ${size} + 1,
+      ',"page_size":', ${size}, ',"next":', coalesce('"' || next || '"', 'null'), '}')
     from ${pageOf(list)} page, ${counted(`(${branches.join(' union all ')}) branches`)} counted`
 }
 

@@ -1,21 +1,30 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Pages of documents: what was read from them, and the extractions that read them. */
 
-const OWNED = 'd.id = $1::int and d.owner_id is not distinct from $2::int and d.deleted_at is null'
+const OWNED = 'd.id = $1::bigint and d.owner_id is not distinct from $2::int and d.deleted_at is null'
 
 const PAGE_FIELDS = `'page_number', p.page_number, 'status', p.status, 'method', p.method, 'model', p.model, 'detail', p.detail,
   'has_image', p.width is not null, 'width', p.width, 'height', p.height`
 
-/** Every page without its text. Null when there is no such document. */
-export const readPages: ReadStatement<[id: number, owner: number | null]> = {
+export const PAGE_ORDER = { 'p.page_number': 'bigint' } as const
+
+/** A part of the pages in their order, without their texts. Null when there is no such document. */
+export const readPages: ReadStatement<[id: number, owner: number | null, ...page: PageValues]> = {
   name: 'document_pages',
-  text: `
-    select coalesce((select json_agg(json_build_object(${PAGE_FIELDS}) order by p.page_number)
-      from document_page p where p.document_id = d.id), '[]')::text
-    from document d where ${OWNED}`,
+  text: `select (${arrayText({
+    table: 'document_page',
+    row: 'p',
+    id: ['document_id', 'page_number'],
+    parameters: 2,
+    where: 'p.document_id = $1::bigint',
+    order: PAGE_ORDER,
+    direction: 'asc',
+    item: `json_build_object(${PAGE_FIELDS})`,
+  })}) from document d where ${OWNED}`,
 }
 
 /** The running extraction, or else the next one. Null when there is no such document. */
@@ -159,7 +168,7 @@ export const storePages = (
   rows: readonly NumberedPage[],
 ): Query<z.output<typeof Stored>> =>
   sql.prepared('store_pages', Stored)`
-    call document_pages_store(0, ${job.id}::uuid, ${job.attempt}::int, ${id}::int,
+    call document_pages_store(0, ${job.id}::uuid, ${job.attempt}::int, ${id}::bigint,
       ${sql.array(
         rows.map((row) => row.number),
         'int4',

@@ -1,3 +1,5 @@
+create extension btree_gin;
+
 create extension pg_trgm;
 
 create extension unaccent;
@@ -301,7 +303,7 @@ create table comms_send (
 );
 
 create table document (
-  id integer not null generated always as identity,
+  id bigint not null generated always as identity,
   owner_id integer,
   title text not null,
   kind text not null default 'other'::text,
@@ -315,13 +317,14 @@ create table document (
   channel text,
   note text,
   protected boolean not null default false,
-  supersedes_id integer,
+  supersedes_id bigint,
+  superseded_by_id bigint,
   tags text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
   collected_at timestamp with time zone,
-  fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)),
+  "json" text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id)),
   search tsvector not null generated always as (document_vector(title, note, tags)),
   constraint document_pkey PRIMARY KEY (id),
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
@@ -334,7 +337,8 @@ create table document (
 );
 
 create table document_page (
-  document_id integer not null,
+  document_id bigint not null,
+  owner_id integer,
   page_number integer not null,
   status text not null,
   method text not null,
@@ -358,6 +362,14 @@ create table document_page (
   constraint document_page_reason_check CHECK (((status = 'read'::text) OR (detail IS NOT NULL))),
   constraint document_page_size_check CHECK (((width IS NULL) = (height IS NULL))),
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
+);
+
+create table document_tag_count (
+  id bigint not null generated always as identity,
+  owner_id integer not null,
+  label text not null,
+  documents integer not null,
+  constraint document_tag_count_pkey PRIMARY KEY (id)
 );
 
 create table idempotency_key (
@@ -900,11 +912,15 @@ CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id 
 
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
 
+CREATE INDEX document_kind_idx ON public.document USING btree (owner_id, kind, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
+
+CREATE INDEX document_listed_idx ON public.document USING btree (owner_id, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
+
 CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC);
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_search_idx ON public.document USING gin (search) WHERE (deleted_at IS NULL);
+CREATE INDEX document_search_idx ON public.document USING gin (COALESCE(owner_id, 0), search) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
 
@@ -912,9 +928,11 @@ CREATE INDEX document_supersedes_id_idx ON public.document USING btree (supersed
 
 CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_tags_idx ON public.document USING gin (tags) WHERE (deleted_at IS NULL);
+CREATE INDEX document_tags_idx ON public.document USING gin (COALESCE(owner_id, 0), tags) WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_page_search_idx ON public.document_page USING gin (search);
+CREATE INDEX document_page_search_idx ON public.document_page USING gin (COALESCE(owner_id, 0), search);
+
+CREATE INDEX document_tag_count_owner_id_idx ON public.document_tag_count USING btree (owner_id, label) INCLUDE (documents);
 
 CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
 
@@ -1123,20 +1141,35 @@ CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts integer[])
  LANGUAGE plpgsql
 AS $function$7ac575cd4c2de483828e04f9114a4df8$function$;
 
-CREATE OR REPLACE FUNCTION public.document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id integer, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$55829e80949e64b168f71b23e53275de$function$;
+AS $function$11f858acc7da3e4067fc30af2933f79c$function$;
 
-CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document integer, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
+CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document bigint, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
  LANGUAGE plpgsql
-AS $procedure$07f87de65e1d6a0492b6d09575d1d4dc$procedure$;
+AS $procedure$16dde6ca16051e672dc7226713b62dab$procedure$;
+
+CREATE OR REPLACE FUNCTION public.document_superseded()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$3a3657db948f1c8ef8179e01ae459953$function$;
 
 CREATE OR REPLACE FUNCTION public.document_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$ee9d8720bac5df27498dcd4ab9f06662$function$;
+
+CREATE OR REPLACE FUNCTION public.document_tags_add(owners integer[], labels text[], more bigint[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$4a298a2a6250fb15006e21a9287b2f4a$function$;
+
+CREATE OR REPLACE FUNCTION public.document_tags_counted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$101c761582b14444cd7f43d88e10cd8b$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[])
  RETURNS tsvector
@@ -1378,7 +1411,7 @@ AS $function$fcbdd7fa48ce5cac6068b8763b74f0a6$function$;
 CREATE OR REPLACE FUNCTION public.page_indexed()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$0b201072ead28edf11802716b7b23f26$function$;
+AS $function$d05c48ff1d7d0371cad53ae6ced4e664$function$;
 
 CREATE OR REPLACE FUNCTION public.page_vector(given text)
  RETURNS tsvector
@@ -1513,11 +1546,11 @@ CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, mo
  LANGUAGE plpgsql
 AS $function$677852da68ebd5b5424fd727a2cb205f$function$;
 
-CREATE OR REPLACE FUNCTION public.search_terms(given text)
- RETURNS TABLE(n integer, negated boolean, exact tsquery, wide tsquery)
+CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, given text)
+ RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$7a6f3a4f2988a650b4b98265fd2ad125$function$;
+AS $function$8e5b22be3b33fb71fa420c96a7203598$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger
@@ -1552,7 +1585,17 @@ CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERE
 
 CREATE TRIGGER blog_tag_changed AFTER UPDATE ON public.blog_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_tags_changed();
 
+CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
+
+CREATE TRIGGER document_superseded_update AFTER UPDATE OF supersedes_id, deleted_at ON public.document FOR EACH ROW WHEN (((new.supersedes_id IS NOT NULL) OR (old.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_superseded();
+
 CREATE TRIGGER document_supersedes BEFORE INSERT OR UPDATE OF supersedes_id ON public.document FOR EACH ROW WHEN ((new.supersedes_id <> new.id)) EXECUTE FUNCTION document_supersedes();
+
+CREATE TRIGGER document_tags_deleted AFTER DELETE ON public.document REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION document_tags_counted();
+
+CREATE TRIGGER document_tags_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tags_counted();
+
+CREATE TRIGGER document_tags_updated AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tags_counted();
 
 CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
 

@@ -25,42 +25,49 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   real: z.number(),
 }
 
-/** A query's cursor as the JSON array that a statement takes: the values of what orders the list. */
-export const cursor = (order: Readonly<Record<string, KeyType>>) => {
-  const types = Object.values(order).map((type) => KEYS[type])
-  return z
+/** What orders a list, as its statement declares it. */
+type Order = Readonly<Record<string, KeyType>>
+
+const NOT_OF_LIST = 'is not a cursor of this list'
+
+/** A query's cursor as the JSON array that a statement takes: the values of what orders the list, in one of its orders. */
+export const cursor = (...orders: readonly Order[]) =>
+  z
     .string()
     .max(1000)
     .transform((text, context): string => {
       const values = decoded(text)
-      if (values?.length === types.length && types.every((type, n) => type.safeParse(values[n]).success))
-        return JSON.stringify(values)
-      context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
+      if (orders.some((order) => isCursorOf(order, values))) return JSON.stringify(values)
+      context.addIssue({ code: 'custom', message: NOT_OF_LIST })
       return z.NEVER
     })
     .optional()
     .meta({ type: 'string', description: 'Begins after a page: its `next`, unchanged' })
-}
 
-function decoded(text: string): readonly unknown[] | null {
+function decoded(text: string): unknown {
   try {
-    const values: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
-    return Array.isArray(values) ? values : null
+    return JSON.parse(Buffer.from(text, 'base64url').toString())
   } catch {
     return null
   }
 }
 
+function isCursorOf(order: Order, values: unknown): boolean {
+  const types = Object.values(order)
+  return (
+    Array.isArray(values) &&
+    values.length === types.length &&
+    types.every((type, n) => KEYS[type].safeParse(values[n]).success)
+  )
+}
+
 /** The query fields of a list in numbered pages. */
-export const numbered = (
-  order: Readonly<Record<string, KeyType>>,
-  size: { most: number; fallback: number },
-) => ({
+export const numbered = (order: Order | readonly Order[], size: { most: number; fallback: number }) => ({
   page: count({ min: 1, max: MOST_COUNTED + 1, fallback: 1 }).meta({
     description: `Counts from the cursor; reaches ${MOST_COUNTED.toLocaleString('en')} rows, which are followed by cursor`,
   }),
   page_size: count({ min: 1, max: size.most, fallback: size.fallback }),
-  cursor: cursor(order),
+  cursor: cursor(...[order].flat()),
 })
 
 interface Numbered {
@@ -69,10 +76,15 @@ interface Numbered {
   readonly cursor?: string | undefined
 }
 
-/** What a statement takes of it. @throws request.invalid for a page beyond the rows that page numbers reach. */
-export function pageValues({ page, page_size, cursor }: Numbered): PageValues {
+/**
+ * What a statement takes of it; `order`: that of the statement, if the list has several.
+ * @throws request.invalid for a page beyond the rows that page numbers reach, or a cursor of another order.
+ */
+export function pageValues({ page, page_size, cursor }: Numbered, order?: Order): PageValues {
   if ((page - 1) * page_size > MOST_COUNTED)
     throw invalid('query', 'page', `reaches ${MOST_COUNTED} rows; follow \`next\` beyond them`, 'too_big')
+  if (cursor !== undefined && order !== undefined && !isCursorOf(order, JSON.parse(cursor)))
+    throw invalid('query', 'cursor', NOT_OF_LIST, 'custom')
   return [cursor ?? null, (page - 1) * page_size, page_size]
 }
 

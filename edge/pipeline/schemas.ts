@@ -2,15 +2,19 @@ import { z } from 'zod'
 
 /** Schemas that several areas share. */
 
-const LARGEST_INTEGER = 2_147_483_647
+const rowId = (largest: number) =>
+  z
+    .string()
+    .regex(/^\d{1,16}$/, 'must be a positive integer')
+    .transform(Number)
+    .refine((id) => id >= 1 && id <= largest, 'must be a positive integer')
+    .meta({ type: 'integer' })
 
-/** The integer id of a record, in a path. */
-export const RowId = z
-  .string()
-  .regex(/^\d{1,10}$/, 'must be a positive integer')
-  .transform(Number)
-  .refine((id) => id >= 1 && id <= LARGEST_INTEGER, 'must be a positive integer')
-  .meta({ type: 'integer' })
+/** The id of a record that there are at most 2 billion of, in a path. */
+export const RowId = rowId(2_147_483_647)
+
+/** The id of any other record. */
+export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
 
 /** An integer in a query string; one out of bounds is refused, never clamped. */
 export const count = (options: { min: number; max: number; fallback: number }) =>

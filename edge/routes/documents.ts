@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { readDocuments, searchDocuments } from '../../sql/documents.ts'
+import { SEARCH_ORDER, searchDocuments } from '../../sql/documents/search.ts'
+import { DOCUMENT_ORDER, readDocuments } from '../../sql/documents.ts'
+import { numbered, pageValues } from '../pipeline/lists.ts'
 import { area, route, verbatim } from '../pipeline/route.ts'
-import { count } from '../pipeline/schemas.ts'
 import { contentRoute } from './documents/content.ts'
 import { pageRoutes } from './documents/pages.ts'
 import { recordRoutes } from './documents/records.ts'
@@ -49,11 +50,10 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     path: '',
     summary: 'List the documents of the caller, newest first, or best first with a search',
     description: `\`search\` covers title, note, tags and the text of the pages, ignoring accents and case. Every word \
-must occur, possibly as part of another word; "quoted words" must occur together; a word or phrase after \`-\` must \
+must occur, possibly as the beginning of another word, or as part of one if that finds little; "quoted words" must occur together; a word or phrase after \`-\` must \
 not occur.`,
     query: z.object({
-      page: count({ min: 1, max: 1_000_000, fallback: 1 }),
-      page_size: count({ min: 1, max: 200, fallback: 50 }),
+      ...numbered([DOCUMENT_ORDER, SEARCH_ORDER], { most: 200, fallback: 50 }),
       kind: z.string().max(32).optional(),
       tag: z.string().max(64).optional(),
       search: z.string().max(500).optional(),
@@ -62,13 +62,12 @@ not occur.`,
     response: DocumentList,
     reads: 'search',
     handle: async ({ query, caller, reader }) => {
-      const { page, page_size, kind, tag, search, include_superseded } = query
-      const slice = [(page - 1) * page_size, page_size, page] as const
-      const values = [caller.ownerId, kind ?? null, tag ?? null, include_superseded, ...slice] as const
+      const { kind = null, tag = null, search = '', include_superseded } = query
+      const listed = [caller.ownerId, kind, tag, include_superseded] as const
       const text =
-        search === undefined || search.trim() === ''
-          ? reader.text(readDocuments, values)
-          : reader.text(searchDocuments, [...values, search])
+        search.trim() === ''
+          ? reader.text(readDocuments, [...listed, ...pageValues(query, DOCUMENT_ORDER)])
+          : reader.text(searchDocuments, [...listed, search, ...pageValues(query, SEARCH_ORDER)])
       return verbatim((await text)!)
     },
   }),

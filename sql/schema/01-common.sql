@@ -7,6 +7,7 @@ create function iso(at timestamptz) returns text
 
 create extension if not exists unaccent;
 create extension if not exists pg_trgm;
+create extension if not exists btree_gin;
 
 -- Words without accents, not stemmed: a document may be in any language.
 create text search configuration folded (copy = simple);

@@ -34,17 +34,16 @@ create table blob_chunk (
 -- Document bytes are already compressed, or are read as they are: do not spend CPU on compressing them.
 alter table blob_chunk alter column bytes set storage external;
 
--- A document as clients see it, as JSON without its closing brace: built when the row is written, because it is read
--- far more often. Sent unchanged, so without white space between its parts, like all JSON of the service: row_to_json
+-- A document as clients see it, as JSON: built when the row is written, because it is read far more often. Sent unchanged, so without white space between its parts, like all JSON of the service: row_to_json
 -- writes none, json_build_object does. Truly immutable: JSON has dates in ISO form whatever the session's settings.
-create function document_fields(id integer, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
+create function document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
   page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
-  supersedes_id integer, tags text[], created_at timestamptz, updated_at timestamptz)
+  supersedes_id bigint, tags text[], created_at timestamptz, updated_at timestamptz, superseded_by_id bigint)
 returns text language sql immutable parallel safe as $$
-  select left(row_to_json(fields)::text, -1) from (
+  select row_to_json(fields)::text from (
     select id, title, kind, media_type, byte_size, encode(sha256, 'hex') as sha256, page_count, document_date,
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
-      iso(updated_at) as updated_at) fields
+      iso(updated_at) as updated_at, superseded_by_id) fields
 $$;
 create function document_vector(title text, note text, tags text[]) returns tsvector
 language sql immutable parallel safe as $$
@@ -53,7 +52,7 @@ language sql immutable parallel safe as $$
 $$;
 
 create table document (
-  id integer generated always as identity,
+  id bigint generated always as identity,
   owner_id integer,
   title text not null,
   kind text not null default 'other',
@@ -67,15 +66,17 @@ create table document (
   channel text,
   note text,
   protected boolean not null default false,
-  supersedes_id integer,
+  supersedes_id bigint,
+  -- The live document that supersedes it; kept by document_superseded.
+  superseded_by_id bigint,
   tags text[] not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   deleted_at timestamptz,
   -- When the pages of a deleted document were deleted, once. Its row stays, since others may supersede it.
   collected_at timestamptz,
-  fields text not null generated always as (document_fields(id, title, kind, media_type, byte_size, sha256, page_count,
-    document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at)) stored,
+  json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
+    document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id)) stored,
   search tsvector not null generated always as (document_vector(title, note, tags)) stored,
   constraint document_pkey primary key (id),
   constraint document_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
@@ -91,16 +92,32 @@ create table document (
 create unique index document_owner_id_sha256_key on document (owner_id, sha256) nulls not distinct where deleted_at is null;
 -- Of deleted ones, too: deleting an account looks for all of its rows.
 create index document_owner_id_idx on document (owner_id, id desc);
+-- What lists show unless asked for more: counted and skipped without looking at a row.
+create index document_listed_idx on document (owner_id, id desc) where deleted_at is null and superseded_by_id is null;
+create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
 -- For finding the documents with given bytes, of any owner.
 create index document_sha256_idx on document (sha256);
-create index document_search_idx on document using gin (search) where deleted_at is null;
-create index document_tags_idx on document using gin (tags) where deleted_at is null;
+-- With the owner, or a word would be looked for in everybody's documents; 0: nobody's, since GIN can't look for null.
+create index document_search_idx on document using gin (coalesce(owner_id, 0), search) where deleted_at is null;
+create index document_tags_idx on document using gin (coalesce(owner_id, 0), tags) where deleted_at is null;
+
+-- How many live documents of an owner (0: nobody) have a tag: the sum of its rows, as in blog_post_count.
+create table document_tag_count (
+  id bigint generated always as identity,
+  owner_id integer not null,
+  label text not null,
+  documents integer not null,
+  constraint document_tag_count_pkey primary key (id)
+);
+create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents);
 
 create table document_page (
-  document_id integer not null,
+  document_id bigint not null,
+  -- The document's; `page_indexed` fills it in together with `search`.
+  owner_id integer,
   page_number integer not null,
   status text not null,
   method text not null,
@@ -130,7 +147,7 @@ create table document_page (
   constraint document_page_given_up_check check (status = 'unread' or not given_up)
 );
 alter table document_page alter column image set storage external;
-create index document_page_search_idx on document_page using gin (search);
+create index document_page_search_idx on document_page using gin (coalesce(owner_id, 0), search);
 
 -- Every word that occurs, for finding words by a part of them: an index over whole texts would be several times their
 -- size, and using it would cost more than reading them.

@@ -38,7 +38,7 @@ await query(
 
 test('documents of the caller, newest first, with totals', async () => {
   const { items, ...rest } = await list()
-  assert.deepEqual(rest, { total: 4, total_is_exact: true, page: 1, page_size: 50 })
+  assert.deepEqual(rest, { total: 4, total_is_exact: true, page: 1, page_size: 50, next: null })
   assert.deepEqual(
     items.map(({ title }) => title),
     ['Contract', 'Invoice 8', 'Invoice 7', 'Annual report'],
@@ -62,6 +62,7 @@ test('who has nothing gets an empty page', async () => {
     total_is_exact: true,
     page: 1,
     page_size: 50,
+    next: null,
   })
 })
 
@@ -79,6 +80,7 @@ test('pages follow each other without a gap; the total stays', async () => {
     total_is_exact: true,
     page: 3,
     page_size: 3,
+    next: null,
   })
 })
 
@@ -86,7 +88,7 @@ test('page and page_size have bounds', async () => {
   for (const search of [
     'page=0',
     'page=-1',
-    'page=1000001',
+    'page=10002',
     'page_size=0',
     'page_size=201',
     'page_size=x',
@@ -99,7 +101,27 @@ test('page and page_size have bounds', async () => {
       search,
     )
   }
-  assert.equal((await list('?page=1000000&page_size=200')).items.length, 0)
+  assert.equal((await list('?page=51&page_size=200')).items.length, 0)
+})
+
+test('a cursor leads on, in the order in which the list is: newest first, or best first', async () => {
+  for (const search of ['', '&search=invoice', '&search=the']) {
+    const all = await titles(`?page_size=200${search}`)
+    const followed: string[] = []
+    let next: string | null = ''
+    while (next !== null) {
+      const answer = await api.get(`/api/v1/documents?page_size=1${search}${next && `&cursor=${next}`}`, {
+        token: ann.token,
+      })
+      followed.push(...answer.json.items.map(({ title }: Document) => title))
+      next = answer.json.next
+    }
+    assert.deepEqual(followed, all)
+    assert.ok(all.length > 1)
+  }
+  const { next } = (await api.get('/api/v1/documents?page_size=1', { token: ann.token })).json
+  const refused = await api.get(`/api/v1/documents?search=invoice&cursor=${next}`, { token: ann.token })
+  assert.deepEqual([refused.status, refused.json.errors[0].loc], [422, ['query', 'cursor']])
 })
 
 test('filters by kind and by tag, together too', async () => {

@@ -159,6 +159,7 @@ test('bounds of the input are documented', () => {
   assert.deepEqual(names, [
     ['page', false],
     ['page_size', false],
+    ['cursor', false],
     ['kind', false],
     ['tag', false],
     ['search', false],

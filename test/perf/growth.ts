@@ -12,6 +12,8 @@ const SHARES = (process.env.BENCH_SHARES ?? '1,10,100')
   .split(',')
   .map(Number)
   .sort((a, b) => a - b)
+/** Only calls whose names contain this. */
+const CALLS = process.env.BENCH_CALLS ?? ''
 const isKnown = (name: string): boolean => name in KNOWN || name in KNOWN_AT_FULL_SIZE
 const EFFORT = { warmUp: UNTIL_PLANNED, calls: Number(process.env.BENCH_ROUNDS ?? 20), budgetMs: 5_000 }
 
@@ -23,7 +25,7 @@ export async function growth(stack: Stack): Promise<Measured> {
   const nameOf = await statementNames()
   const sizes: Costs[] = []
   for (const share of SHARES)
-    sizes.push(await costsAt(stack, share, EFFORT, (line) => process.stderr.write(`${line}\n`)))
+    sizes.push(await costsAt(stack, share, EFFORT, (line) => process.stderr.write(`${line}\n`), CALLS))
   const [first, last] = [sizes[0]!, sizes.at(-1)!]
   const names = [...last.keys()].sort(
     (a, b) => growthOf(first.get(b)!, last.get(b)!) - growthOf(first.get(a)!, last.get(a)!),

@@ -1,12 +1,20 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { pageImage, readExtraction, readHasBytes, readPage, readPages } from '../../../sql/pages.ts'
+import {
+  PAGE_ORDER,
+  pageImage,
+  readExtraction,
+  readHasBytes,
+  readPage,
+  readPages,
+} from '../../../sql/pages.ts'
 import { draw } from '../../../tasks/documents/draw.ts'
 import { ExtractCounts, extract } from '../../../tasks/documents/extract.ts'
 import { newJob, specsOf } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { DocumentParams, found, Page, PageParams, PageWithText } from './shapes.ts'
@@ -48,11 +56,15 @@ export const pageRoutes = [
     path: '/:id/pages',
     summary: 'List the pages of a document',
     params: DocumentParams,
+    query: z.object(numbered(PAGE_ORDER, { most: 1000, fallback: 1000 })),
     response: z.array(Page),
     errors: ['document.missing'],
     reads: 'list',
-    handle: async ({ params, caller, reader }) =>
-      found(await reader.text(readPages, [params.id, caller.ownerId])),
+    handle: async ({ params, query, caller, reader, request }) => {
+      const text = await reader.text(readPages, [params.id, caller.ownerId, ...pageValues(query)])
+      if (text === null) throw fail('document.missing')
+      return array(text, request)
+    },
   }),
 
   route({

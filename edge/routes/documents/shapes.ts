@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { Total } from '../../pipeline/lists.ts'
+import { Next, Total } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
 
@@ -30,7 +30,7 @@ export const Document = z
   .meta({ id: 'Document' })
 
 export const DocumentList = z
-  .strictObject({ items: z.array(Document), ...Total, page: z.int(), page_size: z.int() })
+  .strictObject({ items: z.array(Document), ...Total, page: z.int(), page_size: z.int(), ...Next })
   .meta({ id: 'DocumentList' })
 
 export const Page = z
@@ -57,8 +57,8 @@ export const METADATA = {
   note: z.string().max(10_000),
 }
 
-export const DocumentParams = z.object({ id: RowId })
-export const PageParams = z.object({ id: RowId, number: RowId })
+export const DocumentParams = z.object({ id: LongRowId })
+export const PageParams = z.object({ id: LongRowId, number: RowId })
 
 /** JSON that PostgreSQL built, or 404. */
 export function found<T>(text: string | null): Answer<T> {

@@ -1,7 +1,8 @@
--- Fills in the vector of a page whose text is written without it, and stores its words.
+-- Fills in the vector and the owner of a page whose text is written without them, and stores its words.
 create or replace function page_indexed() returns trigger language plpgsql as $$
 begin
   new.search := page_vector(new.text);
+  new.owner_id := (select owner_id from document where id = new.document_id);
   perform search_words_of(array[new.search]);
   return new;
 end $$;

@@ -1,7 +1,9 @@
--- The terms of a search, at most 16: words, "phrases", and either with a leading `-` for what must not occur. `exact`
--- is the term itself; `wide` also matches it as the beginning or a part of a word. A term without any word is left out.
-create or replace function search_terms(given text) returns table (n integer, negated boolean, exact tsquery, wide tsquery)
-language plpgsql stable rows 3 as $$
+-- The terms of an owner's search, at most 16: words, "phrases", and either with a leading `-` for what must not occur. `exact`
+-- is the term itself; `wide` also matches it as the beginning of a word, and as a part of one if that finds less than a page.
+-- `words` matches all that `wide` does, by the index alone: of a phrase it asks for its words in any order. A term without any
+-- word is left out.
+create or replace function search_terms(p_owner integer, given text)
+returns table (n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery) language plpgsql stable rows 3 as $$
 declare
   term text[];
   bare text;
@@ -10,24 +12,34 @@ begin
   n := 0;
   for term in select regexp_matches(given, '(-?)(?:"([^"]*)"?|(\S+))', 'g') limit 16 loop
     negated := term[1] = '-';
+    is_phrase := term[2] is not null;
     bare := rtrim(coalesce(term[3], ''), '*');
-    exact := case when term[2] is not null then phraseto_tsquery('folded', term[2]) else plainto_tsquery('folded', bare) end;
+    exact := case when is_phrase then phraseto_tsquery('folded', term[2]) else plainto_tsquery('folded', bare) end;
     if numnode(exact) = 0 then continue; end if;
     n := n + 1;
     wide := exact;
     -- A query's text ends with its last word, which `:*` makes a prefix.
-    if term[3] is not null then wide := exact || (exact::text || ':*')::tsquery; end if;
-    if term[3] is not null and numnode(exact) = 1 then
+    if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
+    if not is_phrase and numnode(exact) = 1 and not negated then
       select lexeme into part from unnest(to_tsvector('folded', bare));
       -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
-      if length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]' then
+      if (length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]') and (
+        select count(*) from (
+          (select from document d where coalesce(d.owner_id, 0) = coalesce(p_owner, 0) and d.search @@ wide
+            and d.deleted_at is null limit 50)
+          union all
+          (select from document_page p where coalesce(p.owner_id, 0) = coalesce(p_owner, 0) and p.search @@ wide limit 50)
+        ) found) < 50
+      then
         wide := wide || coalesce((
           select string_agg(quoted_lexeme(word), ' | ')::tsquery from (
-            select word from search_word
-            where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%'
+            select word from (
+              select word from search_word
+              where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%' limit 1000) holding
             order by length(word), word limit 100) found), '');
       end if;
     end if;
+    words := case when is_phrase then plainto_tsquery('folded', term[2]) else wide end;
     return next;
   end loop;
 end $$;

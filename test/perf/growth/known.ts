@@ -19,7 +19,6 @@ const LISTED: Listed = {
   },
   'Not yet: has no pages, so that its answer grows': {
     '/api/v1/auth/sessions': ['[big]', '[small]'],
-    '/api/v1/documents/:id/pages': ['of the longest document [big]'],
     '/api/v1/payment/subscriptions': ['[big]', 'status=active [big]', 'status=unpaid [big]', '[small]'],
   },
   'Not yet: skips the rows before the page, or sorts those of an account, by reading them': {
@@ -33,34 +32,6 @@ const LISTED: Listed = {
   'Not yet: sorts and counts all posts of the tag': {
     '/api/v1/blog/posts': ['of a common tag [nobody]', 'of a rare tag [nobody]'],
     '/api/v1/blog/admin/posts': ['drafts of a common tag [admin]'],
-  },
-  'Not yet: finds the word in the pages of all owners, and ranks each of them': {
-    '/api/v1/documents': [
-      'search, a word of nearly every page [big]',
-      'search, a frequent word [big]',
-      'search, a word of one page in twenty [big]',
-      'search, a rare word [big]',
-      'search, a number that one page has [big]',
-      'search, a prefix of a tenth of the pages [big]',
-      'search, a part of a frequent word [big]',
-      'search, a phrase [big]',
-      'search, a word without another [big]',
-    ],
-  },
-  'Not yet: counts the tags of all documents': {
-    '/api/v1/documents/tags': ['[big]'],
-  },
-  'Not yet: looks up for each document of the owner whether it is superseded, to count those that are not': {
-    '/api/v1/documents': [
-      'first page [big]',
-      'last page [big]',
-      'of a kind [big]',
-      'of no kind that there is [big]',
-      'of a common tag [big]',
-      'of a rare tag [big]',
-      'with superseded ones [big]',
-      'on a large page [big]',
-    ],
   },
   'Not yet: reads the newest messages until enough of them match': {
     '/api/v1/comms/sends': ['status=unknown [admin]', 'failed calls [admin]'],

@@ -1,3 +1,4 @@
+import { MOST_COUNTED } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Places } from './places.ts'
 
@@ -18,7 +19,8 @@ export interface Asked {
 type Make = (places: Places) => readonly Asked[]
 
 const PAGE = 20
-const lastPage = (total: number): number => Math.max(1, Math.ceil(total / PAGE))
+// Beyond what a list counts to there are only cursors.
+const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MOST_COUNTED) / PAGE))
 
 /** The same, asked by each. */
 const by =

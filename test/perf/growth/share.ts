@@ -12,12 +12,14 @@ export type Costs = ReadonlyMap<string, Cost>
 /**
  * Seeds a database, sends every call to an edge on it, and drops it.
  * @param said is told what has been done.
+ * @param among only calls whose names contain it.
  */
 export async function costsAt(
   stack: Stack,
   share: number,
   effort: Effort,
   said: (line: string) => void = () => {},
+  among = '',
 ): Promise<Costs> {
   const url = await stack.database()
   const tokens = await firstAccounts(stack, url)
@@ -26,7 +28,7 @@ export async function costsAt(
   const statements = await Statements.of(url)
   const meter = new Meter(edge.port, tokens, statements)
   const costs = new Map<string, Cost>()
-  for (const call of callsOf(await placesOf(url))) {
+  for (const call of callsOf(await placesOf(url)).filter(({ name }) => name.includes(among))) {
     const cost = await meter.cost(call, effort)
     costs.set(call.name, cost)
     said(`${share} %: ${call.name}: ${cost.buffers} buffers, ${cost.ms[0]!.toFixed(1)} ms`)

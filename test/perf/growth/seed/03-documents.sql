@@ -41,8 +41,8 @@ select n, text, page_vector(text) as search from (
 alter table growth.text add primary key (n);
 analyze growth.text;
 
-insert into document_page (document_id, page_number, status, method, model, detail, text, search, image, width, height, job_id, updated_at)
-select d.id, p, case when unread then 'unread' else 'read' end,
+insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width, height, job_id, updated_at)
+select d.id, d.owner_id, p, case when unread then 'unread' else 'read' end,
   case when unread then 'none' when d.media_type = 'image/png' then 'vision' else 'text_layer' end,
   case when not unread and d.media_type = 'image/png' then 'tesseract/eng' end, case when unread then 'The page is empty' end,
   case when unread then '' when numbered then t.text || ' inv' || number else t.text end,
@@ -53,8 +53,8 @@ from document d, generate_series(1, d.page_count) p,
 join growth.text t on t.n = number * 7 % least(10000, growth.size(1000000));
 
 -- The longest document is the big owner's first one.
-insert into document_page (document_id, page_number, status, method, text, search, job_id)
-select first.id, p, 'read', 'text_layer', t.text, t.search, gen_random_uuid()
+insert into document_page (document_id, owner_id, page_number, status, method, text, search, job_id)
+select first.id, 2, p, 'read', 'text_layer', t.text, t.search, gen_random_uuid()
 from (select min(id) as id from document where owner_id = 2 and deleted_at is null) first, growth.size(5000) size,
   generate_series(10, size) p join growth.text t on t.n = p % least(10000, growth.size(1000000));
 update document set page_count = pages.n from (select document_id, max(page_number) as n from document_page

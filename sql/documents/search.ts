@@ -1,0 +1,87 @@
+import { LISTED, type Listed, OF_OWNER } from '../documents.ts'
+import { listText, type PageValues } from '../lists.ts'
+import type { ReadStatement } from '../reader.ts'
+
+// What a search ranks of a term, so that its cost does not follow how often a word occurs: this many of the pages and titles that
+// match it, those that the index names first, and if there are more, the pages of as many documents of the owner, newest first.
+const MOST_RANKED = 500
+// A phrase is looked for in this many pages with its words: the index does not know their places.
+const MOST_WITH_WORDS = 5000
+
+const ownedBy = (row: string): string => `coalesce(${row}.owner_id, 0) = coalesce($1::int, 0)`
+
+// Without `offset 0` the pages of all owners with the word are looked up, and those of the document chosen among them.
+const pagesOf = (document: string): string =>
+  `(select document_id, search from document_page where document_id = ${document} offset 0)`
+
+export const SEARCH_ORDER = { 'found.rank': 'real', 'found.id': 'bigint' } as const
+
+/**
+ * A page of the documents that match a search, best first. Every term occurs somewhere in the document's title, note, tags or
+ * pages; the whole word counts most, then its beginning or part, and the title more than the text. The total is exact if all
+ * that matches one of the terms was looked at, so that nothing else can match.
+ */
+export const searchDocuments: ReadStatement<[...Listed, search: string, ...page: PageValues]> = {
+  name: 'documents_search',
+  text: `
+    with term as materialized (
+      select *, case when is_phrase then ${MOST_WITH_WORDS} else ${MOST_RANKED} end as most from search_terms($1::int, $5)
+    ), hit as materialized (
+      select t.n, t.most, t.exact, t.wide, possible.*, not t.is_phrase or possible.search @@ t.wide as matches
+      from term t cross join lateral (
+        (select d.id, d.search from document d
+          where ${ownedBy('d')} and d.search @@ t.words and d.deleted_at is null limit t.most + 1)
+        union all
+        (select p.document_id, p.search from document_page p where ${ownedBy('p')} and p.search @@ t.words limit t.most + 1)
+      ) possible
+      where not t.negated
+    ), size as materialized (
+      select n, count(*) filter (where matches) as hits, count(*) > most as is_cut from hit group by n, most
+    ), rarest as materialized (
+      select * from size order by is_cut, hits, n limit 1
+    ), newest as materialized (
+      select d.id from document d where ${OF_OWNER} order by d.id desc limit ${MOST_RANKED}
+    ), ranked as (
+      select n, id, 4 * ts_rank(search, exact) + ts_rank(search, wide) as rank from hit where matches
+      union all
+      select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
+      from size join term t using (n) join newest on size.is_cut
+        cross join lateral ${pagesOf('newest.id')} p where p.search @@ t.wide
+      union all
+      select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
+      from term t cross join (
+        select * from document_page p
+        where ${ownedBy('p')} and (select is_cut from rarest) and (select count(*) > 1 from size)
+          and p.search @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
+        limit ${MOST_RANKED}) p
+      where not t.negated and p.search @@ t.wide
+    ), best as (
+      select n, id, max(rank) as rank from ranked group by n, id
+    ), scored as (
+      select id, sum(rank)::real as rank, array_agg(n) as terms from best group by id
+      having bool_or(n = (select n from rarest))
+    ), found as materialized (
+      select d.id, scored.rank from scored join document d using (id)
+      where ${LISTED} and not exists (
+        select from term t left join size using (n) where not t.negated and t.n <> all(scored.terms)
+          and not (coalesce(size.is_cut, false) and (d.search @@ t.wide
+            or exists (select from ${pagesOf('d.id')} p where p.search @@ t.wide)))
+      ) and not exists (
+        select from term t where t.negated and (d.search @@ t.exact
+          or exists (select from ${pagesOf('d.id')} p where p.search @@ t.exact)))
+    )
+    ${listText(
+      'items',
+      {
+        table: 'found',
+        row: 'found',
+        parameters: 5,
+        where: 'true',
+        order: SEARCH_ORDER,
+        direction: 'desc',
+        join: 'join document d on d.id = found.id',
+        item: 'd.json',
+      },
+      'not coalesce((select is_cut from rarest), false)',
+    )}`,
+}

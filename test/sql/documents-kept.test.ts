@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { chanceOf } from '../chance.ts'
+import { testDatabase } from '../database.ts'
+import { SEED } from '../runs.ts'
+
+/** What is kept beside documents, and would cost a look at all of them otherwise. */
+
+const { query } = await testDatabase()
+await query(
+  `insert into account (email, password_hash, role) select 'a' || n || '@example.com', 'x', 'user' from generate_series(1, 2) n`,
+)
+
+const COUNTED = `select owner_id, label, sum(documents)::int as documents from document_tag_count
+  group by owner_id, label having sum(documents) <> 0 order by 1, 2`
+const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as documents from document, unnest(tags) label
+  where deleted_at is null group by 1, 2 order by 1, 2`
+const SUPERSEDED = `select d.id, s.id::int as by from document d
+  left join document s on s.supersedes_id = d.id and s.deleted_at is null order by d.id`
+
+test('tags are counted, and superseded documents known, whatever is written', async () => {
+  const chance = chanceOf(SEED)
+  const tags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
+  const owner = (): number | null => chance.pick([1, 2, null])
+  const some = (): number => chance.between(1, 40)
+  const write = (): Promise<unknown> => {
+    const kind = chance.pick(['add', 'add', 'tag', 'delete', 'supersede', 'supersede', 'remove'] as const)
+    if (kind === 'add')
+      return query(
+        `insert into document (owner_id, title, media_type, byte_size, sha256, tags)
+         select $1::int, 'T', 'text/plain', 1, sha256(gen_random_uuid()::text::bytea), $2::text[] from generate_series(1, $3)`,
+        [owner(), tags(), chance.between(1, 4)],
+      )
+    if (kind === 'tag') return query('update document set tags = $2 where id = $1', [some(), tags()])
+    if (kind === 'delete') return query('update document set deleted_at = now() where id = $1', [some()])
+    if (kind === 'remove')
+      return query(
+        `delete from document d where id = $1 and supersedes_id is null
+         and not exists (select from document s where s.supersedes_id = d.id)`,
+        [some()],
+      )
+    // Refused when it would close a circle, or a second one superseded the same document.
+    return query('update document set supersedes_id = $2 where id = $1', [
+      some(),
+      chance.happens(0.3) ? null : some(),
+    ]).catch((error) => {
+      if (!['23514', '23505'].includes(error.code)) throw error
+    })
+  }
+  await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
+    select 1, 'T', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 20) n`)
+  for (let step = 0; step < 60; step++) {
+    if (chance.happens(0.1))
+      await query('update document set tags = $2 where owner_id = $1', [owner(), tags()])
+    // Two at once: neither loses what the other counts.
+    else await Promise.all([write(), write()])
+    assert.deepEqual(await query(COUNTED), await query(THERE))
+    assert.deepEqual(
+      await query('select id, superseded_by_id::int as by from document order by id'),
+      await query(SUPERSEDED),
+    )
+  }
+  const [there] = await query(
+    'select count(*)::int as n, count(superseded_by_id)::int as superseded from document',
+  )
+  assert.ok(Number(there!.n) > 20 && Number(there!.superseded) > 0, JSON.stringify(there))
+})

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { searchDocuments } from '../../sql/documents/search.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+
+/** A search looks at a bounded number of pages, says so, and still finds what is rare or new. */
+
+const { url, query } = await testDatabase()
+const reader = createReader({ url, applicationName: 'search' })
+after(() => reader.close())
+await query(
+  `insert into account (email, password_hash, role) select 'a' || n || '@example.com', 'x', 'user' from generate_series(1, 2) n`,
+)
+
+// 2,500 documents of the first owner. Every page has `every`; each odd one `odd`, each even one `even`; one has both.
+await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
+  select 1, case n when 1234 then 'Titled' else 'T' end, 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 2500) n`)
+await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
+  select id, 1, 'read', 'text_layer', 'every ' || case when id = 77 then 'odd even' when id % 2 = 1 then 'odd' else 'even' end
+    || case id when 5 then ' rare' when 2499 then ' rare' else '' end || ' number' || id, gen_random_uuid() from document`)
+// The other owner has one, whose word the first one has, too.
+await query(
+  `insert into document (owner_id, title, media_type, byte_size, sha256) values (2, 'Other', 'text/plain', 1, sha256('x'))`,
+)
+await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
+  select id, 1, 'read', 'text_layer', 'every secret', gen_random_uuid() from document where owner_id = 2`)
+await query('analyze')
+
+async function search(text: string, { owner = 1, size = 200 } = {}) {
+  const found = await reader.text(searchDocuments, [owner, null, null, false, text, null, 0, size], 10_000)
+  const { items, total, total_is_exact } = JSON.parse(found!)
+  return { ids: items.map(({ id }: { id: number }) => id), total, isExact: total_is_exact }
+}
+
+test('a word of most pages: some are ranked, the newest among them, and the total is not exact', async () => {
+  const { ids, total, isExact } = await search('every')
+  assert.equal(isExact, false)
+  assert.ok(total >= 1000 && total <= 2100, `${total}`)
+  assert.deepEqual(ids.slice(0, 3), [2500, 2499, 2498])
+})
+
+test('a rare word is found wherever it is, and so are all documents with it and a frequent one', async () => {
+  assert.deepEqual(await search('rare'), { ids: [2499, 5], total: 2, isExact: true })
+  assert.deepEqual(await search('every rare odd'), { ids: [2499, 5], total: 2, isExact: true })
+  assert.deepEqual((await search('every -odd rare')).ids, [])
+  assert.deepEqual(
+    (await search('every titled')).ids,
+    [1234],
+    'the title of a document and the text of its page',
+  )
+})
+
+test('two frequent words that hardly meet are found where they meet on a page', async () => {
+  assert.deepEqual((await search('odd even')).ids, [77])
+})
+
+test('the pages of others are neither found nor counted', async () => {
+  assert.deepEqual((await search('secret')).ids, [])
+  assert.deepEqual(await search('every', { owner: 2 }), { ids: [2501], total: 1, isExact: true })
+})
+
+test('a part of a word counts where words and their beginnings find little', async () => {
+  assert.deepEqual((await search('umber1234')).ids, [1234])
+  assert.deepEqual((await search('ver')).total > 0, true)
+  assert.equal(
+    (await search('number123')).total,
+    11,
+    'a word and ten that begin with it: parts of words count, too',
+  )
+})
