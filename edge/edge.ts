@@ -116,6 +116,7 @@ async function createCore(
     applicationName: nameOf(settings, '-slow-reads'),
     limits: settings.slowReadMs,
   })
+  const statistics = slowReads.of(ITSELF, 'statistics')
   const hub = createHub({
     reader,
     lists: slowReads.of(ITSELF, 'list'),
@@ -131,10 +132,10 @@ async function createCore(
     reader,
     slowReads,
     hub,
-    overview: createOverview(db, keepResultSeconds, warn('The overview could not be read')),
+    overview: createOverview(statistics, keepResultSeconds, warn('The overview could not be read')),
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
-    metrics: createMetrics({ db, reader: slowReads.of(ITSELF, 'statistics'), hub, streams }),
+    metrics: createMetrics({ db, reader: statistics, hub, streams }),
   }
 }
 

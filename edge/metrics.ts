@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type * as prom from 'prom-client'
 import type { Database } from '../sql/db.ts'
-import { readQueueDepths } from '../sql/jobs.ts'
+import { readQueueDepths } from '../sql/jobs/lists.ts'
 import type { Reads } from '../sql/slow-reads.ts'
 import { KeptText } from './http/kept-text.ts'
 import type { Found } from './pipeline/request-context.ts'
@@ -40,8 +40,8 @@ interface Series {
 
 interface QueueDepth {
   readonly queue: string
-  readonly status: string
-  readonly count: number
+  readonly queued: number
+  readonly running: number
   readonly oldest_seconds: number | null
 }
 
@@ -171,9 +171,10 @@ class QueueMetrics {
   set(depths: readonly QueueDepth[]): void {
     this.#jobs.reset()
     this.#age.reset()
-    for (const { queue, status, count, oldest_seconds } of depths) {
-      this.#jobs.set({ queue, status }, count)
-      if (status === 'queued') this.#age.set({ queue }, Math.max(0, oldest_seconds ?? 0))
+    for (const { queue, queued, running, oldest_seconds } of depths) {
+      this.#jobs.set({ queue, status: 'queued' }, queued)
+      this.#jobs.set({ queue, status: 'running' }, running)
+      this.#age.set({ queue }, Math.max(0, oldest_seconds ?? 0))
     }
   }
 }

@@ -227,7 +227,7 @@ type Viewer = [who: number | null, everything: boolean]
 type OneJob = [...Viewer, id: string, keptSeconds: number]
 
 /** A job as clients see it; `job` is the row's name in the query. */
-const JOB_JSON = `json_build_object(
+export const JOB_JSON = `json_build_object(
   'job_id', job.id, 'name', job.name, 'queue', job.queue,
   'status', job.status,
   'label', job.label,
@@ -255,25 +255,6 @@ export const readJob: ReadStatement<OneJob> = {
 export const readJobIsOwn: ReadStatement<OneJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
-}
-
-/** Jobs of a status or all: running first, then queued, then ended, newest first. */
-export const readJobs: ReadStatement<
-  [who: number | null, everything: boolean, limit: number, status: string | null, keptSeconds: number]
-> = {
-  name: 'jobs',
-  text: `
-    select coalesce(json_agg(j order by place, n), '[]')::text from (
-      (select 0 as place, row_number() over (order by job.id desc) as n, ${JOB_JSON} as j from job
-        where ${VISIBLE} and job.status = 'running' and coalesce($4::text, 'running') = 'running' order by job.id desc limit $3::int)
-      union all
-      (select 1, row_number() over (order by job.id), ${JOB_JSON} from job
-        where ${VISIBLE} and job.status = 'queued' and coalesce($4::text, 'queued') = 'queued' order by job.id limit $3::int)
-      union all
-      (select 2, row_number() over (order by job.id desc), ${JOB_JSON} from job
-        where ${VISIBLE} and job.finished_at is not null and ${KEPT('$5')}
-          and ($4::text is null or $4 in ('done', 'failed', 'cancelled') and job.status = $4) order by job.id desc limit $3::int)
-      order by place, n limit $3::int) jobs`,
 }
 
 // One line per event: job id, seq, kind, status, owner (0: admins only), frame; separated by tabs, since JSON text
@@ -331,15 +312,6 @@ export const readVisibleState: ReadStatement<OneJob> = {
   text: `select ${LINE('job.seq', `'status'`, 'job.status', ROW_FRAME)} from job where ${VISIBLE} and job.id = $3::uuid and ${KEPT('$4')}`,
 }
 
-/** The ids of live jobs that the caller may see, running ones first: where the stream of all jobs begins. */
-export const readLiveIds: ReadStatement<Viewer> = {
-  name: 'job_live_ids',
-  text: `
-    (select job.id from job where ${VISIBLE} and job.status = 'running' order by job.id limit 1000)
-    union all
-    (select job.id from job where ${VISIBLE} and job.status = 'queued' order by job.id limit 1000)`,
-}
-
 /** At most this many ended jobs are checked for visibility at once; a reader that is further behind reads again. */
 export const ENDS_AT_ONCE = 1000
 
@@ -355,18 +327,4 @@ export const readEndedIds: ReadStatement<[...Viewer, moment: number, after: stri
     where job.finished_at >= to_timestamp($3::float8 / 1000)
       and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
     order by job.finished_at, job.id limit ${ENDS_AT_ONCE}`,
-}
-
-/** Jobs by queue and state, with the age of the oldest queued one, for metrics. */
-export const readQueueDepths: ReadStatement<[]> = {
-  name: 'job_queue_depths',
-  text: `
-    select coalesce(json_agg(q), '[]')::text from (
-      select queue, status, count(*) as count,
-        extract(epoch from now() - min(greatest(created_at, run_at))) as oldest_seconds
-      from (
-        -- Selected separately, because each status has an index of its own among many ended jobs.
-        select queue, status, created_at, run_at from job where status = 'queued'
-        union all
-        select queue, status, created_at, run_at from job where status = 'running') live group by 1, 2) q`,
 }

@@ -82,7 +82,7 @@ export function pageOf(list: List): string {
 }
 
 /** A cursor: base64url of a JSON array, which says nothing that the row before it does not show. */
-const cursorOf = (values: readonly string[]): string =>
+export const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
 /**

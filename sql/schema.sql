@@ -428,6 +428,14 @@ create table job (
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85);
 
+create table job_count (
+  id bigint not null generated always as identity,
+  queue text not null,
+  queued integer not null,
+  running integer not null,
+  constraint job_count_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
+
 create table job_event_row (
   job_id uuid not null,
   seq integer not null,
@@ -938,21 +946,25 @@ CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btre
 
 CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
 
-CREATE INDEX job_failed_idx ON public.job USING btree (finished_at) WHERE (status = 'failed'::text);
-
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
 CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, ordinal) WHERE (status = 'queued'::text);
 
 CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((lease_id IS NOT NULL) AND (mailbox_limit IS NOT NULL));
 
-CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
+CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finished_at, ordinal) WHERE (owner_id IS NOT NULL);
+
+CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text])));
+
+CREATE INDEX job_queued_idx ON public.job USING btree (queue, ordinal) WHERE (status = 'queued'::text);
 
 CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 
-CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, id DESC) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
+CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, finished_at, ordinal) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
+
+CREATE INDEX job_count_queue_idx ON public.job_count USING btree (queue, id);
 
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
@@ -1223,7 +1235,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$939a1e79f8c565657f5d10344ea8abcf$function$;
+AS $function$719464a65b5dc7721203c81e7c03e40f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], places integer[])
  RETURNS text
@@ -1234,7 +1246,17 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$50c0659b107f9d0684d53464e8390199$function$;
+AS $function$9a68eba897c06e9bdf469960552e9e54$function$;
+
+CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$9c4d743771e34d3869bdbe9b596c2139$function$;
 
 CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
  RETURNS void
@@ -1254,7 +1276,7 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$dda10c36b6a3b1336ab6fa9d94833b3c$function$;
+AS $function$4c76285df7c7c1a0ed529af663e40f62$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -1265,7 +1287,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$17b24a42d126113c5e4b010a2ee0b125$function$;
+AS $function$328509f78c67820b46fe64d8b45f1ae6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -1280,12 +1302,12 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$2707732f3747dc79103c0f4afbeecd90$function$;
+AS $function$415f8af775e0e946810ba5bf2e2c3c1b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$12e3f353b94b477aa92016205ee9eeb7$function$;
+AS $function$6eec78ce478f01c41b35087a941d0b29$function$;
 
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid

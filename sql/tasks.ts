@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
+import { LIVE_COUNTS, waitingSince } from './jobs/lists.ts'
 import { KEPT } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -30,13 +31,9 @@ export const readTaskResult: ReadStatement<
 export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
-    select json_agg(json_build_object('queue_type', q.name, 'depth', coalesce(waiting.n, 0), 'running', coalesce(running.n, 0),
-      'oldest_seconds', waiting.seconds) order by q.name)::text
-    from unnest($1::text[]) as q(name)
-    left join (
-      select queue, count(*) as n, greatest(0, extract(epoch from now() - min(created_at)))::float8 as seconds
-      from job where status = 'queued' group by queue) waiting on waiting.queue = q.name
-    left join (select queue, count(*) as n from job where status = 'running' group by queue) running on running.queue = q.name`,
+    select json_agg(json_build_object('queue_type', q.name, 'depth', coalesce(live.queued, 0), 'running', coalesce(live.running, 0),
+      'oldest_seconds', extract(epoch from now() - ${waitingSince('q.name')})::float8) order by q.name)::text
+    from unnest($1::text[]) as q(name) left join ${LIVE_COUNTS} live on live.queue = q.name`,
 }
 
 const Load = z.object({

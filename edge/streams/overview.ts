@@ -1,5 +1,5 @@
-import type { Database } from '../../sql/db.ts'
-import { BUCKET_SECONDS, type Monitor, readMonitor } from '../../sql/jobs/monitor.ts'
+import { BUCKET_SECONDS, type Monitor, monitorOf, readMonitor } from '../../sql/jobs/monitor.ts'
+import type { Reads } from '../../sql/slow-reads.ts'
 import { compact } from '../http/compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
@@ -41,16 +41,16 @@ const LATE_SECONDS = 2
 
 /** `keptSeconds`: how long ended jobs are kept. `onError` gets read errors; a later read makes up for a failed one. */
 export function createOverview(
-  db: Database,
+  reader: Reads,
   keptSeconds: number,
   onError: (error: unknown) => void,
 ): Overview {
-  return new SharedOverview(db, keptSeconds, onError)
+  return new SharedOverview(reader, keptSeconds, onError)
 }
 
 /** Reads while somebody watches, with gaps in between, and once more if it was notified meanwhile. */
 class SharedOverview implements Overview {
-  readonly #db: Database
+  readonly #reader: Reads
   readonly #keptSeconds: number
   readonly #onError: (error: unknown) => void
   readonly #watchers = new Set<(parts: readonly Part[]) => void>()
@@ -63,8 +63,8 @@ class SharedOverview implements Overview {
   #readAt: number | null = null
   #restUntil = 0
 
-  constructor(db: Database, keptSeconds: number, onError: (error: unknown) => void) {
-    this.#db = db
+  constructor(reader: Reads, keptSeconds: number, onError: (error: unknown) => void) {
+    this.#reader = reader
     this.#keptSeconds = keptSeconds
     this.#onError = onError
     this.#tick = setInterval(() => this.notified(), TICK_MS).unref()
@@ -107,8 +107,8 @@ class SharedOverview implements Overview {
     const startedAt = performance.now()
     try {
       const gap = this.#readAt === null ? HISTORY_SECONDS : (startedAt - this.#readAt) / 1000 + LATE_SECONDS
-      const query = readMonitor(Math.min(gap, HISTORY_SECONDS), this.#keptSeconds)
-      const parts = this.#snapshot.update(await this.#db.one(query))
+      const values = [Math.min(gap, HISTORY_SECONDS), this.#keptSeconds] as const
+      const parts = this.#snapshot.update(monitorOf(await this.#reader.texts(readMonitor, values)))
       this.#readAt = startedAt
       if (parts.length > 0) for (const push of this.#watchers) push(parts)
     } catch (error) {

@@ -1,4 +1,5 @@
-import { readLiveIds, readStates } from '../../sql/jobs.ts'
+import { readLiveIds } from '../../sql/jobs/lists.ts'
+import { readStates } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 import { type EndedAfter, type EndedJobs, readEnded, type Viewer } from '../pipeline/ended.ts'
 import { ENDED, type JobEvent, parseLine, rankOf } from './job-event.ts'
@@ -70,7 +71,7 @@ export class StateWatchers {
   async readMissed(): Promise<void> {
     this.#missed = false
     const startedAt = this.#now()
-    await this.#readStates(await this.#lists.texts(readLiveIds, EVERYBODY))
+    await this.#readStates(await this.#lists.texts(readLiveIds.all, [null]))
     let from: EndedAfter | null = { ms: this.#knownUntil - OVERLAP_MS, jobId: null }
     while (from !== null) {
       const { ids, next }: EndedJobs = await readEnded(this.#lists, EVERYBODY, from)

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+import { LIVE_COUNTS, waitingSince } from './lists.ts'
 
 /** What the monitor shows: one statement, so that all parts are from the same moment. */
 
@@ -10,69 +12,85 @@ export const BUCKET_SECONDS = 5
 const MOST_ENDED = 50_000
 const MOST_LISTED = 50
 
-const Monitor = z.object({
-  at: z.string(),
-  queues: z.string(),
-  workers: z.string(),
-  running: z.string(),
-  waiting: z.string(),
-  failed: z.string(),
-  ended: z.string(),
-})
-export type Monitor = z.output<typeof Monitor>
+/** JSON texts, but for `at`, which is the time of the database. */
+export interface Monitor {
+  readonly at: string
+  /** Queues with their depth. */
+  readonly queues: string
+  /** Workers by their leases. */
+  readonly workers: string
+  /** The longest running, first queued and last failed jobs that are still kept. */
+  readonly running: string
+  readonly waiting: string
+  readonly failed: string
+  /** What has ended lately as `[queue, bucket, ended, failed, p50 ms, p95 ms]` from creation to end. */
+  readonly ended: string
+}
 
-/**
- * JSON texts: queues with their depth, workers by their leases, the longest running, first queued and last failed jobs
- * that are still kept, and what has ended in the last `seconds` as `[queue, bucket, ended, failed, p50 ms, p95 ms]`
- * from creation to end.
- */
-export const readMonitor = (seconds: number, keptSeconds: number): Query<Monitor> =>
-  sql.prepared('monitor', Monitor)`
+/** What the monitor shows, and what has ended in the last `seconds`: the texts of {@link monitorOf}. */
+export const readMonitor: ReadStatement<[seconds: number, keptSeconds: number]> = {
+  name: 'monitor',
+  text: `
     with waiting as (
-      select id, name, queue, created_at, run_at from job where status = 'queued'
+      select job.* from (select distinct queue from job_count) q cross join lateral (
+        select id, ordinal, name, queue, created_at, run_at from job where job.queue = q.queue and job.status = 'queued'
+        order by ordinal limit ${MOST_LISTED}) job
     ), running as (
       select * from job where status = 'running'
     ), ended as (
-      select queue, status, floor(extract(epoch from finished_at) / ${BUCKET_SECONDS}::int)::bigint as bucket,
+      select queue, status, floor(extract(epoch from finished_at) / ${BUCKET_SECONDS})::bigint as bucket,
         extract(epoch from finished_at - created_at) * 1000 as ms
       from job
-      where finished_at >= to_timestamp(floor((extract(epoch from now()) - ${seconds}::float8) / ${BUCKET_SECONDS}::int) * ${BUCKET_SECONDS}::int)
-      order by finished_at desc limit ${MOST_ENDED}::int
+      where finished_at >= to_timestamp(floor((extract(epoch from now()) - $1::float8) / ${BUCKET_SECONDS}) * ${BUCKET_SECONDS})
+      order by finished_at desc limit ${MOST_ENDED}
     )
-    select iso(now()) as at,
+    select unnest(array[iso(now()),
       (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
           'oldest_at', iso(oldest)) order by queue), '[]')::text from (
-        select queue, sum(queued)::int as queued, sum(running)::int as running, min(oldest) as oldest from (
-          select queue, count(*) as queued, 0 as running,
-            min(greatest(created_at, run_at)) filter (where run_at <= now()) as oldest from waiting group by queue
-          union all select queue, 0, count(*), null from running group by queue
+        select queue, coalesce(max(queued), 0) as queued, coalesce(max(running), 0) as running, max(oldest) as oldest from (
+          select queue, queued, running, ${waitingSince('counted.queue')} as oldest from ${LIVE_COUNTS} counted where queued > 0 or running > 0
           union all select distinct unnest(queues), 0, 0, null::timestamptz from worker_lease) parts
-        group by queue) queues) as queues,
+        group by queue) queues),
       (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queues', queues, 'threads', threads,
           'memory_bytes', memory_bytes, 'started_at', iso(started_at), 'expires_at', iso(expires_at),
           'alive', expires_at > now(), 'running', (select count(*) from running where lease_id = worker_lease.id))
-          order by name, id), '[]')::text from worker_lease) as workers,
+          order by name, id), '[]')::text from worker_lease),
       (select coalesce(json_agg(job order by id), '[]')::text from (
         select running.id, json_build_object('job_id', running.id, 'name', running.name, 'queue', running.queue, 'label', label,
           'progress', case when progress_current is not null or progress_total is not null
             then json_build_object('current', progress_current, 'total', progress_total) end,
           'attempts', attempt, 'cancelling', cancel_requested_at is not null, 'started_at', iso(running.started_at),
           'worker', worker_lease.name) as job
-        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MOST_LISTED}::int) jobs) as running,
-      (select coalesce(json_agg(job order by id), '[]')::text from (
-        select id, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
+        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MOST_LISTED}) jobs),
+      (select coalesce(json_agg(job order by ordinal), '[]')::text from (
+        select ordinal, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
           'due_at', case when run_at > now() then iso(run_at) end) as job
-        from waiting order by id limit ${MOST_LISTED}::int) jobs) as waiting,
+        from waiting order by ordinal limit ${MOST_LISTED}) jobs),
       (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' and finished_at > now() - make_interval(secs => ${keptSeconds}::float8) order by finished_at desc limit ${MOST_LISTED}::int) jobs) as failed,
+        from job where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8) order by finished_at desc limit ${MOST_LISTED}) jobs),
       (select coalesce(json_agg(json_build_array(queue, bucket, ended, failed, p50, p95) order by bucket, queue), '[]')::text from (
         select queue, bucket, count(*) as ended, count(*) filter (where status = 'failed') as failed,
           round((percentile_cont(0.5) within group (order by ms))::numeric, 1) as p50,
           round((percentile_cont(0.95) within group (order by ms))::numeric, 1) as p95
-        from ended group by queue, bucket) buckets) as ended`
+        from ended group by queue, bucket) buckets)])`,
+}
+
+/** What {@link readMonitor} read. */
+export function monitorOf(texts: readonly string[]): Monitor {
+  const [at, queues, workers, running, waiting, failed, ended] = texts
+  return {
+    at: at!,
+    queues: queues!,
+    workers: workers!,
+    running: running!,
+    waiting: waiting!,
+    failed: failed!,
+    ended: ended!,
+  }
+}
 
 const History = z.object({ json: z.string().nullable() })
 

@@ -72,15 +72,28 @@ create unique index job_actor_running_key on job (mailbox) where status = 'runni
 -- For counting the running jobs of a limited mailbox. Its predicate is worded differently from that of
 -- `job_running_idx`, so that a plan made for an empty table never reads all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
--- The only index of queued jobs, for the same reason.
+-- The functions of the ledger find queued jobs by it.
 create index job_mailbox_idx on job (mailbox, ordinal) where status = 'queued';
-create index job_owner_id_idx on job (owner_id, id) where owner_id is not null;
+-- Lists show the jobs of an owner, what nobody owns but everybody may see, or all, of a status.
+create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
+create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null and queue not in ('accounts', 'payments');
+-- In this order, which no other index of all jobs has: one that has it is read to its first queued job.
+create index job_queued_idx on job (queue, ordinal) where status = 'queued';
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
 -- For finding the latest failures among many jobs that did not fail.
-create index job_failed_idx on job (finished_at) where status = 'failed';
-create index job_unsuccessful_idx on job (status, id desc) where status in ('failed', 'cancelled');
+create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
+
+-- How many jobs of a queue wait and run: the sums of its rows. `job_counted` keeps them.
+create table job_count (
+  id bigint generated always as identity,
+  queue text not null,
+  queued integer not null,
+  running integer not null,
+  constraint job_count_pkey primary key (id)
+) with (fillfactor = 50);
+create index job_count_queue_idx on job_count (queue, id);
 
 -- The events that streams replay. No foreign key: it would lock and rewrite the hot job row for every event. A trigger
 -- deletes a job's events with the job.

@@ -63,6 +63,26 @@ test('a limit cuts the list at its end, and has bounds', async () => {
     assert.equal((await get(`?limit=${limit}`, ann.token)).status, 422, limit)
 })
 
+test('a cursor leads from part to part of the list, for whoever sees it', async () => {
+  for (const [token, search] of [
+    [ann.token, ''],
+    [admin.token, ''],
+    [ann.token, '&status=queued'],
+    [admin.token, '&status=queued'],
+    [admin.token, '&status=done'],
+  ] as const) {
+    const all = await list(`?limit=1000${search}`, token)
+    const followed: string[] = []
+    let path: string | undefined = `/api/v1/jobs?limit=1${search}`
+    while (path !== undefined) {
+      const answer = await api.get(path, { token })
+      followed.push(...answer.json.map(({ job_id }: { job_id: string }) => job_id))
+      path = /^<(.+)>; rel="next"$/.exec(String(answer.headers.link ?? ''))?.[1]
+    }
+    assert.deepEqual(followed, all)
+  }
+})
+
 test('a hundred jobs are listed unless more are asked for', async () => {
   const { query } = database
   await query(

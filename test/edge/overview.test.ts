@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { createOverview, followOverview, type Part } from '../../edge/streams/overview.ts'
 import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
+import { createReader } from '../../sql/reader.ts'
 import { Client, type Stream } from '../service.ts'
 import { ledgerOf as rows } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
@@ -137,11 +138,12 @@ test('it is for admins', async () => {
 })
 
 test('what has not changed is not sent, and a failed reading is made up for', async () => {
-  const real = database.db
+  const real = createReader({ url: database.url, applicationName: 'overview' })
+  after(() => real.close())
   let down = false
   const errors: unknown[] = []
   const overview = createOverview(
-    { ...real, one: (query) => (down ? Promise.reject(new Error('down')) : real.one(query)) },
+    { ...real, texts: (...asked) => (down ? Promise.reject(new Error('down')) : real.texts(...asked)) },
     3600,
     (error) => errors.push(error),
   )

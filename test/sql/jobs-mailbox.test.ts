@@ -11,7 +11,9 @@ const base = await testDatabase()
 const { db, query, url } = base
 const ledger = ledgerOf(base)
 
-beforeEach(() => query('truncate job, job_event_row, worker_lease, graphile_worker._private_jobs cascade'))
+beforeEach(() =>
+  query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),
+)
 
 const added = async (count: number, fields: Fields = {}): Promise<string[]> => {
   const specs = Array.from({ length: count }, () => spec({ mailbox: 'm', ...fields }))

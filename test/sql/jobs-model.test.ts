@@ -14,7 +14,7 @@ test('whatever clients, workers and crashes do at once, no job is lost, doubled 
   const lanes = fc.array(lane, { minLength: LANES, maxLength: LANES })
   await fc.assert(
     fc.asyncProperty(lanes, async (all) => {
-      await base.query('truncate job, job_event_row, worker_lease, graphile_worker._private_jobs')
+      await base.query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs')
       const world = await createWorld(base)
       const busy = Promise.all(
         all.map(async (operations) => {

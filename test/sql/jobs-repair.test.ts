@@ -10,7 +10,9 @@ const base = await testDatabase()
 const { db, query } = base
 const ledger = ledgerOf(base)
 
-beforeEach(() => query('truncate job, job_event_row, worker_lease, graphile_worker._private_jobs cascade'))
+beforeEach(() =>
+  query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),
+)
 
 const repair = async (patienceMs = 0): Promise<string[]> =>
   (await db.any(repairJobs(patienceMs))).map(({ id }) => id)

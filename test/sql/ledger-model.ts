@@ -194,7 +194,12 @@ export async function createWorld(base: TestDatabase) {
         and not exists (select from delivery where delivery.mailbox = box.mailbox and (most is not null or first <= head and coalesce(last, head) >= head))
       union all
       select 'seq of ' || id from job where seq <> (select count(*) from job_event where job_id = job.id)
-        or seq <> (select coalesce(max(seq), 0) from job_event where job_id = job.id)`)
+        or seq <> (select coalesce(max(seq), 0) from job_event where job_id = job.id)
+      union all
+      select 'counts of ' || queue from (
+        select queue, queued, running from job_count
+        union all select queue, -(status = 'queued')::int, -(status = 'running')::int from job where status in ('queued', 'running')) counts
+      group by queue having sum(queued) <> 0 or sum(running) <> 0`)
 
   const watch = async (until: Promise<unknown>): Promise<void> => {
     let over = false

@@ -27,7 +27,7 @@ const literal = (value: ReadValue): string => {
 export const PLAN_MODES = ['auto', 'force_custom_plan', 'force_generic_plan'] as const
 
 // Tables of a few rows, which need no index.
-const FEW = ['worker_lease', 'blog_post_count', 'llm_current']
+const FEW = ['worker_lease', 'blog_post_count', 'job_count', 'llm_current']
 
 type Planned = readonly [what: string, WireStatement, ...ReadValue[]]
 

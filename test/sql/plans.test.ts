@@ -14,6 +14,7 @@ import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
+import { readJobs, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
 import { failedJobs, jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
 import {
@@ -26,9 +27,6 @@ import {
   readEndedIds,
   readEventsAfter,
   readJob,
-  readJobs,
-  readLiveIds,
-  readQueueDepths,
   readStates,
   readVisibleState,
   recoverJobs,
@@ -118,19 +116,20 @@ const reads = [
   planned('the extraction of a document', readExtraction, 5, 5),
   planned('whether the bytes of a document are there', readHasBytes, 5, 5),
   planned('a job', readJob, 5, false, job, 3600),
-  planned('jobs of an account', readJobs, 5, false, 100, null, 3600),
-  planned('jobs of an account that has none', readJobs, 200, false, 100, null, 3600),
-  planned('all jobs', readJobs, null, true, 100, null, 3600),
-  planned('failed jobs', readJobs, 5, false, 100, 'failed', 3600),
-  planned('waiting jobs', readJobs, 5, false, 1000, 'queued', 3600),
+  planned('jobs of an account', readJobs.own, 5, null, 3600, null, 100),
+  planned('jobs of an account that has none', readJobs.own, 200, null, 3600, null, 100),
+  planned('all jobs', readJobs.all, null, null, 3600, null, 100),
+  planned('failed jobs', readJobs.own, 5, 'failed', 3600, null, 100),
+  planned('waiting jobs', readJobs.own, 5, 'queued', 3600, null, 1000),
   planned('events after a cursor', readEventsAfter, [job], [1]),
   planned('states of jobs', readStates, [job]),
   planned('the state of a job', readVisibleState, 5, false, job, 3600),
-  planned('live jobs', readLiveIds, 5, false),
-  planned('all live jobs', readLiveIds, null, true),
+  planned('live jobs', readLiveIds.own, 5),
+  planned('all live jobs', readLiveIds.all, null),
   planned('jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job),
   planned('all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job),
   planned('queue depths', readQueueDepths),
+  planned('what the monitor shows', readMonitor, 10, 3600),
   planned('how the named queues stand', readNamedQueues, ['documents', 'system']),
 ]
 
@@ -216,7 +215,6 @@ describe('writes by index', () => {
     ['cancel', async () => cancelJob(await one(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE, 60_000)],
-    ['what the monitor shows', async () => readMonitor(10, 3600)],
     ['the history of a job', async () => jobHistory(job, 100)],
     ['a job to retry', async () => jobToRetry(job)],
     ['the retry of a job', async () => retryOf(job)],

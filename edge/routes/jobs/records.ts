@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
+import { JOB_ORDER, readJobs, scopeOf } from '../../../sql/jobs/lists.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
-import { cancelJob, readJob, readJobIsOwn, readJobs } from '../../../sql/jobs.ts'
+import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
 import { retryJob } from '../../../tasks/retry.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
@@ -14,23 +16,19 @@ export const recordRoutes = [
   route({
     method: 'get',
     path: '',
-    summary: 'List the jobs that the caller may see: running first, then waiting, then ended, newest first',
+    summary: 'List the jobs that the caller may see: running first, then waiting, then ended, latest first',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
+      cursor: cursor(JOB_ORDER),
     }),
     response: z.array(Job),
     reads: 'list',
-    handle: async ({ query, caller, edge, reader }) =>
-      json(
-        (await reader.text(readJobs, [
-          caller.ownerId,
-          isAdmin(caller),
-          query.limit,
-          query.status ?? null,
-          edge.settings.keepResultSeconds,
-        ])) ?? '[]',
-      ),
+    handle: async ({ query, caller, edge, reader, request }) => {
+      const { status = null, cursor = null, limit } = query
+      const values = [caller.ownerId, status, edge.settings.keepResultSeconds, cursor, limit] as const
+      return array((await reader.text(readJobs[scopeOf(isAdmin(caller))], values))!, request)
+    },
   }),
 
   route({

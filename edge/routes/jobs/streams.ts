@@ -1,6 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { readLiveIds, readStates, readVisibleState } from '../../../sql/jobs.ts'
+import { readLiveIds, scopeOf } from '../../../sql/jobs/lists.ts'
+import { readStates, readVisibleState } from '../../../sql/jobs.ts'
 import { readEnded, type Viewer } from '../../pipeline/ended.ts'
 import { route } from '../../pipeline/route.ts'
 import { followJob } from '../../streams/follow.ts'
@@ -57,7 +58,7 @@ export const streamRoutes = [
             ? null
             : Math.max(Number(since), edge.pulse.now() - edge.settings.keepResultSeconds * 1000),
         now: () => edge.pulse.now(),
-        live: () => reader.texts(readLiveIds, viewer),
+        live: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
         ended: (after) => readEnded(reader, viewer, after),
         states: (ids) => edge.reader.texts(readStates, [ids]),
         onError: (error) => edge.log.warn({ err: error }, 'A stream of all jobs could not go on'),

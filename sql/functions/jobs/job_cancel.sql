@@ -20,8 +20,9 @@ begin
     finished_at = case when status = 'running' then null else now() end,
     seq = seq + case when status = 'running' then 0 else 1 end
   where id = job_cancel.job_id and status in ('queued', 'running')
-  returning status, settle into ended;
+  returning status, settle, queue into ended;
   if ended.status = 'cancelled' then
+    perform job_counted(array[ended.queue], -1, 0);
     if ended.settle is not null then
       perform job_settle(array[job_cancel.job_id]);
     end if;

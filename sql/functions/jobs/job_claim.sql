@@ -17,6 +17,7 @@ declare
   pause constant interval := '20 ms';
   locked text[] := '{}';
   filled text[];
+  queues text[];
   claims text;
 begin
   -- Jobs claimed under a lost lease would be taken over at once.
@@ -57,8 +58,10 @@ begin
     (select json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
       c.mailbox_limit, c.request_id, c.payload::text) order by c.ordinal)::text from claimed c),
     -- The mailboxes whose places are all filled: they may have more jobs.
-    array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free)
-  into claims, filled;
+    array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free),
+    array(select c.queue from claimed c)
+  into claims, filled, queues;
+  perform job_counted(queues, -1, 1);
 
   -- A delivery with an upper bound needs no lock: no job relies on it.
   select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, most, last)

@@ -9,6 +9,7 @@ declare
   ended uuid[];
   freed text[];
   settled uuid[];
+  queues text[];
 begin
   if cardinality(limited) > 0 then
     perform mailbox_lock(limited);
@@ -18,11 +19,12 @@ begin
     update job set status = 'done', result = nullif(e.result, 'null'), finished_at = now(), lease_id = null, seq = job.seq + 1
     from rows from (unnest(ids), unnest(attempts), jsonb_array_elements(results)) as e(id, attempt, result)
     where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.id, case when job.mailbox_limit is not null then job.mailbox end as mailbox, job.settle
+    returning job.id, job.queue, case when job.mailbox_limit is not null then job.mailbox end as mailbox, job.settle
   )
   select coalesce(array_agg(id), '{}'), array_agg(distinct mailbox) filter (where mailbox is not null),
-    array_agg(id) filter (where settle is not null)
-  into ended, freed, settled from moved;
+    array_agg(id) filter (where settle is not null), array_agg(queue)
+  into ended, freed, settled, queues from moved;
+  perform job_counted(queues, 0, -1);
 
   if freed is not null then
     if not freed <@ limited then

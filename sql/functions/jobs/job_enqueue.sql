@@ -20,6 +20,7 @@ declare
   later uuid[];
   last bigint;
   behind uuid[];
+  queues text[];
 begin
   perform mailbox_lock(array(
     select s ->> 'mailbox' from jsonb_array_elements(specs) s where s ->> 'mailbox_limit' is not null));
@@ -32,11 +33,11 @@ begin
       mailbox_limit integer, payload jsonb, max_tries integer, delay_ms float8, request_id text))
       with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, payload, max_tries, delay_ms, request_id, n)
     where s.mailbox_limit is null order by s.n
-    returning id, mailbox, run_at, ordinal
+    returning id, queue, mailbox, run_at, ordinal
   )
   select coalesce(array_agg(id) filter (where run_at <= now()), '{}'), coalesce(array_agg(id) filter (where run_at > now()), '{}'),
-    (select max(ordinal) from added)
-  into send, later, last from (
+    (select max(ordinal) from added), array(select queue from added)
+  into send, later, last, queues from (
     select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
   behind := job_behind(send);
   if cardinality(behind) > 0 then
@@ -78,6 +79,7 @@ begin
     insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id)
     values (spec.id, spec.name, spec.queue, spec.owner_id, spec.mailbox, spec.mailbox_limit, spec.settle, spec.payload, 'queued',
       spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id);
+    queues := queues || spec.queue;
     if room > 0 or (spec.mailbox_limit > 1 and spec.delay_ms > 0) then
       send := send || spec.id;
     end if;
@@ -85,6 +87,7 @@ begin
     return next;
   end loop;
 
+  perform job_counted(queues, 1, 0);
   perform job_send(send);
   perform job_send(later, array_fill(last, array[cardinality(later)]));
   return query select e.ordinality, (e.value ->> 'id')::uuid, false

@@ -14,6 +14,8 @@ declare
   again uuid[];
   freed text[];
   settled uuid[];
+  requeued text[];
+  done text[];
 begin
   perform mailbox_lock(array(
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
@@ -47,7 +49,7 @@ begin
       run_at = case when e.outcome in ('retry', 'release', 'interrupted', 'crashed')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.id, job.seq, job.status, job.mailbox, job.mailbox_limit, job.label, job.progress_current, job.progress_total, job.settle
+    returning job.id, job.queue, job.seq, job.status, job.mailbox, job.mailbox_limit, job.label, job.progress_current, job.progress_total, job.settle
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
@@ -55,8 +57,11 @@ begin
   )
   select coalesce(array_agg(id), '{}'), coalesce(array_agg(id) filter (where status = 'queued' and mailbox_limit is distinct from 1), '{}'),
     coalesce(array_agg(distinct mailbox) filter (where mailbox_limit is not null), '{}'),
-    array_agg(id) filter (where status <> 'queued' and settle is not null)
-  into ended, again, freed, settled from moved;
+    array_agg(id) filter (where status <> 'queued' and settle is not null),
+    array_agg(queue) filter (where status = 'queued'), array_agg(queue) filter (where status <> 'queued')
+  into ended, again, freed, settled, requeued, done from moved;
+  perform job_counted(requeued, 1, -1);
+  perform job_counted(done, 0, -1);
 
   if settled is not null then
     perform job_settle(settled);

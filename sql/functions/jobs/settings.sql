@@ -16,6 +16,7 @@ begin
     'job_behind',
     'job_cancel',
     'job_claim',
+    'job_counted',
     'job_deliver',
     'job_done',
     'job_enqueue',

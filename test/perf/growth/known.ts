@@ -12,6 +12,15 @@ const LISTED: Listed = {
   'It is an answer of everything that there is, read in batches by an index': {
     '/api/v1/blog/export': ['the whole of it [admin]'],
   },
+  'It counts what matches, up to 10,000, and skips as many before the last page': {
+    '/api/v1/documents': ['last page [big]', 'of a common tag [big]', 'of a rare tag [big]'],
+  },
+  'It answers up to 1,000 rows, one for each page of the document': {
+    '/api/v1/documents/:id/pages': ['of the longest document [big]'],
+  },
+  'Not yet: looks for parts of words among the words of all owners': {
+    '/api/v1/documents': ['search, a number that one page has [small]'],
+  },
   'Not yet: skips the rows before the page by reading them': {
     '/api/v1/orgs/memberships': ['last page [admin]'],
     '/api/v1/blog/posts': ['last page [nobody]'],
@@ -35,28 +44,6 @@ const LISTED: Listed = {
   },
   'Not yet: reads the newest messages until enough of them match': {
     '/api/v1/comms/sends': ['status=unknown [admin]', 'failed calls [admin]'],
-  },
-  'Not yet: counts the jobs that wait': {
-    '/api/v1/jobs/overview/events': ['[admin]'],
-    '/api/v1/tasks': ['[big]'],
-    '/metrics': ['[nobody]'],
-  },
-  'Not yet: reads jobs in the order of their ids until enough of them match': {
-    '/api/v1/jobs': [
-      '[admin]',
-      'status=queued [admin]',
-      'status=done [admin]',
-      '[big]',
-      'status=queued [big]',
-      'status=done [big]',
-      'status=failed [big]',
-      '[small]',
-      'status=queued [small]',
-      'status=done [small]',
-      'status=failed [small]',
-      'status=cancelled [small]',
-    ],
-    '/api/v1/jobs/events': ['[admin]', '[big]', '[small]'],
   },
   'Not yet: skips the rows of an owner before the page by reading them': {
     '/api/v1/payment/transactions': ['last page [big]'],

@@ -1,0 +1,17 @@
+-- Adds to the counts of live jobs for the given queues, of which each stands for one job. Takes for each queue a row that nobody
+-- else has locked, or adds one: no transaction waits for another.
+create or replace function job_counted(queues text[], more_queued integer, more_running integer) returns void language plpgsql as $$
+begin
+  with change as (
+    select queue, count(*) as jobs from unnest(queues) queue group by queue
+  ), free as (
+    select change.*, (
+      select c.id from job_count c where c.queue = change.queue order by c.id limit 1 for update skip locked) as id
+    from change
+  ), counted as (
+    update job_count c set queued = c.queued + free.jobs * more_queued, running = c.running + free.jobs * more_running
+    from free where c.id = free.id
+  )
+  insert into job_count (queue, queued, running)
+  select queue, jobs * more_queued, jobs * more_running from free where id is null;
+end $$;

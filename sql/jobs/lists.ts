@@ -1,0 +1,126 @@
+import { JOB_JSON } from '../jobs.ts'
+import { cursorOf } from '../lists.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/**
+ * Lists of jobs, and how many there are, for the edge. Each part of a list finds its rows in their order by an index, however
+ * many jobs wait or have ended. Lists exist for two scopes: `own` for what an account sees ($1: its jobs, and those that have
+ * no owner and are not private), `all` for admins, whatever their account.
+ */
+type Scope = 'own' | 'all'
+
+const SCOPES: Readonly<Record<Scope, readonly string[]>> = {
+  own: ['job.owner_id = $1::int', `job.owner_id is null and job.queue not in ('accounts', 'payments')`],
+  all: ['$1::int is null or true'],
+}
+
+/** Some of the rows of each condition of a scope, in an order that an index has. */
+const parts = (scope: Scope, of: string, order: string, limit: string): string =>
+  SCOPES[scope]
+    .map(
+      (visible) =>
+        `(select job.id, job.ordinal, job.finished_at from job where (${visible}) and ${of} order by ${order} limit ${limit})`,
+    )
+    .join(' union all ')
+
+const running = (scope: Scope, after: string, limit: string): string =>
+  parts(scope, `job.status = 'running' and ${after}`, 'job.finished_at desc, job.ordinal desc', limit)
+
+// All queued jobs are found queue by queue: of these there are few.
+const queued = (scope: Scope, after: string, limit: string): string =>
+  scope === 'own'
+    ? parts(scope, `job.status = 'queued' and ${after}`, 'job.finished_at, job.ordinal', limit)
+    : `select job.* from (select distinct queue from job_count) q cross join lateral (
+        select job.id, job.ordinal, job.finished_at from job
+        where job.queue = q.queue and job.status = 'queued' and ${after} order by job.ordinal limit ${limit}) job`
+
+const ENDED = ['done', 'failed', 'cancelled']
+
+// The index on what has ended has no owners, and those that have them have a status before the time.
+const ended = (scope: Scope, status: string, after: string, limit: string): string =>
+  (scope === 'own' ? ENDED : [...ENDED, null])
+    .map((one) => {
+      const asked =
+        one === null
+          ? `${status} is null`
+          : scope === 'own'
+            ? `coalesce(${status}, '${one}') = '${one}'`
+            : `${status} = '${one}'`
+      const of = one === null ? 'job.finished_at is not null' : `job.status = '${one}'`
+      return parts(scope, `${asked} and ${of} and ${after}`, 'job.finished_at desc, job.ordinal desc', limit)
+    })
+    .join(' union all ')
+
+/** A cursor of the list of jobs: the part of the list, and what orders it. */
+export const JOB_ORDER = { part: 'bigint', at: 'timestamptz', ordinal: 'bigint' } as const
+
+type ListOfJobs = ReadStatement<
+  [who: number | null, status: string | null, keptSeconds: number, after: string | null, limit: number]
+>
+
+export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
+
+/** Jobs of a status or all, after a cursor: running first, then queued, oldest first, then ended, latest first. */
+export const readJobs: Readonly<Record<Scope, ListOfJobs>> = { own: jobs('own'), all: jobs('all') }
+
+function jobs(scope: Scope): ListOfJobs {
+  const most = '$5::int + 1'
+  const asks = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
+  const part = '($4::jsonb ->> 0)::int'
+  const ordinal = '($4::jsonb ->> 2)::bigint'
+  const kept = 'job.finished_at > now() - make_interval(secs => $3::float8)'
+  const last = `($4::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($4::jsonb ->> 1)::timestamptz, ${ordinal}))`
+  return {
+    name: `jobs_${scope}`,
+    text: `
+      select concat(case when count(*) > $5::int then max(${cursorOf(['part', 'at', 'found.ordinal'])}) filter (where place = $5::int) end,
+        E'\\n[', string_agg((${JOB_JSON})::text, ',' order by place) filter (where place <= $5::int), ']')
+      from (
+        select *, row_number() over (order by part, case when part = 1 then ordinal end, at desc, ordinal desc) as place from (
+          select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${running(scope, `${asks('running')} and ($4::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, most)}) job
+          union all
+          select 1, id, ordinal, 'epoch' from (${queued(scope, `${asks('queued')} and ($4::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, most)}) job
+          union all
+          select 2, id, ordinal, finished_at from (${ended(scope, '$2::text', `${kept} and ${last}`, most)}) job
+        ) parts order by place limit ${most}
+      ) found join job on job.id = found.id`,
+  }
+}
+
+/** At most this many running and this many queued jobs begin a stream of all. */
+const MOST_LIVE = '1000'
+
+/** The ids of live jobs, running ones first: where the stream of all jobs begins. */
+export const readLiveIds: Readonly<Record<Scope, ReadStatement<[who: number | null]>>> = {
+  own: liveIds('own'),
+  all: liveIds('all'),
+}
+
+function liveIds(scope: Scope): ReadStatement<[who: number | null]> {
+  return {
+    name: `job_live_ids_${scope}`,
+    text: `
+      (select id from (${running(scope, 'true', MOST_LIVE)}) job order by ordinal limit ${MOST_LIVE})
+      union all
+      (select id from (${queued(scope, 'true', MOST_LIVE)}) job where $1::int is null or true order by ordinal limit ${MOST_LIVE})`,
+  }
+}
+
+/** How many jobs of each queue wait and run. */
+export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
+
+/**
+ * Since when the job of a queue waits that has waited longest: of the hundred that were added first, since those that are due
+ * later may be older. Null: none is due.
+ */
+export const waitingSince = (queue: string): string => `(
+  select min(greatest(created_at, run_at)) filter (where run_at <= now()) from (
+    select created_at, run_at from job where status = 'queued' and queue = ${queue} order by ordinal limit 100) first)`
+
+/** Jobs by queue and state, with the age of the oldest queued one, for metrics. */
+export const readQueueDepths: ReadStatement<[]> = {
+  name: 'job_queue_depths',
+  text: `
+    select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
+      'oldest_seconds', extract(epoch from now() - ${waitingSince('counted.queue')}))), '[]')::text from ${LIVE_COUNTS} counted`,
+}
