@@ -210,8 +210,8 @@ create table blog_post (
   seo_title text,
   seo_description text,
   hero_image_url text,
+  fields text not null generated always as (blog_post_fields(id, title, slug, excerpt, content, status, author_id, author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url)),
   tags text not null default '[]'::text,
-  "json" text not null generated always as (blog_post_json(id, title, slug, excerpt, content, status, author_id, author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url, tags)),
   constraint blog_post_pkey PRIMARY KEY (id),
   constraint blog_post_slug_key UNIQUE (slug),
   constraint blog_post_author_id_fkey FOREIGN KEY (author_id) REFERENCES account(id) ON DELETE SET NULL,
@@ -244,12 +244,15 @@ create table blog_post_tag (
 
 create table blog_tag (
   id integer not null generated always as identity,
-  name text not null,
-  slug text not null,
+  name text,
+  slug text,
   created_at timestamp with time zone not null default now(),
+  deleted_at timestamp with time zone,
+  applied_to integer,
   constraint blog_tag_pkey PRIMARY KEY (id),
   constraint blog_tag_name_key UNIQUE (name),
   constraint blog_tag_slug_key UNIQUE (slug),
+  constraint blog_tag_deleted_check CHECK ((((deleted_at IS NULL) = (name IS NOT NULL)) AND ((name IS NULL) = (slug IS NULL)))),
   constraint blog_tag_name_check CHECK (((length(name) >= 1) AND (length(name) <= 80))),
   constraint blog_tag_slug_check CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 100)))
 );
@@ -894,6 +897,8 @@ CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, creat
 
 CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_id, post_id);
 
+CREATE INDEX blog_tag_applied_to_idx ON public.blog_tag USING btree (id) WHERE (applied_to IS NOT NULL);
+
 CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), name);
 
 CREATE INDEX blog_upload_created_at_idx ON public.blog_upload USING btree (created_at);
@@ -1099,11 +1104,11 @@ CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
  STABLE
 AS $function$cab89f23e8301a28c37cba426f2bb338$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_post_json(id integer, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text, tags text)
+CREATE OR REPLACE FUNCTION public.blog_post_fields(id integer, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$a6498275b2cf350117c32116aa07b833$function$;
+AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_post_moved()
  RETURNS trigger
@@ -1125,21 +1130,21 @@ CREATE OR REPLACE FUNCTION public.blog_posts_removed()
  LANGUAGE plpgsql
 AS $function$7c6c34c59ff5144f631fd1fd746dd4c7$function$;
 
+CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag integer, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$3b141784cfb7287be2dc0d26ce9888ae$function$;
+
 CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  RETURNS json
  LANGUAGE sql
  STABLE
-AS $function$2205e0aae04fb24bfc9dab69f078960e$function$;
-
-CREATE OR REPLACE FUNCTION public.blog_tags_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$6e23038e7f3a1e7dbe175fc96bdf03e6$function$;
+AS $function$52b2fc770a2d22bb4ec2f3855aca68b5$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts integer[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$7ac575cd4c2de483828e04f9114a4df8$function$;
+AS $function$9691c90f12974aacd39eb1ab4a56feeb$function$;
 
 CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint)
  RETURNS text
@@ -1582,8 +1587,6 @@ CREATE TRIGGER blog_post_removed AFTER DELETE ON public.blog_post REFERENCING OL
 CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
 
 CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
-
-CREATE TRIGGER blog_tag_changed AFTER UPDATE ON public.blog_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_tags_changed();
 
 CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
 

@@ -4,6 +4,7 @@ import { verification } from './accounts/verification.ts'
 import { chat } from './ai/chat.ts'
 import { sentiment } from './ai/sentiment.ts'
 import { importPosts } from './blog/import.ts'
+import { retag } from './blog/retag.ts'
 import { call } from './comms/call.ts'
 import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
 import { email } from './comms/email.ts'
@@ -58,6 +59,7 @@ export const tasks: readonly AnyTask[] = [
   purge,
   reconcile,
   refund,
+  retag,
   sentiment,
   settle,
   sms,

@@ -1,4 +1,5 @@
 import { sentiment } from './ai/sentiment.ts'
+import { retag } from './blog/retag.ts'
 import { settle } from './comms/settle.ts'
 import { collect } from './documents/collect.ts'
 import { sync } from './llm/sync.ts'
@@ -23,5 +24,7 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },
   { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment as unknown as AnyTask },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcile as unknown as AnyTask },
+  // What a job did not finish, whatever kept it from doing so.
+  { identifier: 'blog-retag', match: '37 * * * *', task: retag as unknown as AnyTask },
   { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
 ]

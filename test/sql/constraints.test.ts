@@ -104,7 +104,10 @@ const valid: Readonly<Record<string, readonly Row[]>> = {
     post({ status: 'archived' }),
     post({ published_at: new Date() }),
   ],
-  blog_tag: [{ name: 'n'.repeat(80), slug: 's'.repeat(100) }],
+  blog_tag: [
+    { name: 'n'.repeat(80), slug: 's'.repeat(100) },
+    { deleted_at: new Date(), applied_to: 0 },
+  ],
   document_page: [
     page(),
     page({ method: 'vision', model: 'm', image: bytes(3), width: 1, height: 1 }),
@@ -211,6 +214,15 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
       { name: 'x', slug: 'X' },
       { name: 'x', slug: '' },
       { name: 'x', slug: 's'.repeat(101) },
+    ],
+    [
+      'blog_tag_deleted_check',
+      { created_at: new Date() },
+      { name: 'x' },
+      { slug: 'x' },
+      { name: 'x', slug: 'x', deleted_at: new Date() },
+      { slug: 'x', deleted_at: new Date() },
+      { name: 'x', deleted_at: new Date() },
     ],
   ],
   blog_post_tag: [
