@@ -1,5 +1,6 @@
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
+import { purgeAccounts } from './accounts/purge.ts'
 import { verification } from './accounts/verification.ts'
 import { chat } from './ai/chat.ts'
 import { sentiment } from './ai/sentiment.ts'
@@ -57,6 +58,7 @@ export const tasks: readonly AnyTask[] = [
   passwordReset,
   preview,
   purge,
+  purgeAccounts,
   reconcile,
   refund,
   retag,

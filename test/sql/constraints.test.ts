@@ -50,6 +50,7 @@ const document = (fields: Row = {}): Row => ({
   ...fields,
 })
 const ended = { finished_at: new Date() }
+const deleted = { deleted_at: new Date(), email: null, full_name: null, password_hash: '', is_active: false }
 const running = { status: 'running', lease_id: randomUUID() }
 
 const owner = (await insert('account', account())).id
@@ -77,7 +78,7 @@ const blogTag = (await insert('blog_tag', { name: 'n', slug: 'n' })).id
 const blogUpload = (await insert('blog_upload', { file_name: 'f', format: 'zip' })).id
 
 const valid: Readonly<Record<string, readonly Row[]>> = {
-  account: [account({ role: 'moderator', full_name: 'N' })],
+  account: [account({ role: 'moderator', full_name: 'N' }), account(deleted)],
   job: [
     job(),
     job({ mailbox: 'v1', mailbox_limit: 1 }),
@@ -126,6 +127,14 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ],
     ['account_full_name_check', account({ full_name: 'n'.repeat(201) })],
     ['account_role_check', account({ role: 'root' })],
+    [
+      'account_deleted_check',
+      account({ email: null }),
+      account({ ...deleted, email: 'a@example.com' }),
+      account({ ...deleted, full_name: 'N' }),
+      account({ ...deleted, password_hash: 'x' }),
+      account({ ...deleted, is_active: true }),
+    ],
   ],
   session: [
     ['session_pkey', { id: session, account_id: owner }],
@@ -347,7 +356,10 @@ describe('constraints', () => {
       'document_supersedes_id_key',
       insert('document', document({ supersedes_id: replaced })),
     )
-    await assertBroken('document_supersedes_id_fkey', query('delete from document where id = $1', [replaced]))
+    // Its trigger notices before the foreign key does.
+    const trigger = 'alter table document disable trigger document_supersedes'
+    const missing = `update document set supersedes_id = 999999 where id = ${replaced}`
+    await assertBroken('document_supersedes_id_fkey', query(`${trigger}; ${missing}`))
     await assertBroken(
       'document_supersedes_id_check',
       query('update document set supersedes_id = id where id = $1', [replaced]),
