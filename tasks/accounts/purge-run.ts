@@ -10,7 +10,7 @@ import {
 } from '../../sql/purge.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
-import { leavings } from './leavings.ts'
+import { inheritanceEvents } from './inheritance.ts'
 import type { Purged } from './purge.ts'
 
 /** The work of `accounts.purge`. */
@@ -37,7 +37,7 @@ async function leaveAll({ db, job, signal }: TaskContext, id: number): Promise<v
     signal.throwIfAborted()
     count = await db.transaction(async (tx) => {
       const left = await tx.one(leaveOrganizations(id))
-      await tx.run(appendAudit(leavings(id, left, from)))
+      await tx.run(appendAudit(inheritanceEvents(id, left, from)))
       return left.organizations
     })
   }

@@ -12,7 +12,7 @@ import {
 } from '../../../sql/accounts.ts'
 import { AUDIT_KINDS, AUDIT_ORDER, appendAudit, readAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
-import { leavings } from '../../../tasks/accounts/leavings.ts'
+import { inheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
@@ -148,7 +148,7 @@ export const userRoutes = [
         const gone = await tx.maybeOne(deleteAccount(id))
         if (gone === null) throw fail('account.missing')
         const deleted = eventOf(input, 'account.deleted', { accountId: id, data: { email: gone.email } })
-        await tx.run(appendAudit([deleted, ...leavings(id, gone, deleted)]))
+        await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
         // Nobody's: it must not go with an account.
         const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
         await enqueue(tx, purgeAccounts, {}, options)

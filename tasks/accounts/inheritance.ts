@@ -2,7 +2,7 @@ import type { Left } from '../../sql/accounts.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 
 /** Audit events of the organizations that an account alone owned: who inherited them, or that they were deleted. */
-export function leavings(
+export function inheritanceEvents(
   accountId: number,
   { inherited, deleted }: Left,
   { actorId, address, requestId }: Pick<AuditEvent, 'actorId' | 'address' | 'requestId'>,
