@@ -119,9 +119,6 @@ const Left = z.object({
 /** What became of the organizations that an account alone owned. */
 export type Left = z.output<typeof Left>
 
-const Deleted = Left.extend({ email: z.string() })
-export type DeletedAccount = z.output<typeof Deleted>
-
 /** How many organizations an account leaves in one transaction, which locks them. */
 export const LEAVE_BATCH = 500
 
@@ -130,8 +127,10 @@ export const LEAVE_BATCH = 500
  * them. No row when it does not exist. What belongs to it is left to the task `accounts.purge`.
  * @throws account.last_admin when no active admin would be left.
  */
-export const deleteAccount = (id: number, most = LEAVE_BATCH): Query<DeletedAccount> =>
-  sql.type(Deleted)`select email, inherited, deleted from account_delete(${id}, ${most}::int)`
+export const deleteAccount = (id: number, most = LEAVE_BATCH): Query<Left & { email: string }> =>
+  sql.type(
+    Left.extend({ email: z.string() }),
+  )`select email, inherited, deleted from account_delete(${id}, ${most}::int)`
 
 /** Takes a deleted account out of its next organizations, at most `most`; `organizations` is how many there were. */
 export const leaveOrganizations = (id: number, most = LEAVE_BATCH): Query<Left & { organizations: number }> =>

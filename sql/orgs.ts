@@ -11,14 +11,16 @@ export type OrgRole = (typeof ORG_ROLES)[number]
 export const readOrganizations: ReadStatement<[pageSize: number, offset: number]> = {
   name: 'organizations',
   text: `select coalesce(json_agg(o), '[]')::text from (
-    select organization_json(organization) as o from organization where deleted_at is null order by id desc limit $1::int offset $2::int) page`,
+    select organization_json(organization) as o from organization where deleted_at is null
+    order by id desc limit $1::int offset $2::int) page`,
 }
 
 /** The organizations of an account, newest first. */
 export const readOrganizationsOf: ReadStatement<[pageSize: number, offset: number, account: number]> = {
   name: 'organizations_of',
   text: `select coalesce(json_agg(j), '[]')::text from (
-    select organization_json(o) as j from organization_member m join organization o on o.id = m.organization_id and o.deleted_at is null
+    select organization_json(o) as j from organization_member m
+    join organization o on o.id = m.organization_id and o.deleted_at is null
     where m.user_id = $3::int order by m.organization_id desc limit $1::int offset $2::int) page`,
 }
 

@@ -1161,7 +1161,7 @@ AS $function$52b2fc770a2d22bb4ec2f3855aca68b5$function$;
 CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts integer[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$9691c90f12974aacd39eb1ab4a56feeb$function$;
+AS $function$a00b408beeb84f80b682c2710a194960$function$;
 
 CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint)
  RETURNS text
