@@ -9,7 +9,7 @@ import type { ReadStatement } from './reader.ts'
 /** One account as clients see it. */
 export const readAccount: ReadStatement<[id: number]> = {
   name: 'account',
-  text: `select account_json(account)::text from account where id = $1::int`,
+  text: `select account_json(account)::text from account where id = $1::int and deleted_at is null`,
 }
 
 export const ACCOUNT_ORDER = { 'a.id': 'bigint' } as const
@@ -21,7 +21,7 @@ export const readAccounts: ReadStatement<PageValues> = {
     table: 'account',
     row: 'a',
     parameters: 0,
-    where: 'true',
+    where: 'a.deleted_at is null',
     order: ACCOUNT_ORDER,
     direction: 'desc',
     item: 'account_json(a)',
@@ -97,34 +97,45 @@ export const insertAccount = (account: NewAccount): Query<z.output<typeof Insert
 /** Sets the full name; null clears it. No row when the account is gone. */
 export const updateAccount = (id: number, fullName: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
-    update account set full_name = ${fullName}, updated_at = now() where id = ${id}
+    update account set full_name = ${fullName}, updated_at = now() where id = ${id} and deleted_at is null
     returning account_json(account)::text as json`
 
 /** Activates or deactivates an account. @throws account.last_admin when no active admin would be left. */
 export const setActive = (id: number, active: boolean): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set is_active = ${active}, updated_at = case when is_active = ${active} then updated_at else now() end
-    where id = ${id} returning account_json(account)::text as json`
+    where id = ${id} and deleted_at is null returning account_json(account)::text as json`
 
 /** @throws account.last_admin when no active admin would be left. */
 export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>
   sql.type(JsonText)`
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
-    where id = ${id} returning account_json(account)::text as json`
+    where id = ${id} and deleted_at is null returning account_json(account)::text as json`
 
-const Deleted = z.object({
-  email: z.string(),
+const Left = z.object({
   inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
   deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
 })
-export type DeletedAccount = z.output<typeof Deleted>
+/** What became of the organizations that an account alone owned. */
+export type Left = z.output<typeof Left>
+
+/** How many organizations an account leaves in one transaction, which locks them. */
+export const LEAVE_BATCH = 500
 
 /**
- * Deletes an account; organizations that it alone owned pass to an heir or are deleted. No row when it does not exist.
+ * Deletes an account for everybody; organizations that it alone owned pass to an heir or are deleted, at most `most` of
+ * them. No row when it does not exist. What belongs to it is left to the task `accounts.purge`.
  * @throws account.last_admin when no active admin would be left.
  */
-export const deleteAccount = (id: number): Query<DeletedAccount> =>
-  sql.type(Deleted)`select email, inherited, deleted from account_delete(${id})`
+export const deleteAccount = (id: number, most = LEAVE_BATCH): Query<Left & { email: string }> =>
+  sql.type(
+    Left.extend({ email: z.string() }),
+  )`select email, inherited, deleted from account_delete(${id}, ${most}::int)`
+
+/** Takes a deleted account out of its next organizations, at most `most`; `organizations` is how many there were. */
+export const leaveOrganizations = (id: number, most = LEAVE_BATCH): Query<Left & { organizations: number }> =>
+  sql.type(Left.extend({ organizations: z.number() }))`
+    select organizations, inherited, deleted from account_leave(${id}, ${most}::int)`
 
 /**
  * Sets the password; no row when the account is gone, or when its password is no longer the one that the caller knew.
@@ -136,12 +147,12 @@ export const setPassword = (
 ): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update account set password_hash = ${passwordHash}, updated_at = now()
-    where id = ${id} and password_hash = coalesce(${knownHash}, password_hash) returning id`
+    where id = ${id} and deleted_at is null and password_hash = coalesce(${knownHash}, password_hash) returning id`
 
 /** What a change of password is checked against. */
 export const credentialsOf = (id: number): Query<{ email: string; password_hash: string }> =>
   sql.type(z.object({ email: z.string(), password_hash: z.string() }))`
-    select email, password_hash from account where id = ${id}`
+    select email, password_hash from account where id = ${id} and deleted_at is null`
 
 export type MailedKind = 'reset' | 'verify'
 
@@ -155,7 +166,9 @@ const Recipient = z.object({
 
 /** The recipient of an email to an account. */
 export const recipientById = (id: number): Query<z.output<typeof Recipient>> =>
-  sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where id = ${id}`
+  sql.type(
+    Recipient,
+  )`select id, email, full_name, is_active, is_verified from account where id = ${id} and deleted_at is null`
 
 export const recipientByEmail = (email: string): Query<z.output<typeof Recipient>> =>
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
@@ -182,7 +195,7 @@ const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 /** The owner of a token; no row when it is unknown, used or expired. */
 export const mailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
-    select t.account_id, a.email from account_token t join account a on a.id = t.account_id
+    select t.account_id, a.email from account_token t join account a on a.id = t.account_id and a.deleted_at is null
     where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
 
 /**
@@ -193,7 +206,7 @@ export const useMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output
   sql.type(TokenOwner)`
     with owner as materialized (
       select id, email from account
-      where id = (select account_id from account_token where digest = ${sql.binary(digest)})
+      where id = (select account_id from account_token where digest = ${sql.binary(digest)}) and deleted_at is null
       for no key update
     ), used as (
       update account_token t set used_at = now() from owner
@@ -303,6 +316,7 @@ export const revokeSession = (
     update session set revoked_at = now()
     where revoked_at is null and (id = ${sessionId}::uuid
       or id = (select session_id from refresh_token where digest = ${digest === null ? null : sql.binary(digest)}))
+      and exists (select from account a where a.id = account_id and a.deleted_at is null)
     returning id, account_id`
 
 /** Ends one session of an account, including its access tokens; no row when the account has no such live session. */

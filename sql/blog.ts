@@ -4,6 +4,9 @@ import type { ReadStatement } from './reader.ts'
 
 /** Posts and tags. Lists and posts are assembled from JSON that was built when their rows were written. */
 
+// The JSON of a post, of which its row has two parts.
+const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
+
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]
 
@@ -11,7 +14,7 @@ type Page = [offset: number, pageSize: number, page: number]
 
 /** `found` is in order; `total` counts separately. */
 const page = (found: string, total: string): string => `
-  select concat('{"posts":[', (select string_agg(p.json, ',') from (${found} offset $1::int limit $2::int) p),
+  select concat('{"posts":[', (select string_agg(${POST_JSON.sql}, ',') from (${found} offset $1::int limit $2::int) p),
     '],"total":', (${total}), ',"page":', $3::int, ',"page_size":', $2::int, '}')`
 
 const PUBLISHED = 'p.published_at desc, p.id desc'
@@ -23,7 +26,7 @@ const COUNTED = 'select coalesce(sum(posts), 0) from blog_post_count'
 export const readPublished: ReadStatement<Page> = {
   name: 'blog_published',
   text: page(
-    `select p.json from blog_post p where p.status = 'published' order by ${PUBLISHED}`,
+    `select p.fields, p.tags from blog_post p where p.status = 'published' order by ${PUBLISHED}`,
     `${COUNTED} where status = 'published'`,
   ),
 }
@@ -32,7 +35,7 @@ export const readPublished: ReadStatement<Page> = {
 export const readPublishedTagged: ReadStatement<[...Page, tagSlug: string]> = {
   name: 'blog_published_tagged',
   text: page(
-    `select p.json from ${TAGGED} where t.slug = $4 and p.status = 'published' order by ${PUBLISHED}`,
+    `select p.fields, p.tags from ${TAGGED} where t.slug = $4 and p.status = 'published' order by ${PUBLISHED}`,
     `select count(*) from ${TAGGED} where t.slug = $4 and p.status = 'published'`,
   ),
 }
@@ -40,14 +43,14 @@ export const readPublishedTagged: ReadStatement<[...Page, tagSlug: string]> = {
 /** All posts, newest first. */
 export const readPosts: ReadStatement<Page> = {
   name: 'blog_posts',
-  text: page(`select p.json from blog_post p order by ${CREATED}`, COUNTED),
+  text: page(`select p.fields, p.tags from blog_post p order by ${CREATED}`, COUNTED),
 }
 
 /** The posts with a status, newest first. */
 export const readPostsOf: ReadStatement<[...Page, status: string]> = {
   name: 'blog_posts_of',
   text: page(
-    `select p.json from blog_post p where p.status = $4 order by ${CREATED}`,
+    `select p.fields, p.tags from blog_post p where p.status = $4 order by ${CREATED}`,
     `${COUNTED} where status = $4`,
   ),
 }
@@ -56,7 +59,7 @@ export const readPostsOf: ReadStatement<[...Page, status: string]> = {
 export const readPostsTagged: ReadStatement<[...Page, tagSlug: string, status: string | null]> = {
   name: 'blog_posts_tagged',
   text: page(
-    `select p.json from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5) order by ${CREATED}`,
+    `select p.fields, p.tags from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5) order by ${CREATED}`,
     `select count(*) from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5)`,
   ),
 }
@@ -64,20 +67,20 @@ export const readPostsTagged: ReadStatement<[...Page, tagSlug: string, status: s
 /** One published post. */
 export const readPublishedPost: ReadStatement<[slug: string]> = {
   name: 'blog_published_post',
-  text: `select p.json from blog_post p where p.slug = $1 and p.status = 'published'`,
+  text: `select ${POST_JSON.sql} from blog_post p where p.slug = $1 and p.status = 'published'`,
 }
 
 /** The tags by name. */
 export const readTags: ReadStatement<[limit: number]> = {
   name: 'blog_tags',
   text: `select json_build_object('tags', coalesce((select json_agg(blog_tag_json(t)) from (
-      select * from blog_tag order by lower(name), name limit $1::int) t), '[]'),
-    'total', (select count(*) from blog_tag))::text`,
+      select * from blog_tag where deleted_at is null order by lower(name), name limit $1::int) t), '[]'),
+    'total', (select count(*) from blog_tag where deleted_at is null))::text`,
 }
 
 /** One post as clients see it. */
 export const post = (id: number): Query<{ json: string }> =>
-  sql.prepared('blog_post', JsonText)`select json from blog_post where id = ${id}`
+  sql.prepared('blog_post', JsonText)`select ${POST_JSON} as json from blog_post p where id = ${id}`
 
 /** The fields of a post that an editor sets. */
 export interface PostFields {
@@ -164,11 +167,28 @@ export const insertTag = (name: string, slug: string): Query<{ json: string }> =
     JsonText,
   )`insert into blog_tag as t (name, slug) values (${name}, ${slug}) returning blog_tag_json(t)::text as json`
 
-/** Changes the given fields; no row when there is no such tag. */
+/** Changes the given fields; no row when there is no such tag. Its posts show it once {@link applyTag} has been there. */
 export const updateTag = (id: number, name: string | null, slug: string | null): Query<{ json: string }> =>
   sql.type(JsonText)`
-    update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug) where id = ${id}
+    update blog_tag t set name = coalesce(${name}, name), slug = coalesce(${slug}, slug),
+      applied_to = case when (coalesce(${name}, name), coalesce(${slug}, slug)) = (name, slug) then applied_to else 0 end
+    where id = ${id} and deleted_at is null
     returning blog_tag_json(t)::text as json`
 
-export const deleteTag = (id: number): Query<unknown> =>
-  sql.type(noRows)`delete from blog_tag where id = ${id}`
+/** Hides a tag; 0 rows when there is no such one. {@link applyTag} removes it from its posts, and then its row. */
+export const hideTag = (id: number): Query<unknown> =>
+  sql.type(noRows)`
+    update blog_tag set name = null, slug = null, deleted_at = now(), applied_to = 0 where id = ${id} and deleted_at is null`
+
+/** How many posts show a changed tag, or lose a deleted one, in one transaction: locked for some 30 ms. */
+export const RETAG_BATCH = 500
+
+/** Applies the change or deletion of a tag to its next posts, at most `most`; returns how many: fewer, that was all. */
+export const applyTag = (id: number, most: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${most}::int) as count`
+
+/** A tag that is not applied to all of its posts, and to how many it is not; no row when there is none. */
+export const unappliedTag = (): Query<{ id: number; posts: number }> =>
+  sql.type(z.object({ id: z.number(), posts: z.number() }))`
+    select t.id, (select count(*)::int from blog_post_tag l where l.tag_id = t.id and l.post_id > t.applied_to) as posts
+    from blog_tag t where t.applied_to is not null order by t.id limit 1`

@@ -11,14 +11,16 @@ export type OrgRole = (typeof ORG_ROLES)[number]
 export const readOrganizations: ReadStatement<[pageSize: number, offset: number]> = {
   name: 'organizations',
   text: `select coalesce(json_agg(o), '[]')::text from (
-    select organization_json(organization) as o from organization order by id desc limit $1::int offset $2::int) page`,
+    select organization_json(organization) as o from organization where deleted_at is null
+    order by id desc limit $1::int offset $2::int) page`,
 }
 
 /** The organizations of an account, newest first. */
 export const readOrganizationsOf: ReadStatement<[pageSize: number, offset: number, account: number]> = {
   name: 'organizations_of',
   text: `select coalesce(json_agg(j), '[]')::text from (
-    select organization_json(o) as j from organization_member m join organization o on o.id = m.organization_id
+    select organization_json(o) as j from organization_member m
+    join organization o on o.id = m.organization_id and o.deleted_at is null
     where m.user_id = $3::int order by m.organization_id desc limit $1::int offset $2::int) page`,
 }
 
@@ -29,7 +31,7 @@ export const readMemberships: ReadStatement<[pageSize: number, offset: number]> 
       order by m.user_id, m.organization_id), '[]')::text
     from (select user_id, organization_id, role from organization_member
       order by user_id, organization_id limit $1::int offset $2::int) m
-    join organization o on o.id = m.organization_id`,
+    join organization o on o.id = m.organization_id and o.deleted_at is null`,
 }
 
 /**
@@ -40,7 +42,7 @@ const seenBy = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or m.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
       else coalesce(m.role, 'none') end
     from organization o left join organization_member m on m.organization_id = o.id and m.user_id = $2::int
-    where o.id = $1::int`
+    where o.id = $1::int and o.deleted_at is null`
 type SeenBy = [organization: number, caller: number | null]
 
 /** One organization. */
@@ -68,7 +70,7 @@ export const readMemberDetails: ReadStatement<[...SeenBy, pageSize: number, offs
         'role', p.role, 'joined_at', iso(p.joined_at)) order by p.id), '[]')
       from (select id, user_id, role, joined_at from organization_member
         where organization_id = $1::int order by id limit $3::int offset $4::int) p
-      join account a on a.id = p.user_id`,
+      join account a on a.id = p.user_id and a.deleted_at is null`,
   ),
 }
 
@@ -123,8 +125,13 @@ export const updateOrganization = (
       description = case when ${fields.description === undefined} then description else ${fields.description ?? null} end
     where id = ${id} returning organization_json(organization)::text as json`
 
-export const deleteOrganization = (id: number): Query<{ slug: string }> =>
-  sql.type(z.object({ slug: z.string() }))`delete from organization where id = ${id} returning slug`
+/** Deletes a locked organization for everybody. Its rows are left to the task `accounts.purge`. */
+export const hideOrganization = (id: number): Query<{ slug: string }> =>
+  sql.type(z.object({ slug: z.string() }))`
+    with found as (select id, slug from organization where id = ${id} and deleted_at is null), hidden as (
+      update organization o set deleted_at = now(), slug = null from found where o.id = found.id
+    )
+    select slug from found`
 
 // Members.
 
@@ -161,7 +168,7 @@ export const insertMembers = (
 export const unknownAccounts = (userIds: readonly number[]): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     select distinct given as id from unnest(${ids(userIds)}) given
-    where not exists (select from account where account.id = given) order by given`
+    where not exists (select from account where account.id = given and deleted_at is null) order by given`
 
 /** No row when there is no such member. @throws org.last_owner */
 export const setMemberRole = (organizationId: number, userId: number, role: OrgRole): Query<Member> =>
@@ -262,5 +269,6 @@ export const invitation = (id: number): Query<z.output<typeof Invitation>> =>
   sql.type(Invitation)`
     select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,
       o.name as organization, coalesce(a.full_name, a.email) as invited_by
-    from organization_invite i join organization o on o.id = i.organization_id left join account a on a.id = i.invited_by
+    from organization_invite i join organization o on o.id = i.organization_id and o.deleted_at is null
+    left join account a on a.id = i.invited_by
     where i.id = ${id}`

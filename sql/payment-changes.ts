@@ -92,7 +92,7 @@ const Payer = z.object({
 export const payer = (userId: number): Query<z.output<typeof Payer>> =>
   sql.type(Payer)`
     select a.id, a.email, a.full_name, c.provider_customer_id
-    from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId}`
+    from account a left join payment_customer c on c.user_id = a.id where a.id = ${userId} and a.deleted_at is null`
 
 /** Links a customer of the provider to an account; an event may have reported the customer before. */
 export const linkCustomer = (userId: number, providerCustomerId: string): Query<unknown> =>

@@ -366,13 +366,10 @@ export const hideCollection = (name: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update rag_collection set deleted_at = now() where name = ${name} and deleted_at is null and version > 0 returning id`
 
-/** Deletes files of deleted collections, a batch at a time; returns how many. */
-export const deleteHiddenFiles = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with gone as (delete from rag_file where id in (
-      select f.id from rag_collection c join rag_file f on f.collection_id = c.id where c.deleted_at is not null
-      limit ${batch}) returning id)
-    select count(*)::int as count from gone`
+/** Collections that were deleted and still have rows. */
+export const deletedCollections = (): Query<{ id: number; name: string }> =>
+  sql.type(z.object({ id: z.number(), name: z.string() }))`
+    select id, name from rag_collection where deleted_at is not null order by id`
 
 /** Deletes files of builds whose jobs no longer run, a batch at a time; returns how many. */
 export const deleteDeadBuilds = (batch: number): Query<{ count: number }> =>

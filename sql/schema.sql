@@ -27,7 +27,7 @@ alter text search configuration folded add mapping for word with unaccent, simpl
 
 create table account (
   id integer not null generated always as identity,
-  email text not null,
+  email text,
   password_hash text not null,
   full_name text,
   role text not null default 'user'::text,
@@ -36,8 +36,14 @@ create table account (
   last_login timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
+  deleted_at timestamp with time zone,
   constraint account_pkey PRIMARY KEY (id),
   constraint account_email_key UNIQUE (email),
+  constraint account_deleted_check CHECK (
+CASE
+    WHEN (deleted_at IS NULL) THEN (email IS NOT NULL)
+    ELSE ((email IS NULL) AND (full_name IS NULL) AND (password_hash = ''::text) AND (NOT is_active))
+END),
   constraint account_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320)))),
   constraint account_full_name_check CHECK ((length(full_name) <= 200)),
   constraint account_role_check CHECK ((role = ANY (ARRAY['user'::text, 'moderator'::text, 'admin'::text])))
@@ -210,8 +216,8 @@ create table blog_post (
   seo_title text,
   seo_description text,
   hero_image_url text,
+  fields text not null generated always as (blog_post_fields(id, title, slug, excerpt, content, status, author_id, author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url)),
   tags text not null default '[]'::text,
-  "json" text not null generated always as (blog_post_json(id, title, slug, excerpt, content, status, author_id, author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url, tags)),
   constraint blog_post_pkey PRIMARY KEY (id),
   constraint blog_post_slug_key UNIQUE (slug),
   constraint blog_post_author_id_fkey FOREIGN KEY (author_id) REFERENCES account(id) ON DELETE SET NULL,
@@ -244,12 +250,15 @@ create table blog_post_tag (
 
 create table blog_tag (
   id integer not null generated always as identity,
-  name text not null,
-  slug text not null,
+  name text,
+  slug text,
   created_at timestamp with time zone not null default now(),
+  deleted_at timestamp with time zone,
+  applied_to integer,
   constraint blog_tag_pkey PRIMARY KEY (id),
   constraint blog_tag_name_key UNIQUE (name),
   constraint blog_tag_slug_key UNIQUE (slug),
+  constraint blog_tag_deleted_check CHECK ((((deleted_at IS NULL) = (name IS NOT NULL)) AND ((name IS NULL) = (slug IS NULL)))),
   constraint blog_tag_name_check CHECK (((length(name) >= 1) AND (length(name) <= 80))),
   constraint blog_tag_slug_check CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 100)))
 );
@@ -328,7 +337,7 @@ create table document (
   search tsvector not null generated always as (document_vector(title, note, tags)),
   constraint document_pkey PRIMARY KEY (id),
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
-  constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id),
+  constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id) ON DELETE SET NULL,
   constraint document_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 32))),
   constraint document_sha256_check CHECK ((length(sha256) = 32)),
   constraint document_supersedes_id_check CHECK ((supersedes_id <> id)),
@@ -547,13 +556,15 @@ create table migration_functions (
 create table organization (
   id integer not null generated always as identity,
   name text not null,
-  slug text not null,
+  slug text,
   description text,
   is_active boolean not null default true,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
+  deleted_at timestamp with time zone,
   constraint organization_pkey PRIMARY KEY (id),
   constraint organization_slug_key UNIQUE (slug),
+  constraint organization_deleted_check CHECK (((deleted_at IS NULL) = (slug IS NOT NULL))),
   constraint organization_description_check CHECK (((length(description) >= 1) AND (length(description) <= 2000))),
   constraint organization_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint organization_slug_check CHECK ((slug ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text))
@@ -860,6 +871,8 @@ create table worker_lease (
   constraint worker_lease_pkey PRIMARY KEY (id)
 );
 
+CREATE INDEX account_deleted_idx ON public.account USING btree (id) WHERE (deleted_at IS NOT NULL);
+
 CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
@@ -901,6 +914,8 @@ CREATE INDEX blog_post_published_idx ON public.blog_post USING btree (published_
 CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, created_at DESC, id DESC);
 
 CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_id, post_id);
+
+CREATE INDEX blog_tag_applied_to_idx ON public.blog_tag USING btree (id) WHERE (applied_to IS NOT NULL);
 
 CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), name);
 
@@ -973,6 +988,8 @@ CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHER
 CREATE INDEX llm_model_released_on_idx ON public.llm_model USING btree (released_on DESC NULLS LAST, vendor, model_id);
 
 CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
+
+CREATE INDEX organization_deleted_idx ON public.organization USING btree (id) WHERE (deleted_at IS NOT NULL);
 
 CREATE INDEX organization_invite_email_idx ON public.organization_invite USING btree (email) WHERE (status = 'pending'::text);
 
@@ -1068,10 +1085,10 @@ UNION ALL
    FROM job
   WHERE (job.finished_at IS NOT NULL);
 
-CREATE OR REPLACE FUNCTION public.account_delete(id integer)
+CREATE OR REPLACE FUNCTION public.account_delete(id integer, most integer)
  RETURNS TABLE(email text, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$2c946fcf6c4bbb52e405c4f682a10366$function$;
+AS $function$429c67dfef5c1894fb6db15b3ce54fa1$function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
@@ -1083,6 +1100,11 @@ CREATE OR REPLACE FUNCTION public.account_last_admin()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$5a946808428796e40c92c3abf5454b15$function$;
+
+CREATE OR REPLACE FUNCTION public.account_leave(id integer, most integer)
+ RETURNS TABLE(organizations integer, inherited json, deleted json)
+ LANGUAGE plpgsql
+AS $function$8c8d74d60dd17f5fe2abe80b2da92d14$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
@@ -1111,11 +1133,11 @@ CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
  STABLE
 AS $function$cab89f23e8301a28c37cba426f2bb338$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_post_json(id integer, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text, tags text)
+CREATE OR REPLACE FUNCTION public.blog_post_fields(id integer, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$a6498275b2cf350117c32116aa07b833$function$;
+AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_post_moved()
  RETURNS trigger
@@ -1137,21 +1159,21 @@ CREATE OR REPLACE FUNCTION public.blog_posts_removed()
  LANGUAGE plpgsql
 AS $function$7c6c34c59ff5144f631fd1fd746dd4c7$function$;
 
+CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag integer, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$3b141784cfb7287be2dc0d26ce9888ae$function$;
+
 CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  RETURNS json
  LANGUAGE sql
  STABLE
-AS $function$2205e0aae04fb24bfc9dab69f078960e$function$;
-
-CREATE OR REPLACE FUNCTION public.blog_tags_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$6e23038e7f3a1e7dbe175fc96bdf03e6$function$;
+AS $function$52b2fc770a2d22bb4ec2f3855aca68b5$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts integer[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$7ac575cd4c2de483828e04f9114a4df8$function$;
+AS $function$a00b408beeb84f80b682c2710a194960$function$;
 
 CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint)
  RETURNS text
@@ -1208,7 +1230,7 @@ RETURN json_build_object('id', (i).id, 'organization_id', (i).organization_id, '
 CREATE OR REPLACE FUNCTION public.invites_accept(account_id integer, address text)
  RETURNS TABLE(invite_id integer, organization_id integer, role text)
  LANGUAGE plpgsql
-AS $function$a969a2cb53dafce7b19832788a7dbda9$function$;
+AS $function$e73c18776c2fac0027b0679edc6ab544$function$;
 
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  RETURNS text
@@ -1423,12 +1445,17 @@ RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'desc
 CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
  RETURNS TABLE(role text)
  LANGUAGE plpgsql
-AS $function$fa6afc0076d1c645475e66f63027595d$function$;
+AS $function$163b2f19bbe6c4877ad039b33d29088c$function$;
+
+CREATE OR REPLACE FUNCTION public.organization_member_account()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$e28d0542e63e6edff934c0afd79cfd2c$function$;
 
 CREATE OR REPLACE FUNCTION public.organization_owner()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$fcbdd7fa48ce5cac6068b8763b74f0a6$function$;
+AS $function$702730324db9c06282f9886963040413$function$;
 
 CREATE OR REPLACE FUNCTION public.page_indexed()
  RETURNS trigger
@@ -1526,6 +1553,15 @@ CREATE OR REPLACE FUNCTION public.payment_transactions_locked(ids text[])
  LANGUAGE plpgsql
 AS $function$81a6f3df5108478f1c470fb535c54440$function$;
 
+CREATE OR REPLACE FUNCTION public.purge_rows(of_table regclass, by_column name, id integer, most integer, clears boolean, below regclass[], below_by name[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$ffbff00f34e35a5918ed0299edbe4394$function$;
+
 CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  RETURNS text
  LANGUAGE sql
@@ -1587,7 +1623,7 @@ AS $function$ea3b5f77c8583a81aed289ffb6ef5495$function$;
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)
  LANGUAGE plpgsql
-AS $function$6c7157a1f85dada6ac68b7ae3c6136b6$function$;
+AS $function$5f5046e826a47396dc6779ef3c06d780$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
 
@@ -1604,8 +1640,6 @@ CREATE TRIGGER blog_post_removed AFTER DELETE ON public.blog_post REFERENCING OL
 CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
 
 CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
-
-CREATE TRIGGER blog_tag_changed AFTER UPDATE ON public.blog_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_tags_changed();
 
 CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
 
@@ -1628,6 +1662,8 @@ CREATE TRIGGER page_indexed_insert BEFORE INSERT ON public.document_page FOR EAC
 CREATE TRIGGER page_indexed_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_indexed();
 
 CREATE TRIGGER job_gone AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_gone();
+
+CREATE TRIGGER organization_member_account BEFORE INSERT ON public.organization_member FOR EACH ROW EXECUTE FUNCTION organization_member_account();
 
 CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_member FOR EACH ROW WHEN ((old.role = 'owner'::text)) EXECUTE FUNCTION organization_owner();
 

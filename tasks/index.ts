@@ -1,9 +1,11 @@
 import { invite } from './accounts/invite.ts'
 import { passwordReset } from './accounts/password-reset.ts'
+import { purgeAccounts } from './accounts/purge.ts'
 import { verification } from './accounts/verification.ts'
 import { chat } from './ai/chat.ts'
 import { sentiment } from './ai/sentiment.ts'
 import { importPosts } from './blog/import.ts'
+import { retag } from './blog/retag.ts'
 import { call } from './comms/call.ts'
 import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
 import { email } from './comms/email.ts'
@@ -56,8 +58,10 @@ export const tasks: readonly AnyTask[] = [
   passwordReset,
   preview,
   purge,
+  purgeAccounts,
   reconcile,
   refund,
+  retag,
   sentiment,
   settle,
   sms,

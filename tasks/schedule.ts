@@ -1,4 +1,6 @@
+import { purgeAccounts } from './accounts/purge.ts'
 import { sentiment } from './ai/sentiment.ts'
+import { retag } from './blog/retag.ts'
 import { settle } from './comms/settle.ts'
 import { collect } from './documents/collect.ts'
 import { sync } from './llm/sync.ts'
@@ -23,5 +25,8 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'llm-sync', match: '41 * * * *', task: sync as unknown as AnyTask },
   { identifier: 'ai-sentiment', match: '*/15 * * * *', task: sentiment as unknown as AnyTask },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcile as unknown as AnyTask },
+  // What the job of a request did not finish, whatever kept it from doing so.
+  { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts as unknown as AnyTask },
+  { identifier: 'blog-retag', match: '37 * * * *', task: retag as unknown as AnyTask },
   { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
 ]

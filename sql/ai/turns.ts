@@ -62,7 +62,7 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
 
 /** The account that a user_id names, if it names one. */
 export const accountNamed = (id: number): Query<{ id: number }> =>
-  sql.type(z.object({ id: z.number() }))`select id from account where id = ${id}`
+  sql.type(z.object({ id: z.number() }))`select id from account where id = ${id} and deleted_at is null`
 
 const Turn = z.object({
   temperature: z.number().nullable(),

@@ -20,8 +20,8 @@ export const exportedAfter = (id: number, status: PostStatus | null): Query<Expo
     select p.id, (select row_to_json(post) from (
       select title, slug, excerpt, content, status, author_name, iso(p.created_at) as created_at, iso(updated_at) as updated_at,
         iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
-        array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id order by t.slug)
-          as tag_slugs) post)::text as json
+        array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id
+          where pt.post_id = p.id and t.deleted_at is null order by t.slug) as tag_slugs) post)::text as json
     from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`
 
 export const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const

@@ -3,7 +3,8 @@
 
 create table account (
   id integer generated always as identity,
-  email text not null,
+  -- Null once it is deleted.
+  email text,
   password_hash text not null,
   full_name text,
   role text not null default 'user',
@@ -12,12 +13,17 @@ create table account (
   last_login timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
+  -- Nobody sees it any more, and it can do nothing; a task deletes what belongs to it, and its row last.
+  deleted_at timestamptz,
   constraint account_pkey primary key (id),
   constraint account_email_key unique (email),
   constraint account_email_check check (email = lower(email) and length(email) between 3 and 320),
   constraint account_full_name_check check (length(full_name) <= 200),
-  constraint account_role_check check (role in ('user', 'moderator', 'admin'))
+  constraint account_role_check check (role in ('user', 'moderator', 'admin')),
+  constraint account_deleted_check check (case when deleted_at is null then email is not null
+    else email is null and full_name is null and password_hash = '' and not is_active end)
 );
+create index account_deleted_idx on account (id) where deleted_at is not null;
 
 -- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address` and
 -- `user_agent` are those of the sign-in.

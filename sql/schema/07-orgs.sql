@@ -6,17 +6,22 @@
 create table organization (
   id integer generated always as identity,
   name text not null,
-  slug text not null,
+  -- Null once it is deleted.
+  slug text,
   description text,
   is_active boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
+  -- Nobody sees it any more; a task deletes its members and invites, and its row last.
+  deleted_at timestamptz,
   constraint organization_pkey primary key (id),
   constraint organization_slug_key unique (slug),
   constraint organization_slug_check check (slug ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'),
   constraint organization_name_check check (length(name) between 1 and 200),
-  constraint organization_description_check check (length(description) between 1 and 2000)
+  constraint organization_description_check check (length(description) between 1 and 2000),
+  constraint organization_deleted_check check ((deleted_at is null) = (slug is not null))
 );
+create index organization_deleted_idx on organization (id) where deleted_at is not null;
 
 create table organization_member (
   id integer generated always as identity,

@@ -80,7 +80,7 @@ create table document (
   search tsvector not null generated always as (document_vector(title, note, tags)) stored,
   constraint document_pkey primary key (id),
   constraint document_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
-  constraint document_supersedes_id_fkey foreign key (supersedes_id) references document (id),
+  constraint document_supersedes_id_fkey foreign key (supersedes_id) references document (id) on delete set null,
   constraint document_title_check check (length(title) between 1 and 300),
   constraint document_kind_check check (length(kind) between 1 and 32),
   constraint document_sha256_check check (length(sha256) = 32),

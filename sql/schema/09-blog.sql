@@ -1,15 +1,15 @@
 -- Blog: posts, their tags, and uploaded files of posts.
 
--- A post as clients see it, as JSON: built when the row is written, because it is read far more often. Without white
--- space, see document_fields. Truly immutable: JSON has dates in ISO form whatever the session's settings.
-create function blog_post_json(id integer, title text, slug text, excerpt text, content text, status text,
+-- A post as clients see it, as JSON without its tags and its closing brace: built when the row is written, because it is
+-- read far more often. Without white space, see document_fields. Truly immutable: JSON has dates in ISO form whatever the
+-- session's settings.
+create function blog_post_fields(id integer, title text, slug text, excerpt text, content text, status text,
   author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
-  seo_title text, seo_description text, hero_image_url text, tags text)
+  seo_title text, seo_description text, hero_image_url text)
 returns text language sql immutable parallel safe as $$
-  select row_to_json(post)::text from (
+  select left(row_to_json(post)::text, -1) from (
     select id, title, slug, excerpt, content, status, author_id, author_name, iso(created_at) as created_at,
-      iso(updated_at) as updated_at, iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
-      array(select t from json_to_recordset(tags::json) as t(id integer, name text, slug text, created_at text)) as tags) post
+      iso(updated_at) as updated_at, iso(published_at) as published_at, seo_title, seo_description, hero_image_url) post
 $$;
 
 create table blog_post (
@@ -29,10 +29,12 @@ create table blog_post (
   seo_title text,
   seo_description text,
   hero_image_url text,
-  -- The tags as a JSON list, maintained by triggers.
+  fields text not null generated always as (blog_post_fields(id, title, slug, excerpt, content, status, author_id,
+    author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url)) stored,
+  -- The tags as a JSON list, maintained by triggers and blog_tag_apply. Joining them when a page of 20 posts is read would
+  -- take PostgreSQL more than twice the time (0.35 ms and 130 buffers, 0.08 and 9 now). Apart from `fields`, so that
+  -- showing another tag does not build the JSON of a post anew.
   tags text not null default '[]',
-  json text not null generated always as (blog_post_json(id, title, slug, excerpt, content, status, author_id,
-    author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url, tags)) stored,
   constraint blog_post_pkey primary key (id),
   constraint blog_post_slug_key unique (slug),
   constraint blog_post_author_id_fkey foreign key (author_id) references account (id) on delete set null,
@@ -54,16 +56,23 @@ create index blog_post_author_id_idx on blog_post (author_id) where author_id is
 
 create table blog_tag (
   id integer generated always as identity,
-  name text not null,
-  slug text collate "C" not null,
+  -- Null once it is deleted.
+  name text,
+  slug text collate "C",
   created_at timestamptz not null default now(),
+  -- Nobody sees it any more; a task removes it from its posts, and then its row.
+  deleted_at timestamptz,
+  -- A change or deletion is applied to the posts in the order of their ids: up to this one; null: to all of them.
+  applied_to integer,
   constraint blog_tag_pkey primary key (id),
   constraint blog_tag_name_key unique (name),
   constraint blog_tag_slug_key unique (slug),
+  constraint blog_tag_deleted_check check ((deleted_at is null) = (name is not null) and (name is null) = (slug is null)),
   constraint blog_tag_name_check check (length(name) between 1 and 80),
   constraint blog_tag_slug_check check (slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(slug) <= 100)
 );
 create index blog_tag_listed_idx on blog_tag (lower(name), name);
+create index blog_tag_applied_to_idx on blog_tag (id) where applied_to is not null;
 
 create table blog_post_tag (
   post_id integer not null,

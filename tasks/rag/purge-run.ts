@@ -1,20 +1,25 @@
 import type { Query } from '../../sql/db.ts'
-import { deleteDeadBuilds, deleteEmptyCollections, deleteHiddenFiles, VACUUMS } from '../../sql/rag.ts'
+import { OF_COLLECTION } from '../../sql/purge.ts'
+import { deleteDeadBuilds, deletedCollections, deleteEmptyCollections, VACUUMS } from '../../sql/rag.ts'
 import type { TaskContext } from '../context.ts'
+import { purgeBelongings } from '../purge.ts'
 
 // Files have several chunks each: a batch is small enough that no statement holds its locks for long.
 const BATCH = 200
 
 /** The work of `rag.purge`. */
-export async function run({ db, signal }: TaskContext): Promise<{ files: number }> {
+export async function run(ctx: TaskContext): Promise<{ rows: number }> {
+  const { db, signal } = ctx
   const all = async (query: () => Query<{ count: number }>): Promise<number> => {
     let total = 0
     for (let count = BATCH; count === BATCH && !signal.aborted; total += count)
       ({ count } = await db.one(query()))
     return total
   }
-  const files = (await all(() => deleteHiddenFiles(BATCH))) + (await all(() => deleteDeadBuilds(BATCH)))
+  let rows = await all(() => deleteDeadBuilds(BATCH))
+  for (const { id, name } of await db.any(deletedCollections()))
+    rows += await purgeBelongings(ctx, `Collection ${name}`, id, OF_COLLECTION)
   await db.run(deleteEmptyCollections())
-  if (files > 0) for (const vacuum of VACUUMS) await db.run(vacuum)
-  return { files }
+  if (rows > 0) for (const vacuum of VACUUMS) await db.run(vacuum)
+  return { rows }
 }

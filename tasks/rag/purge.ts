@@ -8,6 +8,7 @@ export const purge = defineTask({
   pool: 'io',
   actor: () => 'rag.purge',
   payload: z.strictObject({}),
-  result: z.strictObject({ files: z.int() }),
+  /** Deleted files of runs and collections, and chunks of these collections. */
+  result: z.strictObject({ rows: z.int() }),
   run: lazily(() => import('./purge-run.ts')),
 })

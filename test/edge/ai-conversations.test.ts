@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { purge } from '../purge.ts'
 import { modelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { CHAT, modelEnv, postStream, startTalker } from './ai-help.ts'
@@ -10,7 +11,7 @@ import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
 const models = await modelServer()
 after(() => models.stop())
 const env = modelEnv(models)
-const { api, url, query } = await edgeAndDatabase({ env })
+const { api, url, query, db } = await edgeAndDatabase({ env })
 const closed = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
 const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
 await startTalker(url, env)
@@ -176,6 +177,7 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
     const carol = await api.register('carol@example.com')
     const id = await talk({}, carol.token)
     await api.call('DELETE', `/api/v1/auth/users/${carol.id}`, { token: admin.token })
+    await purge(db)
     assert.deepEqual(await query('select id from ai_conversation where id = $1', [id]), [])
     const [row] = await query('select owner_id, user_id from ai_usage where conversation_id = $1', [id])
     assert.deepEqual(row, { owner_id: null, user_id: String(carol.id) })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { purge } from '../purge.ts'
 import { castOf } from './accounts-help.ts'
 import { startOutside, startSender } from './comms-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
@@ -10,7 +11,7 @@ import { edgeAndDatabase, startEdge } from './harness.ts'
 const outside = await startOutside()
 const { resend } = outside
 const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
-const { api, url, query } = await edgeAndDatabase({ env })
+const { api, url, query, db } = await edgeAndDatabase({ env })
 const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
 await startSender(url, env)
 const { admin, user, newcomer } = await castOf(api)
@@ -110,6 +111,7 @@ describe('GET /comms/sends', () => {
       .json.id
     const gone = await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
     assert.equal(gone.status, 204)
+    await purge(db)
     assert.deepEqual(await query('select owner_id, status from comms_send where id = $1', [id]), [
       { owner_id: null, status: 'sent' },
     ])

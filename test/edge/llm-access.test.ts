@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { purge } from '../purge.ts'
 import { castOf } from './accounts-help.ts'
 import { edgeAndDatabase, startEdge } from './harness.ts'
 
 /** Who may read the catalog and who may change what is current: at each level, with the area open and closed. */
 
-const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
+const { api: rbac, url, query, db } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
 const { admin, moderator, user } = await castOf(rbac)
 const people = {
   nobody: undefined,
@@ -73,6 +74,7 @@ test('what was chosen tells by whom, for as long as the account is there', async
   assert.ok(
     (await rbac.call('DELETE', `/api/v1/auth/users/${newcomer.id}`, { token: admin.token })).status < 300,
   )
+  await purge(db)
   assert.equal(await by(), null)
 })
 

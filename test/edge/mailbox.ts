@@ -17,9 +17,9 @@ export function mailbox({ db, query }: TestDatabase) {
   const done = new Set<string>()
   return async (): Promise<Mailed[]> => {
     const mails: Mailed[] = []
-    const jobs = await query(
-      `select id, name, payload from job where name like 'accounts.%' order by ordinal`,
-    )
+    const jobs = await query(`select id, name, payload from job where name = any($1) order by ordinal`, [
+      [passwordReset.name, verification.name],
+    ])
     for (const { id, name, payload } of jobs as { id: string; name: string; payload: never }[]) {
       if (done.has(id)) continue
       done.add(id)

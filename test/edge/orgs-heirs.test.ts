@@ -9,7 +9,7 @@ const [root] = await people(1, 'admin')
 const remove = (person: Person) =>
   api.call('DELETE', `/api/v1/auth/users/${person.id}`, { token: root!.token })
 const exists = async (id: number): Promise<boolean> =>
-  (await query('select 1 from organization where id = $1', [id])).length === 1
+  (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
 test('what an account alone owned passes to the highest-ranked member, and the trail says so', async () => {
   const { id, owner, admin, member } = await org()

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { purge } from '../purge.ts'
 import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsWorld } from './orgs-help.ts'
 
-const { people, call, create, org, roles, trail, last, query } = await orgsWorld()
+const { people, call, create, org, roles, trail, last, query, db } = await orgsWorld()
 const [root] = await people(1, 'admin')
 const [moderator] = await people(1, 'moderator')
 const FIELDS = ['created_at', 'description', 'id', 'is_active', 'name', 'slug', 'updated_at']
@@ -225,6 +226,7 @@ describe('one organization', () => {
     assert.deepEqual([answer.status, answer.text], [204, ''])
     assertRefused(await call(owner, 'GET', `/${id}`), 404, MISSING)
     assertRefused(await call(owner, 'DELETE', `/${id}`), 404, MISSING)
+    await purge(db)
     assert.deepEqual(await roles(id), {})
     assert.deepEqual(await query('select id from organization_invite where organization_id = $1', [id]), [])
     assert.equal((await last(id))!.kind, 'organization.deleted')

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { chargeObject, event, subscriptionObject } from '../payment-events.ts'
+import { purge } from '../purge.ts'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 import { DAY, NOW, paid, paymentRows } from './payments-rows.ts'
 
-const { admin, ann, api, bob, call, env, eve, everything, get, link, people, query, tell, url } =
+const { admin, ann, api, bob, call, db, env, eve, everything, get, link, people, query, tell, url } =
   await paymentRows()
 const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
 
@@ -198,6 +199,7 @@ test('an account that goes leaves its payments behind, nobody’s', async () => 
   assert.equal((await get(who!, '/transactions')).total, 1)
   const before = await everything('/transactions')
   await api.call('DELETE', `/api/v1/auth/users/${who!.id}`, { token: admin.token })
+  await purge(db)
   assert.deepEqual(await everything('/transactions'), before)
   assert.deepEqual(
     await query(`select user_id from payment_customer where provider_customer_id = 'cus_leaver'`),

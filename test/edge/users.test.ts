@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { purge } from '../purge.ts'
 import { assertRefused, castOf, login, me, refresh } from './accounts-help.ts'
 import { type CallOptions, edgeAndDatabase, PASSWORD } from './harness.ts'
 
 /** Looking at accounts and administrating them: every row, every success, every refusal. */
 
-const { api, query } = await edgeAndDatabase()
+const { api, query, db } = await edgeAndDatabase()
 const { admin, moderator, user, newcomer } = await castOf(api)
 const USERS = '/api/v1/auth/users'
 const NOT_FOUND = 'User not found'
@@ -225,7 +226,13 @@ test('a deleted account is gone for good, with its sessions, tokens, documents a
   assertRefused(await login(api, victim.email), 401, 'Incorrect email or password')
   assertRefused(await api.get(`${USERS}/${victim.id}`, { token: admin.token }), 404, NOT_FOUND)
   assertRefused(await remove(victim.id, admin.token), 404, NOT_FOUND)
-  for (const table of ['session where account_id', 'document where owner_id', 'job where owner_id'])
+  await purge(db)
+  for (const table of [
+    'account where id',
+    'session where account_id',
+    'document where owner_id',
+    'job where owner_id',
+  ])
     assert.deepEqual(await query(`select 1 from ${table} = $1`, [victim.id]), [], table)
   const again = await api.register(victim.email)
   assert.ok(again.id > victim.id, 'its address is free, its id never used again')

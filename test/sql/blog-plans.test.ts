@@ -12,9 +12,10 @@ import {
   takenSlugs,
 } from '../../sql/blog/transfer.ts'
 import {
+  applyTag,
   archivePost,
   deletePost,
-  deleteTag,
+  hideTag,
   insertPost,
   insertTag,
   lockPost,
@@ -29,6 +30,7 @@ import {
   readTags,
   setTags,
   tagsOf,
+  unappliedTag,
   updatePost,
   updateTag,
 } from '../../sql/blog.ts'
@@ -39,7 +41,7 @@ import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './pl
 
 /** Whatever is asked of the blog is found by an index, among 10,000 posts and 2,000 tags. */
 
-const { url, query } = await testDatabase()
+const { url, db, query } = await testDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
 )
@@ -123,7 +125,7 @@ describe('writes of the blog by index', () => {
     hero_image_url: null,
   }
   const author = { authorId: 1, authorName: 'n' }
-  const writes: readonly [what: string, () => Query<unknown>][] = [
+  const writes: readonly [what: string, () => Query<unknown> | Promise<Query<unknown>>][] = [
     ['a post', () => post(5)],
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write under a slug that is taken', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
@@ -136,7 +138,22 @@ describe('writes of the blog by index', () => {
     ['set tags', () => setTags(++n, [5, 6])],
     ['add a tag', () => insertTag(`N${++n}`, `n${n}`)],
     ['change a tag', () => updateTag(++n, `M${n}`, null)],
-    ['delete a tag', () => deleteTag(++n)],
+    ['hide a tag', () => hideTag(++n)],
+    [
+      'apply a changed tag',
+      async () => {
+        await query('update blog_tag set applied_to = 0 where id = $1', [++n])
+        return applyTag(n, 10)
+      },
+    ],
+    [
+      'apply a hidden tag',
+      async () => {
+        await db.run(hideTag(++n))
+        return applyTag(n, 500)
+      },
+    ],
+    ['a tag that is not applied', () => unappliedTag()],
     ['delete an author', () => deleteAccount(++n)],
     ['export', () => exportedAfter(5000, null)],
     ['export a status', () => exportedAfter(5000, 'published')],

@@ -50,6 +50,7 @@ const document = (fields: Row = {}): Row => ({
   ...fields,
 })
 const ended = { finished_at: new Date() }
+const deleted = { deleted_at: new Date(), email: null, full_name: null, password_hash: '', is_active: false }
 const running = { status: 'running', lease_id: randomUUID() }
 
 const owner = (await insert('account', account())).id
@@ -77,7 +78,7 @@ const blogTag = (await insert('blog_tag', { name: 'n', slug: 'n' })).id
 const blogUpload = (await insert('blog_upload', { file_name: 'f', format: 'zip' })).id
 
 const valid: Readonly<Record<string, readonly Row[]>> = {
-  account: [account({ role: 'moderator', full_name: 'N' })],
+  account: [account({ role: 'moderator', full_name: 'N' }), account(deleted)],
   job: [
     job(),
     job({ mailbox: 'v1', mailbox_limit: 1 }),
@@ -104,7 +105,10 @@ const valid: Readonly<Record<string, readonly Row[]>> = {
     post({ status: 'archived' }),
     post({ published_at: new Date() }),
   ],
-  blog_tag: [{ name: 'n'.repeat(80), slug: 's'.repeat(100) }],
+  blog_tag: [
+    { name: 'n'.repeat(80), slug: 's'.repeat(100) },
+    { deleted_at: new Date(), applied_to: 0 },
+  ],
   document_page: [
     page(),
     page({ method: 'vision', model: 'm', image: bytes(3), width: 1, height: 1 }),
@@ -123,6 +127,14 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ],
     ['account_full_name_check', account({ full_name: 'n'.repeat(201) })],
     ['account_role_check', account({ role: 'root' })],
+    [
+      'account_deleted_check',
+      account({ email: null }),
+      account({ ...deleted, email: 'a@example.com' }),
+      account({ ...deleted, full_name: 'N' }),
+      account({ ...deleted, password_hash: 'x' }),
+      account({ ...deleted, is_active: true }),
+    ],
   ],
   session: [
     ['session_pkey', { id: session, account_id: owner }],
@@ -211,6 +223,15 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
       { name: 'x', slug: 'X' },
       { name: 'x', slug: '' },
       { name: 'x', slug: 's'.repeat(101) },
+    ],
+    [
+      'blog_tag_deleted_check',
+      { created_at: new Date() },
+      { name: 'x' },
+      { slug: 'x' },
+      { name: 'x', slug: 'x', deleted_at: new Date() },
+      { slug: 'x', deleted_at: new Date() },
+      { name: 'x', deleted_at: new Date() },
     ],
   ],
   blog_post_tag: [
@@ -335,7 +356,10 @@ describe('constraints', () => {
       'document_supersedes_id_key',
       insert('document', document({ supersedes_id: replaced })),
     )
-    await assertBroken('document_supersedes_id_fkey', query('delete from document where id = $1', [replaced]))
+    // Its trigger notices before the foreign key does.
+    const trigger = 'alter table document disable trigger document_supersedes'
+    const missing = `update document set supersedes_id = 999999 where id = ${replaced}`
+    await assertBroken('document_supersedes_id_fkey', query(`${trigger}; ${missing}`))
     await assertBroken(
       'document_supersedes_id_check',
       query('update document set supersedes_id = id where id = $1', [replaced]),

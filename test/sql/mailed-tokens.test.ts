@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
+  deleteAccount,
   deleteExpiredMailedTokens,
   insertAccount,
   insertMailedToken,
@@ -118,6 +119,8 @@ describe('mailed tokens', () => {
     await query('delete from account_token')
     const [gone, owner] = [await account(), await account()]
     const orphan = await mailed(gone.id)
+    await db.one(deleteAccount(gone.id))
+    assert.deepEqual([await orphan.look(), await orphan.use()], [null, null])
     await query('delete from account where id = $1', [gone.id])
     assert.deepEqual([await orphan.look(), await orphan.use()], [null, null])
     const live = await mailed(owner.id, 'verify')

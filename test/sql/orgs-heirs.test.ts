@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
 import type { OrgRole } from '../../sql/orgs.ts'
 import { testDatabase } from '../database.ts'
+import { purge } from '../purge.ts'
 
 /** What becomes of organizations when accounts go. */
 
@@ -35,7 +36,7 @@ const roles = async (id: number) =>
     ),
   )
 const exists = async (id: number): Promise<boolean> =>
-  (await query('select 1 from organization where id = $1', [id])).length === 1
+  (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
 describe('account_delete', () => {
   test('the heir is the highest-ranked, longest-standing other member', async () => {
@@ -70,6 +71,8 @@ describe('account_delete', () => {
     assert.match(email, /^a\d+@example\.com$/)
     assert.deepEqual([inherited, deleted.map((row) => row.organization_id)], [[], [id]])
     assert.equal(await exists(id), false)
+    await purge(db)
+    assert.deepEqual(await query('select 1 from organization where id = $1', [id]), [])
     assert.deepEqual(await query('select 1 from organization_invite where organization_id = $1', [id]), [])
   })
 
@@ -93,6 +96,7 @@ describe('account_delete', () => {
       [id, gone],
     )
     await db.one(deleteAccount(gone))
+    await purge(db)
     const rows = await query('select invited_by from organization_invite where organization_id = $1', [id])
     assert.deepEqual(rows, [{ invited_by: null }])
   })

@@ -6,9 +6,9 @@ import {
   acceptInvites,
   anyPendingInvite,
   deleteMember,
-  deleteOrganization,
   endInvite,
   expireInvites,
+  hideOrganization,
   insertInvite,
   insertMember,
   insertMembers,
@@ -98,7 +98,7 @@ describe('writes of organizations by index', () => {
     ['what its mail says', () => invitation(5)],
     ['end an invite', () => endInvite(++n + 5000, 'revoked')],
     ['accept the invites of an address', () => acceptInvites(1, `i${++n}@example.com`)],
-    ['delete an organization', () => deleteOrganization(++n)],
+    ['delete an organization', () => hideOrganization(++n)],
     ['delete an account', () => deleteAccount(++n)],
   ]
   for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make, 'organization'))

@@ -55,6 +55,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
       organization({ description: '' }),
       organization({ description: 'd'.repeat(2001) }),
     ],
+    ['organization_deleted_check', organization({ slug: null }), organization({ deleted_at: new Date() })],
   ],
   organization_member: [
     ['organization_member_role_check', member({ role: 'root' })],
@@ -84,6 +85,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
 describe('constraints of organizations', () => {
   test('rows as they should be', async () => {
     for (const slug of ['a', '0-0', 'z'.repeat(63)]) await insert('organization', organization({ slug }))
+    await insert('organization', organization({ slug: null, deleted_at: new Date() }))
     for (const role of ['owner', 'admin', 'member'])
       await insert('organization_member', member({ role, user_id: await account() }))
     await insert('organization_invite', invite({ invited_by: owner }))

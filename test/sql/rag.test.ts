@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
+import { OF_COLLECTION, purgeRows } from '../../sql/purge.ts'
 import {
   addVectors,
   chunkTexts,
   deleteDeadBuilds,
-  deleteHiddenFiles,
   dropOtherBuilds,
   hideCollection,
   knownFiles,
@@ -62,6 +62,7 @@ describe('reads by index', () => {
 })
 
 describe('statements by index', () => {
+  let other = 1000
   for (const [what, make] of [
     ['files that are live', () => liveFiles(id)],
     ['files to load', () => loadFiles(files, 'm')],
@@ -72,7 +73,7 @@ describe('statements by index', () => {
     ['vectors to add', () => addVectors('m', [{ file: files[0]!, dimensions: 2, floats: Buffer.alloc(8) }])],
     ['other builds', () => dropOtherBuilds(id, randomUUID())],
     ['a collection to hide', () => hideCollection('c78')],
-    ['files of hidden collections', () => deleteHiddenFiles(5)],
+    ['files of a collection', () => purgeRows(OF_COLLECTION[0]!, other++)],
     ['builds without a job', () => deleteDeadBuilds(5)],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'rag_'))

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import {
   anyAccount,
   credentials,
+  deleteAccount,
   deleteExpiredRefreshTokens,
   insertAccount,
   insertSession,
@@ -101,8 +102,9 @@ describe('sessions', () => {
     await db.run(revokeSession(null, over.id))
     assert.equal(await refresh(over.token, 'x4'), null)
     const gone = await session()
-    await query('delete from account where id = $1', [gone.owner])
+    await db.one(deleteAccount(gone.owner))
     assert.equal(await refresh(gone.token, 'x5'), null)
+    assert.deepEqual(await db.any(revokeSession(null, gone.id)), [])
     assert.deepEqual(
       await query('select 1 from refresh_token where digest = any($1)', [
         ['x1', 'x2', 'x3', 'x4', 'x5'].map(digest),

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { insertAccount, mailedToken, setActive, setVerified, useMailedToken } from '../../sql/accounts.ts'
+import {
+  deleteAccount,
+  insertAccount,
+  mailedToken,
+  setActive,
+  setVerified,
+  useMailedToken,
+} from '../../sql/accounts.ts'
 import { fail } from '../../sql/errors.ts'
 import { passwordReset } from '../../tasks/accounts/password-reset.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
@@ -135,6 +142,9 @@ for (const kind of ['reset', 'verify'] as const) {
       if (kind === 'reset') await db.maybeOne(setActive(owner.id, false))
       else await db.run(setVerified(owner.id))
       assert.deepEqual(await run(one, owner), {})
+      const gone = await account()
+      await db.one(deleteAccount(gone.id))
+      assert.deepEqual(await run(one, gone), {})
       assert.deepEqual([one.sent.length, await tokens()], [0, before])
     })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { fail } from '../../sql/errors.ts'
+import { hideOrganization } from '../../sql/orgs.ts'
 import { invite } from '../../tasks/accounts/invite.ts'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
@@ -91,7 +92,7 @@ describe(invite.name, () => {
     for (const status of ['revoked', 'expired']) await one.run((await invited({ status })).id)
     await one.run((await invited({ seconds: -1 })).id)
     const { id, org } = await invited()
-    await query('delete from organization where id = $1', [org])
+    await db.one(hideOrganization(org))
     await one.run(id)
     assert.deepEqual(one.sent, [])
   })

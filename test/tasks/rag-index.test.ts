@@ -233,7 +233,7 @@ describe('what is left behind', () => {
        select id, b, b::text, sha256(''), 0, 'text', 1, 0, 0 from rag_collection, unnest($1::uuid[]) b where name = 'left'`,
       [[dead, live]],
     )
-    assert.deepEqual(await purge.run(contextOf(), {}), { files: 1 })
+    assert.deepEqual(await purge.run(contextOf(), {}), { rows: 1 })
     const staged = await query(`select build_id from rag_file where build_id is not null`)
     assert.deepEqual(staged, [{ build_id: live }])
     await query('delete from rag_file where build_id is not null')

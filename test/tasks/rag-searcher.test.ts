@@ -3,10 +3,11 @@ import { after, describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { OF_COLLECTION, purgeRows } from '../../sql/purge.ts'
 import {
   addFiles,
   addVectors,
-  deleteHiddenFiles,
+  deletedCollections,
   hideCollection,
   knownFiles,
   openCollection,
@@ -109,7 +110,7 @@ describe('a swap between the list of files and their loading', () => {
     await swap('gone', textsOf('old'))
     const searcher = interrupted(async () => {
       await db.run(hideCollection('gone'))
-      await db.one(deleteHiddenFiles(100))
+      for (const { id } of await db.any(deletedCollections())) await db.one(purgeRows(OF_COLLECTION[0]!, id))
     })
     await assert.rejects(found(searcher, 'gone'), { code: 'rag.missing' })
   })

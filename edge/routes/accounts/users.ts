@@ -2,7 +2,6 @@ import { z } from 'zod'
 import {
   ACCOUNT_ORDER,
   accountChanged,
-  type DeletedAccount,
   deleteAccount,
   endSessions,
   readAccount,
@@ -11,9 +10,12 @@ import {
   setRole,
   updateAccount,
 } from '../../../sql/accounts.ts'
-import { AUDIT_KINDS, AUDIT_ORDER, type AuditEvent, appendAudit, readAudit } from '../../../sql/audit.ts'
+import { AUDIT_KINDS, AUDIT_ORDER, appendAudit, readAudit } from '../../../sql/audit.ts'
 import { fail } from '../../../sql/errors.ts'
-import { audit, eventOf, type From } from '../../pipeline/audit.ts'
+import { inheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
+import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { audit, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { array, Next, numbered, pageValues, Total } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
@@ -135,17 +137,21 @@ export const userRoutes = [
     path: '/users/:user_id',
     summary: 'Delete an account permanently, with its documents and memberships',
     description:
-      'An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
+      'It is gone at once; a job then deletes what belongs to it. An organization of which it is the only owner passes to the highest-ranked, longest-standing member, or is deleted if there is none.',
     auth: 'admin',
     params: UserParams,
     errors: ['account.missing', 'account.last_admin'],
     handle: async (input) => {
-      const { params, edge } = input
+      const { params, edge, requestId } = input
       const id = params.user_id
       return input.transaction(async (tx) => {
         const gone = await tx.maybeOne(deleteAccount(id))
         if (gone === null) throw fail('account.missing')
-        await tx.run(appendAudit(farewell(input, id, gone)))
+        const deleted = eventOf(input, 'account.deleted', { accountId: id, data: { email: gone.email } })
+        await tx.run(appendAudit([deleted, ...inheritanceEvents(id, gone, deleted)]))
+        // Nobody's: it must not go with an account.
+        const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+        await enqueue(tx, purgeAccounts, {}, options)
         await tx.run(accountChanged(id))
         tx.afterCommit(() => edge.accounts.forget(id))
         return undefined
@@ -173,24 +179,6 @@ export const userRoutes = [
     },
   }),
 ]
-
-/** Audit events of a deleted account, and of the organizations of which it was the only owner. */
-function farewell(
-  from: From,
-  accountId: number,
-  { email, inherited, deleted }: DeletedAccount,
-): AuditEvent[] {
-  return [
-    eventOf(from, 'account.deleted', { accountId, data: { email } }),
-    ...inherited.map(({ organization_id, heir_id }) => {
-      const about = { accountId: heir_id, organizationId: organization_id, data: { from: accountId } }
-      return eventOf(from, 'organization.inherited', about)
-    }),
-    ...deleted.map(({ organization_id, slug }) =>
-      eventOf(from, 'organization.deleted', { organizationId: organization_id, data: { slug } }),
-    ),
-  ]
-}
 
 type Changed = z.input<typeof User>
 type OfUser = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<Changed>

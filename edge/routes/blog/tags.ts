@@ -1,10 +1,14 @@
 import { z } from 'zod'
-import { deleteTag, insertTag, updateTag } from '../../../sql/blog.ts'
+import { applyTag, hideTag, insertTag, RETAG_BATCH, updateTag } from '../../../sql/blog.ts'
+import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
+import { retag } from '../../../tasks/blog/retag.ts'
 import { slugify, slugOfTag } from '../../../tasks/blog/slugs.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import type { Caller } from '../../pipeline/auth.ts'
 import { invalid } from '../../pipeline/input.ts'
-import { json, route } from '../../pipeline/route.ts'
+import { type Input, json, route } from '../../pipeline/route.ts'
 import { TAG_FIELDS, Tag, TagParams } from './shapes.ts'
 
 /** Editing tags. */
@@ -31,6 +35,7 @@ export const tagRoutes = [
     method: 'put',
     path: '/tags/:tag_id',
     summary: 'Update a tag; null or absent fields stay unchanged',
+    description: `The change shows in the tag's first ${RETAG_BATCH} posts at once, and a job brings it into the others.`,
     auth: 'editor',
     params: TagParams,
     body: z
@@ -38,11 +43,13 @@ export const tagRoutes = [
       .meta({ id: 'BlogTagUpdate' }),
     response: Tag,
     errors: ['tag.missing', 'tag.name_taken', 'tag.slug_taken'],
-    handle: ({ params, body: { name, slug }, transaction }) => {
-      const change = updateTag(params.tag_id, name ?? null, slug ? normalized(slug) : null)
-      return transaction(async (tx) => {
+    handle: (input) => {
+      const { name, slug } = input.body
+      const change = updateTag(input.params.tag_id, name ?? null, slug ? normalized(slug) : null)
+      return input.transaction(async (tx) => {
         const changed = await tx.maybeOne(change)
         if (changed === null) throw fail('tag.missing')
+        await showInPosts(tx, input)
         return json(changed.json)
       })
     },
@@ -52,16 +59,29 @@ export const tagRoutes = [
     method: 'delete',
     path: '/tags/:tag_id',
     summary: 'Delete a tag and remove it from all posts',
+    description: `Its first ${RETAG_BATCH} posts lose it at once, and a job removes it from the others.`,
     auth: 'editor',
     params: TagParams,
     errors: ['tag.missing'],
-    handle: ({ params, transaction }) =>
-      transaction(async (tx) => {
-        if ((await tx.run(deleteTag(params.tag_id))) === 0) throw fail('tag.missing')
+    handle: (input) =>
+      input.transaction(async (tx) => {
+        if ((await tx.run(hideTag(input.params.tag_id))) === 0) throw fail('tag.missing')
+        await showInPosts(tx, input)
         return undefined
       }),
   }),
 ]
+
+/** Applies a change of a tag to its first posts, and adds a job for the others if there are any. */
+async function showInPosts(
+  tx: Queries,
+  { params, edge, caller, requestId }: Input<z.output<typeof TagParams>, unknown, unknown, Caller>,
+): Promise<void> {
+  const { count } = await tx.one(applyTag(params.tag_id, RETAG_BATCH))
+  if (count < RETAG_BATCH) return
+  const { ownerId } = caller
+  await enqueue(tx, retag, {}, { ownerId, requestId, maxTries: edge.settings.workerMaxTries })
+}
 
 function normalized(given: string): string {
   const slug = slugify(given)

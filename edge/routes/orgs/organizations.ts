@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
-  deleteOrganization,
+  hideOrganization,
   insertOrganization,
   memberOf,
   readMemberships,
@@ -11,6 +11,8 @@ import {
   setMemberRole,
   updateOrganization,
 } from '../../../sql/orgs.ts'
+import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
+import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
@@ -126,13 +128,17 @@ export const organizationRoutes = [
     method: 'delete',
     path: '/:org_id',
     summary: 'Delete an organization permanently, with its memberships and invites',
+    description: 'It is gone at once; a job then deletes its rows.',
     params: OrgParams,
     errors: RANKED,
     handle: (input) =>
       change(input, 'owner', async (tx) => {
         const { org_id: organizationId } = input.params
-        const { slug } = await tx.one(deleteOrganization(organizationId))
+        const { slug } = await tx.one(hideOrganization(organizationId))
         await tx.run(audit(input, 'organization.deleted', { organizationId, data: { slug } }))
+        const { edge, requestId } = input
+        const options = { ownerId: null, requestId, maxTries: edge.settings.workerMaxTries }
+        await enqueue(tx, purgeAccounts, {}, options)
         return undefined
       }),
   }),

@@ -6,6 +6,7 @@ declare
   token refresh_token;
 begin
   select s.* into family from session s join refresh_token t on t.session_id = s.id
+  join account a on a.id = s.account_id and a.deleted_at is null
   where t.digest = presented for update of s;
   if not found or family.ended_at is not null then return; end if;
   -- Read under the family's lock, so that the second of two concurrent exchanges sees the first.

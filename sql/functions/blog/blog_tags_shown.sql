@@ -5,7 +5,8 @@ begin
   perform from blog_post where id = any(posts) order by id for update;
   update blog_post p set tags = now.tags
   from (
-    select given.id, coalesce(json_agg(blog_tag_json(t) order by lower(t.name), t.name) filter (where t.id is not null), '[]')::text as tags
+    select given.id, concat('[', string_agg(blog_tag_json(t)::text, ',' order by lower(t.name), t.name)
+      filter (where t.name is not null), ']') as tags
     from unnest(posts) as given(id)
     left join blog_post_tag pt on pt.post_id = given.id left join blog_tag t on t.id = pt.tag_id group by given.id
   ) now

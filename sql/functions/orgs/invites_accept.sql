@@ -9,8 +9,9 @@ begin
   order by o.id for update;
   return query
   with accepted as (
-    update organization_invite i set status = 'accepted', accepted_at = now()
+    update organization_invite i set status = 'accepted', accepted_at = now() from organization o
     where i.email = address and i.status = 'pending' and i.expires_at > now()
+      and o.id = i.organization_id and o.deleted_at is null
     returning i.id, i.organization_id, i.role
   ), joined as (
     insert into organization_member (organization_id, user_id, role)

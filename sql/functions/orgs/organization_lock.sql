@@ -3,7 +3,7 @@
 create or replace function organization_lock(id integer, caller integer) returns table (role text) language plpgsql as $$
 #variable_conflict use_column
 begin
-  perform from organization o where o.id = organization_lock.id for update;
+  perform from organization o where o.id = organization_lock.id and o.deleted_at is null for update;
   if not found then return; end if;
   -- A separate statement, so that it sees what the previous holder of the lock has committed.
   return query select (select m.role from organization_member m

@@ -1,8 +1,7 @@
--- An organization always has an owner, whatever runs concurrently. When the organization is deleted, its row goes
--- before those of its members, and there is nothing left to guard.
+-- An organization always has an owner, whatever runs concurrently. Of a deleted one there is nothing left to guard.
 create or replace function organization_owner() returns trigger language plpgsql as $$
 begin
-  perform from organization where id = old.organization_id for update;
+  perform from organization where id = old.organization_id and deleted_at is null for update;
   if not found then return null; end if;
   -- A separate statement, so that it sees what the previous holder of the lock has committed.
   if not exists (select from organization_member where organization_id = old.organization_id and role = 'owner') then

@@ -1,0 +1,38 @@
+-- Takes an account out of its organizations, at most `most` of them. One that it alone owned passes to the
+-- highest-ranked, longest-standing other member, or is deleted when there is none. Returns how many there were, and what
+-- became of them: `inherited` [{organization_id, heir_id}], `deleted` [{organization_id, slug}].
+create or replace function account_leave(id integer, most integer)
+returns table (organizations integer, inherited json, deleted json) language plpgsql as $$
+#variable_conflict use_column
+declare
+  joined integer[] := array(select m.organization_id from organization_member m where m.user_id = account_leave.id
+    order by m.organization_id limit most);
+begin
+  perform from organization o where o.id = any(joined) order by o.id for update;
+  with heir as (
+    select distinct on (m.organization_id) m.id
+    from organization_member own join organization_member m on m.organization_id = own.organization_id and m.id <> own.id
+    join account a on a.id = m.user_id and a.deleted_at is null
+    where own.user_id = account_leave.id and own.organization_id = any(joined) and own.role = 'owner' and not exists (
+      select from organization_member other
+      where other.organization_id = own.organization_id and other.role = 'owner' and other.id <> own.id)
+    order by m.organization_id, array_position(array['admin', 'member'], m.role), m.joined_at, m.id
+  ), promoted as (
+    update organization_member m set role = 'owner' from heir where m.id = heir.id
+    returning m.organization_id, m.user_id as heir_id
+  )
+  select coalesce(json_agg(p order by p.organization_id), '[]') into inherited from promoted p;
+  with orphaned as (
+    select o.id as organization_id, o.slug
+    from organization_member own join organization o on o.id = own.organization_id and o.deleted_at is null
+    where own.user_id = account_leave.id and own.organization_id = any(joined) and own.role = 'owner' and not exists (
+      select from organization_member other join account a on a.id = other.user_id and a.deleted_at is null
+      where other.organization_id = o.id and other.id <> own.id)
+  ), hidden as (
+    update organization o set deleted_at = now(), slug = null from orphaned where o.id = orphaned.organization_id
+  )
+  select coalesce(json_agg(o order by o.organization_id), '[]') into deleted from orphaned o;
+  delete from organization_member m where m.user_id = account_leave.id and m.organization_id = any(joined);
+  organizations := cardinality(joined);
+  return next;
+end $$;

@@ -1,0 +1,25 @@
+-- Applies the change or deletion of a tag to its next posts, at most `most`. Returns how many; fewer: that was all, and
+-- the row of a deleted tag is gone.
+create or replace function blog_tag_apply(tag integer, most integer) returns integer language plpgsql as $$
+declare
+  given blog_tag;
+  posts integer[];
+begin
+  -- One at a time. Posts that get the tag meanwhile do not wait for this lock.
+  select * into given from blog_tag where id = tag and applied_to is not null for no key update;
+  if not found then return 0; end if;
+  posts := array(select post_id from blog_post_tag where tag_id = tag and post_id > given.applied_to order by post_id limit most);
+  if given.deleted_at is null then
+    perform blog_tags_shown(posts);
+  else
+    delete from blog_post_tag where tag_id = tag and post_id = any(posts);
+  end if;
+  if cardinality(posts) = most then
+    update blog_tag set applied_to = posts[most] where id = tag;
+  elsif given.deleted_at is null then
+    update blog_tag set applied_to = null where id = tag;
+  else
+    delete from blog_tag where id = tag;
+  end if;
+  return cardinality(posts);
+end $$;

@@ -1,0 +1,44 @@
+import { LEAVE_BATCH, leaveOrganizations } from '../../sql/accounts.ts'
+import { appendAudit } from '../../sql/audit.ts'
+import {
+  deletedAccounts,
+  deletedOrganizations,
+  OF_ACCOUNT,
+  OF_ORGANIZATION,
+  removeAccount,
+  removeOrganization,
+} from '../../sql/purge.ts'
+import type { TaskContext } from '../context.ts'
+import { purgeBelongings } from '../purge.ts'
+import { inheritanceEvents } from './inheritance.ts'
+import type { Purged } from './purge.ts'
+
+/** The work of `accounts.purge`. */
+export async function run(ctx: TaskContext): Promise<Purged> {
+  const { db } = ctx
+  const done = { accounts: 0, organizations: 0, rows: 0 }
+  for (const { id } of await db.any(deletedAccounts())) {
+    await leaveAll(ctx, id)
+    done.rows += await purgeBelongings(ctx, `Account ${id}`, id, OF_ACCOUNT)
+    done.accounts += await db.run(removeAccount(id))
+  }
+  // With those that accounts have just left without an owner.
+  for (const { id } of await db.any(deletedOrganizations())) {
+    done.rows += await purgeBelongings(ctx, `Organization ${id}`, id, OF_ORGANIZATION)
+    done.organizations += await db.run(removeOrganization(id))
+  }
+  return done
+}
+
+/** Takes an account out of the organizations that the request which deleted it has left to this task. */
+async function leaveAll({ db, job, signal }: TaskContext, id: number): Promise<void> {
+  const from = { actorId: null, address: null, requestId: job.requestId }
+  for (let count = LEAVE_BATCH; count === LEAVE_BATCH; ) {
+    signal.throwIfAborted()
+    count = await db.transaction(async (tx) => {
+      const left = await tx.one(leaveOrganizations(id))
+      await tx.run(appendAudit(inheritanceEvents(id, left, from)))
+      return left.organizations
+    })
+  }
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { RETAG_BATCH } from '../../sql/blog.ts'
+import { until } from '../until.ts'
+import { blogWorld } from './blog-help.ts'
+import { assertRefused } from './orgs-help.ts'
+import { startOwnWorker } from './own-worker.ts'
+
+/** Tags of more posts than one transaction changes. */
+
+const POSTS = RETAG_BATCH + 300
+
+const { call, editor, tag, query, url } = await blogWorld()
+let count = 0
+
+/** A tag of many published posts. */
+async function big(): Promise<{ id: number; slug: string; name: string }> {
+  const made = await tag(`Big ${++count}`)
+  await query(
+    `with made as (insert into blog_post (title, slug, status, published_at)
+       select 'P', $2 || '-' || n, 'published', now() from generate_series(1, $3) n returning id)
+     insert into blog_post_tag (post_id, tag_id) select id, $1 from made`,
+    [made.id, made.slug, POSTS],
+  )
+  return made
+}
+const showing = async (name: string): Promise<number> =>
+  (await query(`select 1 from blog_post where tags like $1`, [`%"${name}"%`])).length
+const jobs = () => query(`select status, owner_id, queue from job where name = 'blog.retag' order by id`)
+
+test('a tag has its new name at once, and so have its first posts; a job brings it into the others', async () => {
+  const { id, name, slug } = await big()
+  const put = await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'Renamed', slug: 'renamed' } })
+  assert.deepEqual([put.status, put.json.name, put.json.slug], [200, 'Renamed', 'renamed'])
+  assert.equal((await call(null, 'GET', '/posts', { query: { tag: 'renamed' } })).json.total, POSTS)
+  assert.equal((await call(null, 'GET', '/posts', { query: { tag: slug } })).json.total, 0)
+  assert.deepEqual([await showing('Renamed'), await showing(name)], [RETAG_BATCH, POSTS - RETAG_BATCH])
+  assert.deepEqual(await jobs(), [{ status: 'queued', owner_id: editor.id, queue: 'system' }])
+})
+
+test('a deleted tag is gone at once, its names are free, and its first posts have lost it', async () => {
+  const { id, name, slug } = await big()
+  assert.equal((await call(editor, 'DELETE', `/tags/${id}`)).status, 204)
+  assertRefused(await call(editor, 'DELETE', `/tags/${id}`), 404, 'Tag not found')
+  assertRefused(await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'Back' } }), 404, 'Tag not found')
+  const { tags, total } = (await call(null, 'GET', '/tags')).json
+  assert.deepEqual([tags.some((one: { id: number }) => one.id === id), total], [false, tags.length])
+  assert.equal((await call(null, 'GET', '/posts', { query: { tag: slug } })).json.total, 0)
+  assert.equal(await showing(name), POSTS - RETAG_BATCH)
+  const exported = (await call(editor, 'GET', '/export', { query: { format: 'json' } })).json
+  assert.ok(!exported.some((post: { tag_slugs: string[] }) => post.tag_slugs.includes(slug)))
+  assert.notEqual((await tag(name, slug)).id, id)
+})
+
+test('a tag of few posts needs no job', async () => {
+  const before = await jobs()
+  const { id } = await tag('Few')
+  await query(
+    `insert into blog_post_tag (post_id, tag_id) select id, $1 from blog_post order by id desc limit $2`,
+    [id, RETAG_BATCH - 1],
+  )
+  await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'A few' } })
+  assert.deepEqual([await showing('Few'), await showing('A few')], [0, RETAG_BATCH - 1])
+  await call(editor, 'DELETE', `/tags/${id}`)
+  assert.equal(await showing('A few'), 0)
+  assert.deepEqual(await jobs(), before)
+})
+
+test('the jobs finish what the requests began', async () => {
+  await startOwnWorker(url, 'system', {})
+  await until('they are done', async () => (await jobs()).every(({ status }) => status === 'done'))
+  assert.equal(await showing('Renamed'), POSTS)
+  assert.equal(await showing('Big 2'), 0)
+  assert.deepEqual(await query('select 1 from blog_tag where applied_to is not null'), [])
+})

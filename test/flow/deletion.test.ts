@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { edgeAndDatabase } from '../edge/harness.ts'
+import { Client, startProcess } from '../service.ts'
+
+/** An account with thousands of documents is deleted, by workers of which one is killed. */
+
+const DOCUMENTS = 6000
+
+const { api, url, query } = await edgeAndDatabase()
+const admin = await api.register('admin@example.com')
+const holding = await connect({ url, applicationName: 'holding' })
+after(() => holding.end())
+const worker = () => startProcess('worker', url, { WORKER_QUEUES: 'accounts' })
+const left = async (table: string): Promise<number> =>
+  (await query(`select count(*)::int as n from ${table}`))[0]!.n as number
+
+test('it is gone at once, its progress is seen, and another worker finishes what was begun', async () => {
+  const { id, token } = await api.register('big@example.com')
+  await query(
+    `with made as (insert into document (owner_id, title, media_type, byte_size, sha256)
+       select $1, 'T' || n, 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, $2) n returning id)
+     insert into document_page (document_id, page_number, status, method, text, job_id)
+     select id, n, 'read', 'text_layer', 'Text', gen_random_uuid() from made, generate_series(1, 2) n`,
+    [id, DOCUMENTS],
+  )
+  assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
+  assert.equal((await api.get('/api/v1/documents', { token })).status, 401)
+  assert.equal(await left('document'), DOCUMENTS)
+  // The account's row, which goes last, stays until this ends: so the first worker cannot be done before it is killed.
+  await holding.query('begin')
+  await holding.query('select from account where id = $1 for key share', [id])
+  const first = await worker()
+  const [job] = await query(`select id from job where name = 'accounts.purge'`)
+  const client = new Client(api.port)
+  client.token = admin.token
+  const stream = await client.stream(`/api/v1/jobs/${job!.id}/events`)
+  await stream.until('documents are deleted', (frames) =>
+    frames.some(({ data }) => data.label === `Account ${id}: documents`),
+  )
+  await first.kill()
+  await holding.query('commit')
+  await worker()
+  const { result, status } = (await stream.finished()).at(-1)!.data as {
+    status: string
+    result: { accounts: number }
+  }
+  assert.deepEqual([status, result.accounts], ['done', 1])
+  assert.deepEqual([await left('document'), await left('document_page')], [0, 0])
+  assert.deepEqual(await query('select 1 from account where id = $1', [id]), [])
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { blogWorld } from '../edge/blog-help.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+
+/** A tag of thousands of posts is renamed by a real worker. */
+
+const POSTS = 4000
+
+const { api, call, editor, tag, url, query } = await blogWorld()
+await startProcess('worker', url, { WORKER_QUEUES: 'system' })
+const editing = await connect({ url, applicationName: 'editing' })
+after(() => editing.end())
+
+test('posts can be edited all the while, and the progress is seen', async () => {
+  const { id } = await tag('Old')
+  await query(
+    `with made as (insert into blog_post (title, slug, status, published_at)
+       select 'P' || n, 'p-' || n, 'published', now() from generate_series(1, $2) n returning id)
+     insert into blog_post_tag (post_id, tag_id) select id, $1 from made`,
+    [id, POSTS],
+  )
+  const middle = Number((await query(`select id from blog_post where slug = 'p-${POSTS / 2}'`))[0]!.id)
+  // Somebody who has a post in the middle locked: the job cannot get past it.
+  await editing.query('begin')
+  await editing.query('select from blog_post where id = $1 for update', [middle])
+  assert.equal((await call(editor, 'PUT', `/tags/${id}`, { json: { name: 'New' } })).status, 200)
+  const [job] = await query(`select id from job where name = 'blog.retag'`)
+  const client = new Client(api.port)
+  client.token = editor.token
+  const stream = await client.stream(`/api/v1/jobs/${job!.id}/events`)
+  await until('it waits for that post', async () => {
+    const [waiting] = await query(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return waiting
+  })
+  for (const post of [middle - 1900, middle + 1900]) {
+    const answer = await call(editor, 'PUT', `/posts/${post}`, { json: { title: `Edited ${post}` } })
+    assert.deepEqual([answer.status, answer.json.title], [200, `Edited ${post}`])
+    assert.equal(answer.json.tags[0].name, post < middle ? 'New' : 'Old')
+  }
+  await editing.query('commit')
+  const frames = await stream.finished()
+  assert.deepEqual(frames.at(-1)?.data.result, { posts: POSTS - 500 })
+  assert.ok(frames.some(({ data }) => data.label === `Tag ${id}: posts`))
+  assert.equal((await query(`select 1 from blog_post where tags like '%"New"%'`)).length, POSTS)
+})

@@ -1,0 +1,16 @@
+import type { Database } from '../sql/db.ts'
+import { purgeAccounts } from '../tasks/accounts/purge.ts'
+import type { TaskContext } from '../tasks/context.ts'
+
+export type Progress = readonly [label: string, current: number | undefined]
+
+/** Deletes what belongs to deleted accounts and organizations, as a worker would; `seen` gets each report of progress. */
+export function purge(
+  db: Database,
+  seen: Progress[] = [],
+  signal = new AbortController().signal,
+): ReturnType<typeof purgeAccounts.run> {
+  const progress: TaskContext['progress'] = (label, current) => void seen.push([label, current])
+  const job = { id: '', attempt: 1, ownerId: null, requestId: 'the request' }
+  return purgeAccounts.run({ db, job, progress, signal } as TaskContext, {})
+}

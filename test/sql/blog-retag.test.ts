@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { after, beforeEach, describe, test } from 'node:test'
+import { applyTag, hideTag, unappliedTag, updateTag } from '../../sql/blog.ts'
+import { connect } from '../../sql/driver.ts'
+import { retag } from '../../tasks/blog/retag.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { testDatabase } from '../database.ts'
+
+/** Changes and deletions of tags, a batch of posts at a time. */
+
+const POSTS = 2300
+const BATCH = 500
+
+const { url, db, query } = await testDatabase()
+const other = await connect({ url, applicationName: 'other' })
+after(() => other.end())
+
+/** How many rows of a table nobody else has locked. */
+const free = async (table: string): Promise<number> =>
+  (
+    await other.query<{ n: number }>(
+      `with free as (select from ${table} for update skip locked) select count(*)::int as n from free`,
+    )
+  ).rows[0]!.n
+/** How many posts show what they have in their rows of `blog_post_tag`. */
+const right = async (): Promise<unknown> =>
+  (
+    await query(`
+      select count(*)::int as n from blog_post p where tags::jsonb = coalesce((
+        select jsonb_agg(jsonb_build_object('id', t.id, 'name', t.name, 'slug', t.slug, 'created_at', iso(t.created_at))
+          order by lower(t.name), t.name)
+        from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id), '[]')`)
+  )[0]!.n
+const labels: [string, number | undefined, number | undefined][] = []
+const run = (signal = new AbortController().signal) =>
+  retag.run(
+    {
+      db,
+      signal,
+      progress: (label: string, current?: number, total?: number) => labels.push([label, current, total]),
+    } as unknown as TaskContext,
+    {},
+  )
+
+describe('a tag of thousands of posts', () => {
+  let big = 0
+
+  beforeEach(async () => {
+    labels.length = 0
+    await query('truncate blog_post, blog_tag cascade')
+    const tags = await query(
+      `insert into blog_tag (name, slug) values ('Big', 'big'), ('Small', 'small') returning id`,
+    )
+    big = tags[0]!.id as number
+    await query(
+      `insert into blog_post (title, slug, content) select 'Post ' || n, 'post-' || n, 'Text' from generate_series(1, $1) n`,
+      [POSTS],
+    )
+    await query(
+      `insert into blog_post_tag (post_id, tag_id) select p.id, t.id from blog_post p, blog_tag t
+       where t.slug = 'big' or p.id % 10 = 0`,
+    )
+    assert.equal(await right(), POSTS)
+  })
+
+  for (const [what, change] of [
+    ['renamed', () => updateTag(big, 'A', null)],
+    ['deleted', () => hideTag(big)],
+  ] as const) {
+    test(`${what}, locks only the posts of a batch`, async () => {
+      await db.run(change())
+      await db.transaction(async (tx) => {
+        assert.equal((await tx.one(applyTag(big, BATCH))).count, BATCH)
+        assert.equal(await free('blog_post'), POSTS - BATCH)
+        await other.query(`set lock_timeout = '1s'`)
+        await other.query(`update blog_post set title = 'Edited' where slug = 'post-${POSTS}'`)
+      })
+    })
+
+    test(`${what}, goes on where it was interrupted`, async () => {
+      await db.run(change())
+      await db.one(applyTag(big, BATCH))
+      await assert.rejects(
+        db.transaction(async (tx) => {
+          await tx.one(applyTag(big, BATCH))
+          throw new Error('killed')
+        }),
+      )
+      assert.deepEqual(await db.maybeOne(unappliedTag()), { id: big, posts: POSTS - BATCH })
+      assert.deepEqual(await run(), { posts: POSTS - BATCH })
+      assert.deepEqual(labels, [
+        [`Tag ${big}: posts`, 0, POSTS - BATCH],
+        [`Tag ${big}: posts`, 500, POSTS - BATCH],
+        [`Tag ${big}: posts`, 1000, POSTS - BATCH],
+        [`Tag ${big}: posts`, 1500, POSTS - BATCH],
+      ])
+      assert.equal(await right(), POSTS)
+      assert.equal(await db.maybeOne(unappliedTag()), null)
+      const left = await query('select name from blog_tag order by id')
+      assert.deepEqual(left, what === 'deleted' ? [{ name: 'Small' }] : [{ name: 'A' }, { name: 'Small' }])
+      assert.deepEqual(await run(), { posts: 0 })
+    })
+  }
+
+  test('stopped, leaves the rest to the next run', async () => {
+    await db.run(updateTag(big, 'A', null))
+    const stop = new AbortController()
+    stop.abort()
+    await assert.rejects(run(stop.signal))
+    assert.deepEqual(await db.maybeOne(unappliedTag()), { id: big, posts: POSTS })
+    assert.deepEqual(await run(), { posts: POSTS })
+    assert.equal(await right(), POSTS)
+  })
+
+  test('renamed again halfway, has its last name everywhere', async () => {
+    await db.run(updateTag(big, 'A', null))
+    await db.one(applyTag(big, BATCH))
+    await db.run(updateTag(big, 'B', null))
+    await run()
+    assert.equal(await right(), POSTS)
+    assert.equal((await query(`select 1 from blog_post where tags like '%"B"%'`)).length, POSTS)
+  })
+
+  test('deleted while it is renamed, is in no post', async () => {
+    await db.run(updateTag(big, 'A', null))
+    await db.one(applyTag(big, BATCH))
+    await db.run(hideTag(big))
+    await run()
+    assert.equal(await right(), POSTS)
+    assert.equal((await query('select 1 from blog_post_tag where tag_id = $1', [big])).length, 0)
+  })
+
+  test('deleted, is not shown by a post that gets other tags before the job comes to it', async () => {
+    await db.run(hideTag(big))
+    const [last] = await query('select max(id) as id from blog_post')
+    await query(
+      `insert into blog_post_tag (post_id, tag_id) select $1, id from blog_tag where slug = 'small' on conflict do nothing`,
+      [last!.id],
+    )
+    await query('delete from blog_post_tag where post_id = $1 and tag_id <> $2', [last!.id, big])
+    assert.equal((await query('select tags from blog_post where id = $1', [last!.id]))[0]!.tags, '[]')
+  })
+
+  test('leaves nothing to do when its names stay the same', async () => {
+    await db.run(updateTag(big, 'Big', 'big'))
+    assert.equal(await db.maybeOne(unappliedTag()), null)
+    assert.deepEqual(await db.one(applyTag(big, BATCH)), { count: 0 })
+  })
+})

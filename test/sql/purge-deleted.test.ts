@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { deleteAccount, LEAVE_BATCH } from '../../sql/accounts.ts'
+import { insertDocument } from '../../sql/documents.ts'
+import { enqueueJobs } from '../../sql/jobs.ts'
+import { hideOrganization, insertMember } from '../../sql/orgs.ts'
+import { OF_COLLECTION, OF_ORGANIZATION, PURGE_BATCH, purgeRows, removeAccount } from '../../sql/purge.ts'
+import { purge } from '../purge.ts'
+import { until } from '../until.ts'
+import { spec } from './ledger-help.ts'
+import { MANY, purgeWorld, tablesOf } from './purge-help.ts'
+
+/** What deleted accounts, organizations and collections are to others until their rows are gone. */
+
+const { db, query, other, account, count, free } = await purgeWorld()
+
+describe('a deleted account', () => {
+  let documents = 0
+  const document = (ownerId: number) =>
+    insertDocument({
+      ...{
+        ownerId,
+        title: 't',
+        kind: undefined,
+        mediaType: 'text/plain',
+        byteSize: 1,
+        sha256: Buffer.alloc(32, ++documents),
+      },
+      ...{ documentDate: undefined, source: undefined, channel: undefined, note: undefined },
+    })
+
+  test('whose request is still under way leaves nothing behind, and gets nothing afterwards', async () => {
+    const id = await account()
+    await other.query('begin')
+    const { sql, values } = document(id)
+    await other.query({ text: sql.replaceAll('$slonik_', '$'), values: values as unknown[] })
+    const deleted = db.one(deleteAccount(id))
+    await until('it waits for that transaction, whose row refers to the account', async () => {
+      const [waiting] = await query(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return waiting
+    })
+    await other.query('commit')
+    await deleted
+    await db.one(document(id))
+    await purge(db)
+    assert.equal(await count(`document where owner_id = ${id}`), 0)
+    const late = { code: 'auth.required' }
+    await assert.rejects(db.one(document(id)), late)
+    await assert.rejects(db.any(enqueueJobs([{ ...spec(), owner_id: id }])), late)
+  })
+
+  test('joins no organization', async () => {
+    const [id, owner] = [await account(), await account()]
+    const [row] = await query(`insert into organization (name, slug) values ('N', 'joined') returning id`)
+    await db.one(insertMember(row!.id as number, owner, 'owner'))
+    await db.one(deleteAccount(id))
+    await assert.rejects(db.one(insertMember(row!.id as number, id, 'member')), { code: 'account.missing' })
+  })
+
+  test('is not removed while it is there for others', async () => {
+    assert.equal(await db.run(removeAccount(await account())), 0)
+  })
+
+  test('leaves many organizations a batch at a time, and the trail says so', async () => {
+    const [id, heir] = [await account(), await account()]
+    const many = 2 * LEAVE_BATCH + 1
+    await query(
+      `with made as (insert into organization (name, slug) select 'N', 'many-' || n from generate_series(1, $3) n returning id)
+       insert into organization_member (organization_id, user_id, role)
+       select id, $1::int, 'owner' from made union all select id, $2::int, 'member' from made where id % 2 = 0`,
+      [id, heir, many],
+    )
+    const first = await db.transaction(async (tx) => {
+      const gone = await tx.one(deleteAccount(id))
+      assert.equal((await count('organization')) - (await free('organization')), LEAVE_BATCH)
+      return gone
+    })
+    assert.equal(first.inherited.length + first.deleted.length, LEAVE_BATCH)
+    assert.equal(await count(`organization_member where user_id = ${id}`), many - LEAVE_BATCH)
+    const done = await purge(db)
+    assert.equal(await count(`organization_member where user_id = ${id}`), 0)
+    const [inherited, deleted] = [
+      await count(`organization_member where user_id = ${heir} and role = 'owner'`),
+      done.organizations,
+    ]
+    assert.equal(inherited + deleted, many)
+    assert.equal(await count(`organization where slug like 'many-%'`), inherited)
+    const kinds = await query(
+      `select kind, count(*)::int as n from audit_event where request_id = 'the request' and actor_id is null group by 1 order by 1`,
+    )
+    assert.deepEqual(kinds, [
+      { kind: 'organization.deleted', n: deleted - first.deleted.length },
+      { kind: 'organization.inherited', n: inherited - first.inherited.length },
+    ])
+  })
+
+  test('is nobody’s heir', async () => {
+    const [owner, dead, member] = [await account(), await account(), await account()]
+    const [row] = await query(`insert into organization (name, slug) values ('N', 'heirs') returning id`)
+    for (const [user, role] of [
+      [owner, 'owner'],
+      [dead, 'admin'],
+      [member, 'member'],
+    ] as const)
+      await db.one(insertMember(row!.id as number, user, role))
+    await db.one(deleteAccount(dead, 0))
+    assert.deepEqual((await db.one(deleteAccount(owner))).inherited, [
+      { organization_id: row!.id, heir_id: member },
+    ])
+    assert.deepEqual((await db.one(deleteAccount(member))).deleted, [
+      { organization_id: row!.id, slug: 'heirs' },
+    ])
+    assert.deepEqual((({ accounts, organizations }) => ({ accounts, organizations }))(await purge(db)), {
+      accounts: 3,
+      organizations: 1,
+    })
+  })
+})
+
+test('a deleted organization loses its members and invites a batch at a time', async () => {
+  const [row] = await query(`insert into organization (name, slug) values ('N', 'big') returning id`)
+  const id = row!.id as number
+  await query(
+    `with made as (insert into account (email, password_hash) select 'm' || n || '@example.com', 'x' from generate_series(1, $2) n returning id)
+     insert into organization_member (organization_id, user_id, role) select $1, id, case when id % 100 = 0 then 'owner' else 'member' end from made`,
+    [id, MANY],
+  )
+  await query(
+    `insert into organization_invite (organization_id, email, role, expires_at) select $1, 'i' || n || '@example.com', 'member', now() from generate_series(1, $2) n`,
+    [id, MANY],
+  )
+  assert.deepEqual(await db.maybeOne(hideOrganization(id)), { slug: 'big' })
+  assert.equal(await db.maybeOne(hideOrganization(id)), null)
+  await query(`insert into organization (name, slug) values ('N', 'big')`)
+  for (const some of OF_ORGANIZATION) {
+    const before = await count(some.table)
+    await db.transaction(async (tx) => {
+      assert.equal((await tx.one(purgeRows(some, id))).count, PURGE_BATCH)
+      assert.equal(before - (await free(some.table)), PURGE_BATCH)
+    })
+  }
+  assert.deepEqual(await purge(db), { accounts: 0, organizations: 1, rows: 2 * 300 })
+  assert.equal(await count(`organization where id = ${id}`), 0)
+})
+
+test('a deleted collection loses its files and their chunks a batch at a time', async () => {
+  const [row] = await query(
+    `insert into rag_collection (name, version, deleted_at) values ('c', 1, now()) returning id`,
+  )
+  const id = row!.id as number
+  const files = OF_COLLECTION[0]!
+  await query(
+    `insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
+     select $1, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from generate_series(1, $2) n`,
+    [id, MANY],
+  )
+  await query(
+    `insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
+     select id, n, 'text', 0, 4, 1, 1, '' from (select id from rag_file limit 2) f, generate_series(0, $1) n`,
+    [MANY],
+  )
+  for (let n = 1; n > 0; ) {
+    const before = await Promise.all(tablesOf(files).map((table) => count(table)))
+    await db.transaction(async (tx) => {
+      n = (await tx.one(purgeRows(files, id))).count
+      const unlocked = await Promise.all(tablesOf(files).map(free))
+      for (const i of [0, 1]) assert.ok(before[i]! - unlocked[i]! <= files.most!)
+    })
+  }
+  assert.deepEqual(await Promise.all(tablesOf(files).map((table) => count(table))), [0, 0])
+})

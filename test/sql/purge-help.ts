@@ -1,0 +1,87 @@
+import { after } from 'node:test'
+import { type Client, connect } from '../../sql/driver.ts'
+import { type Belongings, PURGE_BATCH } from '../../sql/purge.ts'
+import { type TestDatabase, testDatabase } from '../database.ts'
+
+/** Accounts with many rows, and what of them is there and free. */
+
+/** More than a batch. */
+export const MANY = PURGE_BATCH + 300
+
+// $2 rows of each kind that belong to the account $1, some with as many rows below them.
+const FILL = [
+  `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at)
+   select gen_random_uuid(), 'n', 'q', $1, 'n/' || $1, '{}', 'done', 1, now() from generate_series(1, $2) n`,
+  `insert into job_event_row (job_id, seq, kind, data) select id, seq, 'k', '{}' from (
+     select id from job where owner_id = $1 limit 4) few, generate_series(1, $2) seq`,
+  'insert into session (id, account_id) select gen_random_uuid(), $1 from generate_series(1, $2) n',
+  `insert into refresh_token (digest, session_id, expires_at, rotated_at)
+   select sha256((id::text || n)::bytea), id, now(), now() from (
+     select id from session where account_id = $1 limit 2) few, generate_series(1, $2) n`,
+  `insert into account_token (id, account_id, kind, digest, expires_at)
+   select gen_random_uuid(), $1, 'reset', sha256(($1 || '-' || n)::bytea), now() from generate_series(1, $2) n`,
+  // Each supersedes one that is older, and every tenth is deleted.
+  `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at)
+   select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), case when n % 10 = 0 then now() end
+   from generate_series(1, $2) n`,
+  `update document d set supersedes_id = d.id - 1 where owner_id = $1 and deleted_at is null and id % 3 = 0
+     and exists (select from document o where o.id = d.id - 1 and o.owner_id = $1 and o.deleted_at is null)`,
+  `insert into document_page (document_id, page_number, status, method, text, job_id)
+   select id, n, 'read', 'text_layer', 'Text', gen_random_uuid() from (
+     select id from document where owner_id = $1 order by id limit 3) few, generate_series(1, $2) n`,
+  `insert into ai_conversation (id, user_id, owner_id, title, provider, model)
+   select gen_random_uuid(), $1::text, $1, 't', 'p', 'm' from generate_series(1, $2) n`,
+  `insert into ai_message (id, conversation_id, role, status, content, settled_at)
+   select gen_random_uuid(), id, 'user', 'complete', 'c', now() from (
+     select id from ai_conversation where owner_id = $1 limit 2) few, generate_series(1, $2) n`,
+  `insert into blog_post (title, slug, author_id, author_name) select 'P', 'p-' || $1 || '-' || n, $1, 'Ann' from generate_series(1, $2) n`,
+  `insert into comms_send (id, channel, owner_id, job_id, recipients, message)
+   select gen_random_uuid(), 'email', $1, gen_random_uuid(), '{a}', '{}' from generate_series(1, $2) n`,
+  `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
+   select $1::text, $1, 'chat', 'v', 'm', 1, 1, false, true from generate_series(1, $2) n`,
+  `insert into organization_invite (organization_id, email, role, invited_by, expires_at)
+   select id, 'i' || n || '.$1@example.com', 'member', $1, now() from organization, generate_series(1, $2) n where slug = 'stays'`,
+  `insert into payment_customer (user_id, provider_customer_id) values ($1, 'cus_' || $1)`,
+]
+
+export interface PurgeWorld extends TestDatabase {
+  /** Another connection. */
+  readonly other: Client
+  /** A new account, with as many rows of each kind. */
+  account(rows?: number): Promise<number>
+  /** How many rows there are in a table, or where something holds. */
+  count(from: string): Promise<number>
+  /** How many rows of a table nobody else has locked. */
+  free(table: string): Promise<number>
+}
+
+/** Call it at the top of the file, not in a hook. */
+export async function purgeWorld(): Promise<PurgeWorld> {
+  const database = await testDatabase()
+  const { url, query } = database
+  const other = await connect({ url, applicationName: 'other' })
+  after(() => other.end())
+  let accounts = 0
+  await query(`insert into organization (name, slug) values ('N', 'stays')`)
+  return {
+    ...database,
+    other,
+    account: async (rows = 0) => {
+      const [row] = await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
+        `a${++accounts}@example.com`,
+      ])
+      const id = row!.id as number
+      for (const text of rows > 0 ? FILL : [])
+        await query(text.replaceAll('$1', String(id)).replaceAll('$2', String(rows)))
+      return id
+    },
+    count: async (from) => (await query(`select count(*)::int as n from ${from}`))[0]!.n as number,
+    free: async (table) => {
+      const text = `with free as (select from ${table} for update skip locked) select count(*)::int as n from free`
+      return (await other.query<{ n: number }>(text)).rows[0]!.n
+    },
+  }
+}
+
+/** The tables of which a batch deletes rows. */
+export const tablesOf = ({ table, below = {} }: Belongings): string[] => [table, ...Object.keys(below)]

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, purgeRows } from '../../sql/purge.ts'
+import { assertWriteByIndex } from './plans-help.ts'
+import { purgeWorld } from './purge-help.ts'
+
+/** Nothing that may have many rows is left out of what is deleted in batches, and all of it is found by an index. */
+
+const { query, other, account } = await purgeWorld()
+const id = await account(5000)
+const organization = (await query(`select id from organization`))[0]!.id as number
+await query('vacuum analyze')
+
+describe('the lists of what is deleted in batches', () => {
+  // Of each there is at most one row.
+  const SINGLE = [
+    'llm_current_chosen_by_fkey',
+    'payment_customer_user_id_fkey',
+    'voice_settings_updated_by_fkey',
+  ]
+  // `account_leave` has its own batches.
+  const LEFT = ['organization_member_user_id_fkey']
+
+  for (const [table, belongings, others] of [
+    ['account', OF_ACCOUNT, [...SINGLE, ...LEFT]],
+    ['organization', OF_ORGANIZATION, []],
+    ['rag_collection', OF_COLLECTION, []],
+  ] as const)
+    test(`have every foreign key to ${table}, with what it does`, async () => {
+      const keys = await query(
+        `select conname as name, confdeltype = 'n' as clears from pg_constraint where confrelid = $1::regclass`,
+        [table],
+      )
+      const listed = belongings.map(({ table, by, clears = false }) => ({
+        name: `${table}_${by}_fkey`,
+        clears,
+      }))
+      const byName = (a: object, b: object) => JSON.stringify(a).localeCompare(JSON.stringify(b))
+      assert.deepEqual(
+        keys.filter(({ name }) => !others.some((one) => one === name)).sort(byName),
+        listed.sort(byName),
+      )
+    })
+
+  test('have every table below theirs that may have many rows for one of theirs', async () => {
+    // A score for each conversation, at most two vectors for each file; documents refer to each other.
+    const FEW = ['ai_sentiment', 'rag_vector', 'document']
+    for (const { table, clears, below = {} } of [...OF_ACCOUNT, ...OF_ORGANIZATION, ...OF_COLLECTION]) {
+      if (clears) continue
+      const keys = await query(
+        `select conrelid::regclass::text as name from pg_constraint where confrelid = $1::regclass and not conrelid::regclass::text = any($2)`,
+        [table, FEW],
+      )
+      // The events of jobs are deleted by a trigger.
+      const found = [...keys.map(({ name }) => name), ...(table === 'job' ? ['job_event_row'] : [])]
+      assert.deepEqual(found, Object.keys(below), table)
+    }
+  })
+})
+
+describe('by index', () => {
+  for (const [of, all] of [
+    [organization, OF_ORGANIZATION],
+    [id, OF_ACCOUNT],
+  ] as const)
+    for (const some of all)
+      test(`${some.table} by ${some.by}`, () => assertWriteByIndex(other, () => purgeRows(some, of)))
+})

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts.ts'
+import { OF_ACCOUNT, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
+import { type Progress, purge } from '../purge.ts'
+import { MANY, purgeWorld, tablesOf } from './purge-help.ts'
+
+/** What belongs to a deleted account goes a batch at a time. */
+
+const { db, query, other, account, count, free } = await purgeWorld()
+
+describe('the rows of an account', () => {
+  let id = 0
+  beforeEach(async () => {
+    await query(
+      'truncate job, job_event_row, session, account_token, document, ai_conversation, blog_post, comms_send, ai_usage, organization_invite cascade',
+    )
+    id = await account(MANY)
+  })
+
+  for (const some of OF_ACCOUNT) {
+    test(`${some.label}: at most a batch of each table is locked at once`, async () => {
+      const most = some.most ?? PURGE_BATCH
+      for (let n = 1; n > 0; ) {
+        const before = await Promise.all(tablesOf(some).map((table) => count(table)))
+        await db.transaction(async (tx) => {
+          n = (await tx.one(purgeRows(some, id))).count
+          const unlocked = await Promise.all(tablesOf(some).map(free))
+          for (const [i, table] of tablesOf(some).entries())
+            assert.ok(before[i]! - unlocked[i]! <= most, `${table}: ${before[i]} - ${unlocked[i]}`)
+        })
+        assert.ok(n <= 2 * most)
+      }
+      assert.equal(await count(`${some.table} where ${some.by} = ${id}`), 0)
+      if (some.clears) assert.equal(await count(some.table), MANY)
+      else
+        assert.deepEqual(
+          await Promise.all(tablesOf(some).map((table) => count(table))),
+          tablesOf(some).map(() => 0),
+        )
+    })
+  }
+
+  test('are gone at the end, with the account', async () => {
+    const seen: Progress[] = []
+    await db.one(deleteAccount(id))
+    assert.equal(await count(`document where owner_id = ${id}`), MANY)
+    const done = await purge(db, seen)
+    assert.deepEqual([done.accounts, done.organizations], [1, 0])
+    assert.equal(await count(`account where id = ${id}`), 0)
+    for (const { table, by } of OF_ACCOUNT)
+      assert.equal(await count(`${table} where ${by} = ${id}`), 0, table)
+    assert.equal(await count(`blog_post where author_id is null and author_name = 'Ann'`), MANY)
+    assert.equal(
+      await count(`payment_customer where provider_customer_id = 'cus_${id}' and user_id is null`),
+      1,
+    )
+    assert.deepEqual(
+      [...new Set(seen.map(([label]) => label))],
+      OF_ACCOUNT.map(({ label }) => `Account ${id}: ${label}`),
+    )
+    const rows = seen.filter(([label]) => label.endsWith(': documents')).map(([, current]) => current!)
+    assert.ok(rows.length > 3 && rows.every((n, i) => i === 0 || n > rows[i - 1]!), `${rows}`)
+  })
+
+  test('are gone as well when the job is killed between batches, and the next one goes on', async () => {
+    await db.one(deleteAccount(id))
+    for (let kills = 1; ; kills++) {
+      const stop = new AbortController()
+      const seen: Progress[] = []
+      seen.push = (one) => {
+        if (Array.prototype.push.call(seen, one) === kills % 7) stop.abort()
+        return seen.length
+      }
+      const left = await count(`document where owner_id = ${id}`)
+      if (
+        await purge(db, seen, stop.signal).then(
+          () => true,
+          () => false,
+        )
+      )
+        break
+      assert.ok((await count(`document where owner_id = ${id}`)) <= left)
+      assert.equal(await count(`account where id = ${id}`), 1)
+    }
+    assert.equal(await count(`account where id = ${id}`), 0)
+    assert.equal(await count(`document where owner_id = ${id}`), 0)
+  })
+
+  test('that others have locked are left out, and go with the account', async () => {
+    await db.one(deleteAccount(id))
+    await other.query('begin')
+    await other.query(`select from document where owner_id = ${id} order by id limit 1 for update`)
+    const documents = OF_ACCOUNT.find(({ table }) => table === 'document')!
+    for (let n = 1; n > 0; ) n = (await db.one(purgeRows(documents, id))).count
+    assert.equal(await count(`document where owner_id = ${id}`), 1)
+    const ended = purge(db)
+    await other.query('commit')
+    assert.equal((await ended).accounts, 1)
+    assert.equal(await count(`document where owner_id = ${id}`), 0)
+  })
+
+  test('of another account stay', async () => {
+    const neighbour = await account(3)
+    await db.one(deleteAccount(id))
+    await purge(db)
+    for (const { table, by } of OF_ACCOUNT)
+      assert.equal(await count(`${table} where ${by} = ${neighbour}`), 3, table)
+  })
+})
