@@ -1,25 +1,27 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues, pageOf } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Conversations and agents. Turns, usage and sentiment are in `sql/ai/`. */
 
-// A pending answer, and an empty one, is not shown.
-const SHOWN = `m.status <> 'pending' and m.content <> ''`
+export const CONVERSATION_ORDER = { 'c.updated_at': 'timestamptz', 'c.id': 'uuid' } as const
 
-const SUMMARY = `json_build_object('id', c.id, 'title', c.title,
-  'message_count', (select count(*) from ai_message m where m.conversation_id = c.id and ${SHOWN}),
-  'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)`
-
-/** Conversations of a user_id, latest first: those of an account, of nobody (null), or with `ofAnybody` all of them. */
+/** Conversations, latest first: those of an account (null: of none), and with `unowned` those of a user_id that no account owns. */
 export const readConversations: ReadStatement<
-  [userId: string, owner: number | null, ofAnybody: boolean, limit: number]
+  [userId: string, owner: number | null, unowned: boolean, ...page: PageValues]
 > = {
   name: 'ai_conversations',
-  text: `select coalesce(json_agg(j order by updated_at desc, id desc), '[]')::text from (
-    select c.id, c.updated_at, ${SUMMARY} as j from ai_conversation c
-    where c.user_id = $1::text and ($3::boolean or c.owner_id is not distinct from $2::int)
-    order by c.updated_at desc, c.id desc limit $4::int) found`,
+  text: arrayText({
+    table: 'ai_conversation',
+    row: 'c',
+    parameters: 3,
+    where: ['c.owner_id = $2::int', '$3::boolean and c.user_id = $1::text and c.owner_id is null'],
+    order: CONVERSATION_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: 'ai_conversation_json(c)',
+  }),
 }
 
 /** The owner of a conversation. */
@@ -28,30 +30,36 @@ export const readConversationOwner: ReadStatement<[id: string]> = {
   text: `select json_build_object('user_id', user_id, 'owner_id', owner_id)::text from ai_conversation where id = $1::uuid`,
 }
 
-/** At most this many messages of a conversation are shown: the newest. */
-export const MOST_MESSAGES = 1000
+export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
 
-/** A conversation with its messages. */
-export const readConversation: ReadStatement<[id: string]> = {
+/** A conversation with a page of its messages, oldest first; the first page has the newest ones. */
+export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
   name: 'ai_conversation',
   text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
-    'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at),
-    'message_count', (select count(*) from ai_message m where m.conversation_id = c.id and ${SHOWN}),
-    'messages', (select coalesce(json_agg(json_build_object('id', m.id, 'role', m.role, 'content', m.content,
-        'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status) order by m.ordinal), '[]')
-      from (select * from ai_message m where m.conversation_id = c.id and ${SHOWN}
-        order by m.ordinal desc limit ${MOST_MESSAGES}) m),
+    'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at), 'message_count', c.message_count,
+    'messages', page.items::json, 'next', page.next,
     'metadata', json_build_object('user_id', c.user_id, 'last_response_time_ms', coalesce(c.last_response_ms, 0)))::text
-  from ai_conversation c where c.id = $1::uuid`,
+  from ai_conversation c, ${pageOf({
+    table: 'ai_message',
+    row: 'm',
+    parameters: 1,
+    // As ai_messages_counted counts them.
+    where: `m.conversation_id = $1::uuid and m.status <> 'pending' and m.content <> ''`,
+    order: MESSAGE_ORDER,
+    numbered: false,
+    direction: 'desc',
+    reversed: true,
+    item: `json_build_object('id', m.id, 'role', m.role, 'content', m.content,
+      'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status)`,
+  })} page
+  where c.id = $1::uuid`,
 }
 
 /** Renames a conversation and returns its summary; no row when there is no such conversation. */
 export const renameConversation = (id: string, title: string): Query<{ json: string }> =>
   sql.type(JsonText)`
-    with renamed as (update ai_conversation set title = ${title} where id = ${id}::uuid returning *)
-    select json_build_object('id', c.id, 'title', c.title, 'message_count', (select count(*) from ai_message m
-      where m.conversation_id = c.id and m.status <> 'pending' and m.content <> ''),
-      'last_activity', iso(c.updated_at), 'provider', c.provider, 'model', c.model)::text as json from renamed c`
+    update ai_conversation c set title = ${title} where id = ${id}::uuid
+    returning ai_conversation_json(c)::text as json`
 
 /** Cancels the pending turns of a conversation, last one first, so that none begins meanwhile; returns their jobs. */
 export const stopTurns = (conversationId: string): Query<{ job_id: string }> =>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The ledger of messages: see `schema/10-comms.sql` for its states. */
@@ -147,25 +148,51 @@ const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.r
   'job_id', s.job_id, 'created_at', iso(s.created_at), 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 
-// Mails of accounts name addresses; what callers without an account have sent is everybody's.
-const VISIBLE = `($2::boolean or s.owner_id = $1::int or (s.owner_id is null and s.purpose = 'caller'))`
+// What a caller sees: everything, what is their own, or what callers without an account have sent, which is everybody's;
+// mails of accounts name addresses. No two of them hold for one send.
+const SEEN = [
+  '$2::boolean',
+  'not $2::boolean and s.owner_id = $1::int',
+  `not $2::boolean and s.owner_id is null and s.purpose = 'caller'`,
+]
+const OF_CHANNEL = ['$3::text is null', 's.channel = $3::text']
+// Most are sent: all other statuses have indexes of their own.
+const OF_STATUS = [
+  `coalesce($4::text, 'sent') = 'sent' and ($4::text is null or s.status = 'sent')`,
+  `s.status <> 'sent' and s.status = $4::text`,
+]
+const product = (...given: readonly (readonly string[])[]): readonly string[] =>
+  given.reduce((all, some) => all.flatMap((one) => some.map((other) => `${one} and ${other}`)))
+
+export const SEND_ORDER = { 's.id': 'uuid' } as const
 
 /** The newest messages, of a channel and status or of any (null). */
 export const readSends: ReadStatement<
-  [who: number | null, everything: boolean, channel: string | null, status: string | null, limit: number]
+  [
+    who: number | null,
+    everything: boolean,
+    channel: string | null,
+    status: string | null,
+    ...page: PageValues,
+  ]
 > = {
   name: 'comms_sends',
-  text: `
-    select coalesce(json_agg(j order by id desc), '[]')::text from (
-      select s.id, ${SEND_JSON} as j from comms_send s
-      where ${VISIBLE} and ($3::text is null or s.channel = $3) and ($4::text is null or s.status = $4)
-      order by s.id desc limit $5::int) sends`,
+  text: arrayText({
+    table: 'comms_send',
+    row: 's',
+    parameters: 4,
+    where: product(SEEN, OF_CHANNEL, OF_STATUS),
+    order: SEND_ORDER,
+    numbered: false,
+    direction: 'desc',
+    item: SEND_JSON,
+  }),
 }
 
 /** One message that the caller may see. */
 export const readSend: ReadStatement<[who: number | null, everything: boolean, id: string]> = {
   name: 'comms_send',
-  text: `select ${SEND_JSON}::text from comms_send s where ${VISIBLE} and s.id = $3::uuid`,
+  text: `select ${SEND_JSON}::text from comms_send s where (${SEEN.join(' or ')}) and s.id = $3::uuid`,
 }
 
 /** How many messages have an unknown outcome. */

@@ -35,6 +35,13 @@ export interface List {
   /** What orders the rows, together unique: expression -> type. */
   readonly order: Readonly<Record<string, KeyType>>
   readonly direction: 'asc' | 'desc'
+  /** Whether each page shows its rows the other way round: the latest messages, the oldest of them first. */
+  readonly reversed?: boolean
+  /**
+   * Whether its pages also have numbers; default true. Then the rows of a page are found again by their keys, so that those
+   * before it cost an entry of an index each; otherwise there are none before it.
+   */
+  readonly numbered?: boolean
   /** Further tables that the JSON of a row needs, each with one row at most. */
   readonly join?: string
   /** The JSON of a row. */
@@ -51,26 +58,36 @@ const pageParameters = ({ parameters }: List) => ({
 
 /** A subquery of one row: `items`, a JSON array as text, and `next`, the cursor of what follows, or null. */
 export function pageOf(list: List): string {
-  const { table, row, id = ['id'], where, order, direction, join = '', item } = list
+  const {
+    table,
+    row,
+    id = ['id'],
+    where,
+    order,
+    direction,
+    reversed = false,
+    numbered = true,
+    join = '',
+    item,
+  } = list
   const { cursor, offset, size } = pageParameters(list)
   const keys = Object.keys(order)
   const ordered = (columns: readonly string[]): string =>
     columns.map((column) => `${column} ${direction}`).join(', ')
   const bounds = Object.values(order).map((type, place) => `(${cursor} ->> ${place})::${type}`)
   const after = `(${cursor} is null or (${keys.join(', ')}) ${direction === 'asc' ? '>' : '<'} (${bounds.join(', ')}))`
-  const columns = [
-    ...id.map((column) => `${row}.${column} as id_${column}`),
-    ...keys.map((key, n) => `${key} as key_${n}`),
-  ]
+  const found = numbered ? id.map((column) => `${row}.${column} as id_${column}`) : [`${item} as item`]
+  const columns = [...found, ...keys.map((key, n) => `${key} as key_${n}`)]
   const places = keys.map((_, n) => `key_${n}`)
   const branches = conditions(where).map(
     (condition) =>
-      `(select ${columns.join(', ')} from ${table} ${row} where (${condition}) and ${after}
+      `(select ${columns.join(', ')} from ${table} ${row} ${numbered ? '' : join} where (${condition}) and ${after}
         order by ${ordered(keys)} limit ${offset} + ${size} + 1)`,
   )
   const sameRow = id.map((column) => `${row}.${column} = ids.id_${column}`).join(' and ')
   return `(
-    select concat('[', string_agg((${item})::text, ',' order by place) filter (where place <= ${size}), ']') as items,
+    select concat('[', string_agg((${numbered ? item : 'item'})::text, ',' order by place ${reversed ? 'desc' : 'asc'})
+        filter (where place <= ${size}), ']') as items,
       case when count(*) > ${size}
         then max(${cursorOf(places)}) filter (where place = ${size}) end as next
     from (
@@ -78,7 +95,7 @@ export function pageOf(list: List): string {
         select * from (${branches.join(' union all ')}) branch
         order by ${ordered(places)} offset ${offset} limit ${size} + 1) page
     ) ids
-    join ${table} ${row} on ${sameRow} ${join})`
+    ${numbered ? `join ${table} ${row} on ${sameRow} ${join}` : ''})`
 }
 
 /** A cursor: base64url of a JSON array, which says nothing that the row before it does not show. */

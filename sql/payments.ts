@@ -25,6 +25,12 @@ function scoped<M extends readonly ReadValue[]>(
   }
 }
 
+// No filter and one are two conditions: each has its index.
+const ofStatus = (owned: string, column: string): readonly string[] => [
+  `${owned} and $2::text is null`,
+  `${owned} and ${column} = $2::text`,
+]
+
 export const TRANSACTION_ORDER = { 't.created_at': 'timestamptz', 't.id': 'bigint' } as const
 
 /** A page of the transactions, newest first, of a status or all. */
@@ -35,7 +41,7 @@ export const readTransactions = scoped<[status: string | null, ...page: PageValu
       table: 'payment_transaction',
       row: 't',
       parameters: 2,
-      where: `${owned('t.customer_id')} and t.shown and ($2::text is null or t.status = $2)`,
+      where: ofStatus(`${owned('t.customer_id')} and t.shown`, 't.status'),
       order: TRANSACTION_ORDER,
       direction: 'desc',
       item: 'payment_transaction_json(t)',
@@ -49,34 +55,55 @@ export const readTransaction = scoped<[id: number]>(
     where ${owned('t.customer_id')} and t.shown and t.id = $2::int`,
 )
 
-// The limit of lists that have no pages.
-const MOST = 1000
+export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
 
-/** The subscriptions, newest first, of a status or all. */
-export const readSubscriptions = scoped<[status: string | null]>('payment_subscriptions', (owned) => {
-  const found = `payment_subscription s where ${owned('s.customer_id')} and ($2::text is null or s.status = $2)`
-  return `select json_build_object(
-    'subscriptions', (select coalesce(json_agg(item order by id desc), '[]') from (
-      select payment_subscription_json(s) as item, s.id from ${found} order by s.id desc limit ${MOST}) page),
-    'total', (select count(*) from ${found}))::text`
-})
+/** A page of the subscriptions, newest first, of a status or all. */
+export const readSubscriptions = scoped<[status: string | null, ...page: PageValues]>(
+  'payment_subscriptions',
+  (owned) =>
+    listText('subscriptions', {
+      table: 'payment_subscription',
+      row: 's',
+      parameters: 2,
+      where: ofStatus(owned('s.customer_id'), 's.status'),
+      order: SUBSCRIPTION_ORDER,
+      direction: 'desc',
+      item: 'payment_subscription_json(s)',
+    }),
+)
 
-const DISPUTED = 'payment_dispute d left join payment_transaction t on t.id = d.transaction_id'
+/** The statuses of disputes in which somebody still has to act. */
+export const OPEN_DISPUTES = ['warning_issued', 'needs_response', 'under_review'] as const
 
-/** The disputes in some states or all, newest first. */
-export const readDisputes = scoped<[states: readonly string[] | null]>('payment_disputes', (owned) => {
-  const found = `${DISPUTED} where ${owned('t.customer_id')} and ($2::text[] is null or d.status = any($2))`
-  return `select json_build_object(
-    'disputes', (select coalesce(json_agg(item order by id desc), '[]') from (
-      select payment_dispute_json(d, t) as item, d.id from ${found} order by d.id desc limit ${MOST}) page),
-    'total', (select count(*) from ${found}))::text`
-})
+export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
+const DISPUTED = 'left join payment_transaction t on t.id = d.transaction_id'
+
+/** A page of the disputes, newest first, of a status, `open` or all. */
+export const readDisputes = scoped<[status: string | null, ...page: PageValues]>(
+  'payment_disputes',
+  (owned) =>
+    listText('disputes', {
+      table: 'payment_dispute',
+      row: 'd',
+      parameters: 2,
+      where: [
+        ...ofStatus(owned('d.customer_id'), 'd.status'),
+        ...OPEN_DISPUTES.map(
+          (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
+        ),
+      ],
+      order: DISPUTE_ORDER,
+      direction: 'desc',
+      join: DISPUTED,
+      item: 'payment_dispute_json(d, t)',
+    }),
+)
 
 /** One dispute. */
 export const readDispute = scoped<[id: number]>(
   'payment_dispute',
-  (owned) => `select payment_dispute_json(d, t)::text from ${DISPUTED}
-    where ${owned('t.customer_id')} and d.id = $2::int`,
+  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED}
+    where ${owned('d.customer_id')} and d.id = $2::int`,
 )
 
 // The deployment's main currency: the one that most of its latest payments were in.

@@ -94,6 +94,7 @@ create table ai_conversation (
   provider text not null,
   model text not null,
   last_response_ms double precision,
+  message_count integer not null default 0,
   unscored_since timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
@@ -616,6 +617,7 @@ create table payment_customer (
 create table payment_dispute (
   id integer not null generated always as identity,
   transaction_id integer,
+  customer_id integer,
   provider_dispute_id text not null,
   facts jsonb not null default '{}'::jsonb,
   status text not null generated always as ((facts #>> '{state,1,status}'::text[])),
@@ -877,11 +879,11 @@ CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (a
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
 
-CREATE INDEX ai_conversation_owner_id_idx ON public.ai_conversation USING btree (owner_id) WHERE (owner_id IS NOT NULL);
+CREATE INDEX ai_conversation_owner_id_idx ON public.ai_conversation USING btree (owner_id, updated_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX ai_conversation_unscored_idx ON public.ai_conversation USING btree (unscored_since) WHERE (unscored_since IS NOT NULL);
 
-CREATE INDEX ai_conversation_user_id_idx ON public.ai_conversation USING btree (user_id, updated_at DESC, id DESC);
+CREATE INDEX ai_conversation_user_id_idx ON public.ai_conversation USING btree (user_id, updated_at DESC, id DESC) WHERE (owner_id IS NULL);
 
 CREATE INDEX ai_message_conversation_id_idx ON public.ai_message USING btree (conversation_id, ordinal);
 
@@ -921,17 +923,23 @@ CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), na
 
 CREATE INDEX blog_upload_created_at_idx ON public.blog_upload USING btree (created_at);
 
+CREATE INDEX comms_send_channel_idx ON public.comms_send USING btree (channel, id DESC);
+
 CREATE INDEX comms_send_created_at_idx ON public.comms_send USING btree (created_at);
 
 CREATE INDEX comms_send_open_idx ON public.comms_send USING btree (job_id) WHERE (status = ANY (ARRAY['queued'::text, 'sending'::text, 'failed'::text]));
 
 CREATE INDEX comms_send_owner_id_idx ON public.comms_send USING btree (owner_id, id) WHERE (owner_id IS NOT NULL);
 
+CREATE INDEX comms_send_owner_id_status_idx ON public.comms_send USING btree (owner_id, status, id DESC, channel) WHERE (status <> 'sent'::text);
+
 CREATE UNIQUE INDEX comms_send_provider_id_key ON public.comms_send USING btree (channel, provider_id) WHERE (provider_id IS NOT NULL);
 
 CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel, (recipients[1]), requested_at) WHERE (provider_id IS NOT NULL);
 
-CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id DESC) WHERE (status <> 'sent'::text);
+CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id DESC, channel) WHERE (status <> 'sent'::text);
+
+CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
 
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
 
@@ -1005,6 +1013,10 @@ CREATE INDEX organization_member_owner_idx ON public.organization_member USING b
 
 CREATE INDEX organization_member_user_id_idx ON public.organization_member USING btree (user_id, organization_id);
 
+CREATE INDEX payment_dispute_customer_id_idx ON public.payment_dispute USING btree (customer_id, id DESC) WHERE (customer_id IS NOT NULL);
+
+CREATE INDEX payment_dispute_customer_id_status_idx ON public.payment_dispute USING btree (customer_id, status, id DESC) WHERE (customer_id IS NOT NULL);
+
 CREATE INDEX payment_dispute_provider_charge_id_idx ON public.payment_dispute USING btree (provider_charge_id);
 
 CREATE INDEX payment_dispute_provider_payment_intent_id_idx ON public.payment_dispute USING btree (provider_payment_intent_id);
@@ -1021,13 +1033,15 @@ CREATE INDEX payment_reference_transaction_id_idx ON public.payment_reference US
 
 CREATE INDEX payment_subscription_customer_id_idx ON public.payment_subscription USING btree (customer_id, id DESC);
 
+CREATE INDEX payment_subscription_customer_id_status_idx ON public.payment_subscription USING btree (customer_id, status, id DESC);
+
 CREATE INDEX payment_subscription_status_idx ON public.payment_subscription USING btree (status, id DESC);
 
 CREATE INDEX payment_transaction_charge_id_idx ON public.payment_transaction USING btree (charge_id) WHERE (charge_id IS NOT NULL);
 
 CREATE INDEX payment_transaction_created_at_idx ON public.payment_transaction USING btree (created_at DESC, id DESC) WHERE shown;
 
-CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction USING btree (customer_id, created_at DESC, id DESC);
+CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction USING btree (customer_id, shown, created_at DESC, id DESC);
 
 CREATE INDEX payment_transaction_customer_id_status_idx ON public.payment_transaction USING btree (customer_id, status, created_at DESC, id DESC) WHERE shown;
 
@@ -1105,6 +1119,20 @@ CREATE OR REPLACE FUNCTION public.account_leave(id integer, most integer)
  RETURNS TABLE(organizations integer, inherited json, deleted json)
  LANGUAGE plpgsql
 AS $function$8c8d74d60dd17f5fe2abe80b2da92d14$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_conversation_json(c ai_conversation)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (c).id, 'title', (c).title, 'message_count', (c).message_count, 'last_activity', iso((c).updated_at), 'provider', (c).provider, 'model', (c).model);
+
+CREATE OR REPLACE FUNCTION public.ai_messages_counted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b7e6abe2d3d623ca1dd53770370c6ce3$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
@@ -1504,6 +1532,16 @@ CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t paym
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (d).id, 'transaction_id', (d).transaction_id, 'provider_dispute_id', (d).provider_dispute_id, 'status', (d).status, 'reason', (d).reason, 'amount', COALESCE((d).amount, (t).amount, (0)::bigint), 'currency', COALESCE((d).currency, (t).currency), 'evidence_due_by', iso((d).evidence_due_by), 'event_type', (d).event_type, 'created_at', iso((d).created_at), 'updated_at', iso((d).updated_at));
 
+CREATE OR REPLACE FUNCTION public.payment_dispute_owned()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$2a23fa5cb3f5e9e55e060b7256c524cf$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_disputes_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$f8a168269ad9c7d8fdb21b66d77652d3$function$;
+
 CREATE OR REPLACE FUNCTION public.payment_event_apply(event text, changes jsonb)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1629,6 +1667,12 @@ CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH
 
 CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
 
+CREATE TRIGGER ai_message_added AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+
+CREATE TRIGGER ai_message_changed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+
+CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 
 CREATE TRIGGER blog_post_added AFTER INSERT ON public.blog_post REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_posts_added();
@@ -1668,6 +1712,10 @@ CREATE TRIGGER organization_member_account BEFORE INSERT ON public.organization_
 CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_member FOR EACH ROW WHEN ((old.role = 'owner'::text)) EXECUTE FUNCTION organization_owner();
 
 CREATE TRIGGER organization_owner_update AFTER UPDATE OF role, organization_id ON public.organization_member FOR EACH ROW WHEN (((old.role = 'owner'::text) AND ((new.role <> 'owner'::text) OR (new.organization_id <> old.organization_id)))) EXECUTE FUNCTION organization_owner();
+
+CREATE TRIGGER payment_dispute_owned BEFORE INSERT OR UPDATE OF transaction_id, customer_id ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION payment_dispute_owned();
+
+CREATE TRIGGER payment_disputes_moved AFTER UPDATE OF customer_id ON public.payment_transaction FOR EACH ROW WHEN ((old.customer_id IS DISTINCT FROM new.customer_id)) EXECUTE FUNCTION payment_disputes_moved();
 
 CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction FOR EACH ROW WHEN ((old.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
 

@@ -34,8 +34,9 @@ create table blob_chunk (
 -- Document bytes are already compressed, or are read as they are: do not spend CPU on compressing them.
 alter table blob_chunk alter column bytes set storage external;
 
--- A document as clients see it, as JSON: built when the row is written, because it is read far more often. Sent unchanged, so without white space between its parts, like all JSON of the service: row_to_json
--- writes none, json_build_object does. Truly immutable: JSON has dates in ISO form whatever the session's settings.
+-- A document as clients see it, as JSON: built when the row is written, because it is read far more often. Sent unchanged,
+-- so without white space between its parts, like all JSON of the service: row_to_json writes none, json_build_object does.
+-- Truly immutable: JSON has dates in ISO form whatever the session's settings.
 create function document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
   page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
   supersedes_id bigint, tags text[], created_at timestamptz, updated_at timestamptz, superseded_by_id bigint)

@@ -46,6 +46,9 @@ create unique index comms_send_provider_id_key on comms_send (channel, provider_
 create index comms_send_owner_id_idx on comms_send (owner_id, id) where owner_id is not null;
 create index comms_send_recipient_idx on comms_send (channel, (recipients[1]), requested_at) where provider_id is not null;
 create index comms_send_open_idx on comms_send (job_id) where status in ('queued', 'sending', 'failed');
+create index comms_send_channel_idx on comms_send (channel, id desc);
+create index comms_send_unowned_idx on comms_send (id desc) where owner_id is null and purpose = 'caller';
 -- Most are sent.
-create index comms_send_status_idx on comms_send (status, id desc) where status <> 'sent';
+create index comms_send_status_idx on comms_send (status, id desc, channel) where status <> 'sent';
+create index comms_send_owner_id_status_idx on comms_send (owner_id, status, id desc, channel) where status <> 'sent';
 create index comms_send_created_at_idx on comms_send (created_at);

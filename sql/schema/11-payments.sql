@@ -72,7 +72,7 @@ create index payment_transaction_created_at_idx on payment_transaction (created_
 create index payment_transaction_status_idx on payment_transaction (status, created_at desc, id desc) where shown;
 create index payment_transaction_customer_id_status_idx on payment_transaction (customer_id, status, created_at desc, id desc)
   where shown;
-create index payment_transaction_customer_id_idx on payment_transaction (customer_id, created_at desc, id desc);
+create index payment_transaction_customer_id_idx on payment_transaction (customer_id, shown, created_at desc, id desc);
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 
@@ -104,12 +104,15 @@ create table payment_subscription (
   constraint payment_subscription_customer_id_fkey foreign key (customer_id) references payment_customer (id)
 );
 create index payment_subscription_customer_id_idx on payment_subscription (customer_id, id desc);
+create index payment_subscription_customer_id_status_idx on payment_subscription (customer_id, status, id desc);
 create index payment_subscription_status_idx on payment_subscription (status, id desc);
 
 -- Disputes and early fraud warnings. One may be reported before its payment.
 create table payment_dispute (
   id integer generated always as identity,
   transaction_id integer,
+  -- That of its payment: a trigger sets it, whatever is written.
+  customer_id integer,
   provider_dispute_id text not null,
   facts jsonb not null default '{}',
   status text not null generated always as (facts #>> '{state,1,status}') stored,
@@ -129,6 +132,9 @@ create table payment_dispute (
   constraint payment_dispute_transaction_id_fkey foreign key (transaction_id) references payment_transaction (id)
 );
 create index payment_dispute_transaction_id_idx on payment_dispute (transaction_id);
+create index payment_dispute_customer_id_idx on payment_dispute (customer_id, id desc) where customer_id is not null;
+create index payment_dispute_customer_id_status_idx on payment_dispute (customer_id, status, id desc)
+  where customer_id is not null;
 create index payment_dispute_status_idx on payment_dispute (status, id desc);
 create index payment_dispute_provider_charge_id_idx on payment_dispute (provider_charge_id);
 create index payment_dispute_provider_payment_intent_id_idx on payment_dispute (provider_payment_intent_id);

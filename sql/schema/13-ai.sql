@@ -27,13 +27,15 @@ create table ai_agent (
 
 create table ai_conversation (
   id uuid not null,
-  -- The account's id, or the name that a caller without an account uses.
+  -- The id of the account that owns it, or the name that a caller without an account uses.
   user_id text not null,
   owner_id integer,
   title text not null,
   provider text not null,
   model text not null,
   last_response_ms double precision,
+  -- How many of its messages are shown, kept by triggers.
+  message_count integer not null default 0,
   -- When the last answer that has no score yet arrived; null: there is none.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
@@ -43,8 +45,8 @@ create table ai_conversation (
   constraint ai_conversation_user_id_check check (length(user_id) between 1 and 255),
   constraint ai_conversation_title_check check (length(title) between 1 and 200)
 );
-create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at desc, id desc);
-create index ai_conversation_owner_id_idx on ai_conversation (owner_id) where owner_id is not null;
+create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at desc, id desc) where owner_id is null;
+create index ai_conversation_owner_id_idx on ai_conversation (owner_id, updated_at desc, id desc) where owner_id is not null;
 create index ai_conversation_unscored_idx on ai_conversation (unscored_since) where unscored_since is not null;
 
 -- status:  complete  a question, or a complete answer

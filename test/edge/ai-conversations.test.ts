@@ -51,7 +51,25 @@ describe('GET /ai/conversations', () => {
     assert.deepEqual((await list('?user_id=nobody')).json, [])
   })
 
-  for (const path of ['?limit=0', '?limit=201', '?limit=x', '?user_id=', '?limit=-1'])
+  test('its pages are followed by cursor, also those that an admin sees', async () => {
+    const dan = await api.register('dan@example.com')
+    const started: string[] = []
+    for (const by of [{ token: dan.token }, { name: String(dan.id) }, { token: dan.token }])
+      started.unshift(await talk(by.name === undefined ? {} : { user_id: by.name }, by.token))
+    const followed = async (path: string | undefined, token?: string): Promise<string[]> => {
+      if (path === undefined) return []
+      const answer = await api.get(path, token === undefined ? {} : { token })
+      const next = /^<(.+)>; rel="next"$/.exec(String(answer.headers.link ?? ''))?.[1]
+      return [...ids(answer), ...(await followed(next, token))]
+    }
+    const path = `${AI}/conversations?limit=1&user_id=${dan.id}`
+    assert.deepEqual(await followed(path, admin.token), started)
+    assert.deepEqual(await followed(path, dan.token), [started[0], started[2]])
+    assert.deepEqual(await followed(path), [started[1]])
+    assert.deepEqual(ids(await open.get(`${AI}/conversations?user_id=${dan.id}`)), started)
+  })
+
+  for (const path of ['?limit=0', '?limit=201', '?limit=x', '?user_id=', '?limit=-1', '?cursor=x'])
     test(`400 for ${path}`, async () => {
       const answer = await list(path)
       assert.deepEqual([answer.status, answer.json.errors[0].loc[0]], [400, 'query'])
@@ -88,6 +106,7 @@ describe('GET /ai/conversations/{id}', () => {
       provider: 'openai',
       model: 'gpt-4o-mini',
       message_count: 2,
+      next: null,
     })
     assert.ok(Date.parse(updated_at) >= Date.parse(created_at))
     assert.deepEqual(
@@ -121,6 +140,28 @@ describe('GET /ai/conversations/{id}', () => {
       ],
     )
     assert.equal(message_count, 3)
+  })
+
+  test('its messages come in pages, the newest ones first, each page oldest first', async () => {
+    const id = await talk({ user_id: 'long' })
+    for (let turn = 2; turn <= 3; turn++)
+      await talk({ user_id: 'long', conversation_id: id, message: `Turn ${turn}` })
+    const path = `${AI}/conversations/${id}?user_id=long`
+    const contents = (answer: Answered): string[] =>
+      answer.json.messages.map(({ content }: { content: string }) => content)
+    const all = contents(await api.get(path))
+    assert.equal(all.length, 6)
+    const pages: string[][] = []
+    let next: string | null = ''
+    while (next !== null) {
+      const answer: Answered = await api.get(`${path}&limit=4${next && `&cursor=${next}`}`)
+      assert.deepEqual([answer.status, answer.json.message_count], [200, 6])
+      pages.push(contents(answer))
+      next = answer.json.next
+    }
+    assert.deepEqual(pages, [all.slice(2), all.slice(0, 2)])
+    for (const search of ['limit=0', 'limit=1001', 'cursor=x'])
+      assert.equal((await api.get(`${path}&${search}`)).status, 400, search)
   })
 
   test('403 for another user, 404 for none, 400 for no id', async () => {

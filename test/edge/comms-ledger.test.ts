@@ -81,6 +81,15 @@ describe('GET /comms/sends', () => {
     assert.deepEqual(await ids('/sends', other.token), [nobodys])
     assert.deepEqual(await ids('/sends', admin.token), [nobodys, text!.id, mine])
 
+    const pages: string[] = []
+    let path: string | undefined = '/api/v1/comms/sends?limit=1'
+    while (path !== undefined) {
+      const { headers, json } = await api.get(path, { token: user.token })
+      pages.push(...json.map(({ id }: { id: string }) => id))
+      path = /^<(.+)>; rel="next"$/.exec(String(headers.link ?? ''))?.[1]
+    }
+    assert.deepEqual(pages, [nobodys, text!.id, mine])
+
     const one = await get(`/sends/${text!.id}`, user.token)
     const { job_id, created_at, requested_at, settled_at, ...rest } = one.json
     assert.deepEqual(rest, {
@@ -101,7 +110,7 @@ describe('GET /comms/sends', () => {
   })
 
   test('refuses what is out of range', async () => {
-    for (const query of ['limit=0', 'limit=1001', 'limit=x', 'channel=fax', 'status=lost'])
+    for (const query of ['limit=0', 'limit=1001', 'limit=x', 'channel=fax', 'status=lost', 'cursor=x'])
       assert.equal((await get(`/sends?${query}`)).status, 422, query)
   })
 

@@ -10,6 +10,27 @@ const { admin, ann, api, bob, call, db, env, eve, everything, get, link, people,
   await paymentRows()
 const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
 
+const NO_PAGES = { total: 0, total_is_exact: true, next: null, page: 1, page_size: 20 }
+
+for (const list of ['transactions', 'subscriptions', 'disputes', 'disputes?status=open'])
+  test(`${list} are followed from page to page, also by cursor`, async () => {
+    const [name] = list.split('?')
+    const path = (more: string) => `/${list}${list.includes('?') ? '&' : '?'}page_size=1${more}`
+    const all = (await get(ann, `/${list}`))[name!]
+    const [byNumber, byCursor] = [[] as unknown[], [] as unknown[]]
+    let cursor = ''
+    for (let page = 1; cursor !== null; page++) {
+      const followed = await get(ann, path(cursor))
+      byCursor.push(...followed[name!])
+      byNumber.push(...(await get(ann, path(`&page=${page}`)))[name!])
+      assert.deepEqual([followed.total, followed.page, followed.page_size], [all.length, 1, 1])
+      cursor = followed.next && `&cursor=${followed.next}`
+    }
+    assert.deepEqual([byNumber, byCursor], [all, all])
+    assert.equal((await get(ann, path('&page=10001'))).total, all.length)
+    assertRefused(await call(ann, 'GET', path('&page=10002')), 422)
+  })
+
 describe('transactions', () => {
   test('are those of the caller, newest first', async () => {
     const { transactions, ...rest } = await get(ann, '/transactions')
@@ -69,14 +90,7 @@ describe('transactions', () => {
   test('of nobody and of others are not hers; without authentication they are everybody’s', async () => {
     assert.equal((await get(bob, '/transactions')).total, 1)
     for (const who of [eve, admin])
-      assert.deepEqual(await get(who, '/transactions'), {
-        transactions: [],
-        total: 0,
-        total_is_exact: true,
-        next: null,
-        page: 1,
-        page_size: 20,
-      })
+      assert.deepEqual(await get(who, '/transactions'), { transactions: [], ...NO_PAGES })
     assert.equal((await everything('/transactions')).total, 10)
   })
 
@@ -95,7 +109,7 @@ describe('subscriptions', () => {
       [2, ['past_due', 'active']],
     )
     assert.equal((await get(ann, '/subscriptions?status=active')).total, 1)
-    assert.deepEqual(await get(ann, '/subscriptions?status=canceled'), { subscriptions: [], total: 0 })
+    assert.deepEqual(await get(ann, '/subscriptions?status=canceled'), { subscriptions: [], ...NO_PAGES })
     assert.equal((await everything('/subscriptions?status=trialing')).total, 1)
     assertRefused(await call(ann, 'GET', '/subscriptions?status=paused'), 422)
   })
@@ -108,7 +122,7 @@ describe('disputes', () => {
     assert.deepEqual(await states(''), ['warning_issued', 'won', 'under_review', 'needs_response'])
     assert.deepEqual(await states('?status=open'), ['warning_issued', 'under_review', 'needs_response'])
     assert.deepEqual(await states('?status=won'), ['won'])
-    assert.deepEqual(await get(ann, '/disputes?status=lost'), { disputes: [], total: 0 })
+    assert.deepEqual(await get(ann, '/disputes?status=lost'), { disputes: [], ...NO_PAGES })
     assert.equal((await get(bob, '/disputes?status=lost')).total, 1)
     assertRefused(await call(ann, 'GET', '/disputes?status=closed'), 422)
   })

@@ -36,6 +36,7 @@ const NO_EFFECT = [
   'idempotency_key',
   'request_limit',
   'blog_post_count',
+  'job_count',
   'search_word',
   ...['blob', 'blob_chunk', 'blog_upload', 'blog_upload_chunk'],
 ]

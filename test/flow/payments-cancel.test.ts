@@ -76,7 +76,7 @@ test('somebody else’s is like one that is missing', async () => {
   for (const answer of answers) assertRefused(answer, 404, 'Subscription not found')
   assert.deepEqual(answers[0]!.bytes, answers[1]!.bytes)
   assertRefused(await call(null, 'POST', `/subscriptions/${id}/cancel`), 401)
-  assert.deepEqual((await call(other!, 'GET', '/subscriptions')).json, { subscriptions: [], total: 0 })
+  assert.deepEqual((await call(other!, 'GET', '/subscriptions')).json.subscriptions, [])
   const everybody = await open.post(`/api/v1/payment/subscriptions/${id}/cancel`)
   assert.deepEqual(everybody.json, CANCELLED)
 })

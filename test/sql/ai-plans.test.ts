@@ -32,7 +32,7 @@ await query(
 )
 await query(
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model, updated_at, unscored_since)
-   select gen_random_uuid(), (n % 2000)::text, case when n % 2 = 0 then 1 + n % 2000 end, 't', 'openai', 'm',
+   select gen_random_uuid(), (1 + n % 2000)::text, case when n % 3 > 0 then 1 + n % 2000 end, 't', 'openai', 'm',
      now() - n * interval '1 minute', case when n % 100 = 0 then now() - n * interval '1 minute' end from generate_series(1, 20000) n`,
 )
 await query(
@@ -62,9 +62,10 @@ const answer = await one(`select id from ai_message where role = 'assistant' lim
 const job = await one(`select job_id from ai_message where role = 'assistant' limit 1`)
 
 const reads = [
-  planned('conversations of a user', readConversations, '5', null, false, 50),
-  planned('those that an admin sees', readConversations, '5', null, true, 200),
-  planned('a conversation', readConversation, conversation),
+  planned('conversations of an account', readConversations, '5', 5, false, null, 0, 50),
+  planned('conversations of nobody', readConversations, 'api-user', null, true, null, 0, 50),
+  planned('those that an admin sees', readConversations, '5', 5, true, null, 0, 200),
+  planned('a conversation', readConversation, conversation, null, 0, 200),
   planned('whose it is', readConversationOwner, conversation),
   planned('a turn by its answer', readTurn, answer),
   planned('a turn by its job', readTurnOfJob, job),

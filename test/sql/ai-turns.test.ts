@@ -235,3 +235,43 @@ describe('a turn is settled', () => {
     assert.equal((await usage(turn))!.input, 10)
   })
 })
+
+test('the messages that are shown are counted, whatever is written', async () => {
+  const [one, other] = [uuidv7(), uuidv7()].sort()
+  await query(
+    `insert into ai_conversation (id, user_id, title, provider, model) select id, 'u', 't', 'p', 'm' from unnest($1::uuid[]) id`,
+    [[one, other]],
+  )
+  const counts = async () =>
+    (
+      await query('select message_count as n from ai_conversation where id = any($1) order by id', [
+        [one, other],
+      ])
+    ).map(({ n }) => n)
+  await query(
+    `insert into ai_message (id, conversation_id, role, status, content, job_id, settled_at)
+     select gen_random_uuid(), c, role, status, content, case role when 'assistant' then gen_random_uuid() end,
+       case when status <> 'pending' then now() end
+     from unnest($1::uuid[]) c, (values ('user', 'complete', 'Hello'), ('assistant', 'complete', 'Hi'),
+       ('assistant', 'failed', ''), ('assistant', 'pending', ''), ('assistant', 'pending', 'Wel')) m(role, status, content)`,
+    [[one, other]],
+  )
+  assert.deepEqual(await counts(), [2, 2])
+  for (const [change, expected] of [
+    [`set status = 'complete', settled_at = now() where content = 'Wel'`, [3, 3]],
+    [`set content = 'Sorry' where status = 'failed'`, [4, 4]],
+    [`set content = '' where content = 'Hi' and conversation_id = $1`, [3, 4]],
+    [`set response_ms = 1 where role = 'user'`, [3, 4]],
+    [`set conversation_id = $1 where content = 'Sorry'`, [4, 3]],
+  ] as const) {
+    const given = change.replace('$1', `'${one}'`)
+    await query(`update ai_message ${given} and conversation_id in ('${one}', '${other}')`)
+    assert.deepEqual(await counts(), expected, change)
+  }
+  await query(
+    `delete from ai_message where content in ('Hello', '') and conversation_id in ('${one}', '${other}')`,
+  )
+  assert.deepEqual(await counts(), [3, 2])
+  await query('delete from ai_conversation where id = $1', [one])
+  assert.deepEqual(await counts(), [2])
+})

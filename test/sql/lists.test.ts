@@ -85,6 +85,26 @@ test('cursors lead through all rows once, in either direction and with every siz
   assert.deepEqual(await followed(THINGS, 'even', 2), [[10, 8], [6, 4], [2]])
 })
 
+test('a list without numbers has the same pages, with the rows of each in either order', async () => {
+  const list: List = {
+    ...THINGS,
+    numbered: false,
+    where: ["t.kind = 'even' and $1::text is null", 't.kind is null'],
+    join: 'join thing same on same.id = t.id',
+    item: 'same.id',
+  }
+  const pages = await followed(THINGS, null, 4)
+  assert.deepEqual(await followed(list, null, 4), pages)
+  assert.deepEqual(
+    await followed({ ...list, reversed: true }, null, 4),
+    pages.map((page) => page.toReversed()),
+  )
+  assert.deepEqual(
+    await followed({ ...THINGS, reversed: true }, null, 4),
+    pages.map((page) => page.toReversed()),
+  )
+})
+
 test('pages count from the cursor', async () => {
   const { next } = await pageOf(THINGS, null, null, 0, 3)
   const second = await pageOf(THINGS, null, next, 3, 3)

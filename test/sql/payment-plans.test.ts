@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import {
@@ -10,14 +9,12 @@ import {
   readTransaction,
   readTransactions,
 } from '../../sql/payments.ts'
-import type { ReadValue } from '../../sql/reader.ts'
 import { testDatabase } from '../database.ts'
-import { planned } from './plans-help.ts'
+import { assertReadByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What is asked of payments is found by an index, in tables of 30 000 rows. */
 
 const { query, url } = await testDatabase()
-let count = 0
 await query(
   'truncate payment_customer, payment_transaction, payment_subscription, payment_dispute, payment_reference',
 )
@@ -31,11 +28,11 @@ await query(`insert into payment_transaction (customer_id, facts) select c.id, j
     'outcome', jsonb_build_array('', case when n % 50 = 0 then 'failed' else 'succeeded' end), 'created', jsonb_build_array('', 1700000000 + n), 'payment_intent', jsonb_build_array('', 'pi' || c.id || '_' || n))
     from payment_customer c, generate_series(1, 10) n`)
 await query(
-  `insert into payment_subscription (customer_id, provider_subscription_id, facts) select id, 'sub_' || id, '{"status": ["", "active"]}' from payment_customer`,
+  `insert into payment_subscription (customer_id, provider_subscription_id, facts) select id, 'sub_' || id || '_' || n, '{"status": ["", "active"]}' from payment_customer, generate_series(1, 10) n`,
 )
 await query(`insert into payment_dispute (transaction_id, provider_dispute_id, facts) select id, 'du_' || id,
     '{"state": ["", {"status": "won", "event_type": "x", "at": 1}], "created": ["", 1]}' from payment_transaction where id % 2 = 0`)
-await query('analyze')
+await query('vacuum analyze')
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number
@@ -46,31 +43,19 @@ const reads = [
   planned('own transactions of a status', readTransactions.own, owner, 'failed', null, 0, 20),
   planned('an own transaction', readTransaction.own, owner, id),
   planned('a transaction', readTransaction.all, null, id),
-  planned('own subscriptions', readSubscriptions.own, owner, null),
-  planned('own disputes', readDisputes.own, owner, null),
+  planned('transactions', readTransactions.all, null, null, null, 0, 20),
+  planned('transactions of a status', readTransactions.all, null, 'failed', null, 0, 20),
+  planned('own subscriptions', readSubscriptions.own, owner, null, null, 0, 20),
+  planned('own subscriptions of a status', readSubscriptions.own, owner, 'unpaid', null, 0, 20),
+  planned('own disputes', readDisputes.own, owner, null, null, 0, 20),
+  planned('own disputes of a status', readDisputes.own, owner, 'won', null, 0, 20),
+  planned('own open disputes', readDisputes.own, owner, 'open', null, 0, 20),
+  planned('open disputes', readDisputes.all, null, 'open', null, 0, 20),
   planned('an own dispute', readDispute.own, owner, 5),
   planned('an own summary', readSummary.own, owner, true, true),
   planned('an own series', readRevenue.own, owner, 30, null),
 ]
-interface Node {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly Plans?: readonly Node[]
-}
-const scanned = (node: Node): string[] => [
-  ...(node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []),
-  ...(node.Plans ?? []).flatMap(scanned),
-]
-const literal = (value: ReadValue): string =>
-  value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
-for (const [what, { text }, ...values] of reads)
-  test(what, async () => {
-    const name = `read_${++count}`
-    await client.query(`prepare ${name} as ${text}`)
-    const execute = `execute ${name}(${values.map(literal).join(', ')})`
-    for (let run = 0; run < 6; run++) await client.query(execute)
-    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
-      `explain (format json) ${execute}`,
-    )
-    assert.deepEqual(scanned(rows[0]!['QUERY PLAN'][0]!.Plan), [], 'tables read from end to end')
-  })
+
+for (const mode of PLAN_MODES)
+  for (const [i, [what, statement, ...values]] of reads.entries())
+    test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))

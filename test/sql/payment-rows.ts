@@ -23,7 +23,8 @@ export async function paymentRows({ query }: Pick<TestDatabase, 'query'>, name: 
       from payment_subscription s where s.provider_subscription_id like $1
     union all
     select 'dispute', d.provider_dispute_id, (select t.provider_transaction_id from payment_transaction t where t.id = d.transaction_id),
-      to_jsonb(d) - '{id,transaction_id}'::text[]
+      to_jsonb(d) - '{id,transaction_id,customer_id}'::text[] || jsonb_build_object(
+        'customer', (select c.provider_customer_id from payment_customer c where c.id = d.customer_id))
       from payment_dispute d where d.provider_dispute_id like $1
     order by 1, 2`,
     [like],

@@ -102,6 +102,39 @@ describe('constraints', () => {
     )
   })
 
+  test('a dispute is of the customer of its payment, whatever is written and whichever is known first', async () => {
+    const [ann, bob] = (await query(
+      `insert into payment_customer (provider_customer_id) values ('cus_ann'), ('cus_bob') returning id`,
+    )) as [{ id: number }, { id: number }]
+    const paymentOf = async (customer: number | null): Promise<number> => {
+      const [row] = await query('insert into payment_transaction (customer_id) values ($1) returning id', [
+        customer,
+      ])
+      return row!.id as number
+    }
+    const customer = async () =>
+      (await query(`select customer_id from payment_dispute where provider_dispute_id = 'du_owned'`))[0]!
+        .customer_id
+    await query(
+      `insert into payment_dispute (provider_dispute_id, customer_id, facts) values ('du_owned', $1, ${facts({ created: 1, state: { status: 'won', event_type: 'x', at: 1 } })})`,
+      [ann.id],
+    )
+    assert.equal(await customer(), null)
+    const [known, unknown] = [await paymentOf(ann.id), await paymentOf(null)]
+    const write = (set: string, value: number | null) =>
+      query(`update payment_dispute set ${set} = $1 where provider_dispute_id = 'du_owned'`, [value])
+    await write('transaction_id', known)
+    assert.equal(await customer(), ann.id)
+    await write('customer_id', bob.id)
+    assert.equal(await customer(), ann.id)
+    await write('transaction_id', unknown)
+    assert.equal(await customer(), null)
+    await query('update payment_transaction set customer_id = $1 where id = $2', [bob.id, unknown])
+    assert.equal(await customer(), bob.id)
+    await write('transaction_id', null)
+    assert.equal(await customer(), null)
+  })
+
   test('of events: their words are there until they are applied, and no longer', async () => {
     await query(event(`('evt_1', 'x', now(), '{}', null), ('evt_2', 'x', now(), null, now())`))
     await assertBroken('payment_event_pkey', event(`('evt_1', 'x', now(), '{}', null)`))

@@ -27,6 +27,10 @@ export function whoOf(caller: Caller, userId: string | undefined): Who {
   return { userId: userId ?? own, ownerId: caller.ownerId, all, named }
 }
 
+/** The id of the account that a user_id may name; null: it names none. */
+export const accountIdOf = (userId: string): number | null =>
+  /^[1-9]\d{0,8}$/.test(userId) ? Number(userId) : null
+
 /** Whether a conversation is theirs. One that an account owns is not for a caller who merely claims its user_id. */
 export function isTheirs(
   who: Who,

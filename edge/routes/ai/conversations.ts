@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import {
+  CONVERSATION_ORDER,
   deleteConversation,
-  MOST_MESSAGES,
+  MESSAGE_ORDER,
   readConversation,
   readConversationOwner,
   readConversations,
@@ -11,9 +12,10 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
-import { isTheirs, UserId, whoOf } from './callers.ts'
+import { accountIdOf, isTheirs, UserId, whoOf } from './callers.ts'
 import { ByUser, Conversation, ConversationParams, ConversationSummary } from './shapes.ts'
 
 const REFUSALS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
@@ -27,15 +29,17 @@ export const conversationRoutes = [
     query: z.object({
       user_id: UserId.optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
+      cursor: cursor(CONVERSATION_ORDER),
     }),
     response: z.array(ConversationSummary),
     errors: ['ai.not_yours'],
     reads: 'list',
-    handle: async ({ query, caller, reader }) => {
-      const who = whoOf(caller, query.user_id)
-      const own = who.userId === String(caller.ownerId)
-      const values = [who.userId, who.ownerId, who.all && !own, query.limit] as const
-      return json((await reader.text(readConversations, values))!)
+    handle: async ({ query: { user_id, limit, cursor = null }, caller, reader, request }) => {
+      const { userId, ownerId, all } = whoOf(caller, user_id)
+      // Who may see everybody's sees also those that nobody owns, unless they are the one who is named.
+      const others = all && userId !== String(ownerId)
+      const whose = others ? ([accountIdOf(userId), true] as const) : ([ownerId, ownerId === null] as const)
+      return array((await reader.text(readConversations, [userId, ...whose, cursor, 0, limit]))!, request)
     },
   }),
 
@@ -43,15 +47,18 @@ export const conversationRoutes = [
     method: 'get',
     path: '/conversations/:conversation_id',
     summary: 'Get a conversation with its messages',
-    description: `Returns the newest ${MOST_MESSAGES} messages, oldest first. An answer that failed or was stopped has \
-the text received until then; one without any text is left out.`,
+    description: `Returns the newest messages, oldest first; \`next\` leads to older ones. An answer that failed or was \
+stopped has the text received until then; one without any text is left out.`,
     params: ConversationParams,
-    query: ByUser,
+    query: ByUser.extend({
+      limit: count({ min: 1, max: 1000, fallback: 200 }),
+      cursor: cursor(MESSAGE_ORDER),
+    }),
     response: Conversation,
     errors: REFUSALS,
     handle: async ({ params: { conversation_id: id }, query, caller, edge }) => {
       const [text] = await Promise.all([
-        edge.reader.text(readConversation, [id]),
+        edge.reader.text(readConversation, [id, query.cursor ?? null, 0, query.limit]),
         assertTheirs(edge, caller, query.user_id, id),
       ])
       if (text === null) throw fail('conversation.missing')

@@ -18,7 +18,7 @@ import { keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { isTheirs, type Who, whoOf } from './callers.ts'
+import { accountIdOf, isTheirs, type Who, whoOf } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
 /** Starting turns, and finding them again. */
@@ -118,7 +118,8 @@ async function admitted(
 /** The owner of a new conversation: one that an admin starts for an account belongs to that account. */
 async function ownership(tx: Queries, caller: Caller, { userId, all }: Who): Promise<Whose> {
   if (!all || userId === String(caller.ownerId)) return { user_id: userId, owner_id: caller.ownerId }
-  const account = /^[1-9]\d{0,8}$/.test(userId) ? await tx.maybeOne(accountNamed(Number(userId))) : null
+  const named = accountIdOf(userId)
+  const account = named === null ? null : await tx.maybeOne(accountNamed(named))
   return { user_id: userId, owner_id: account?.id ?? null }
 }
 

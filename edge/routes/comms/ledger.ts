@@ -1,9 +1,17 @@
 import { z } from 'zod'
-import { CHANNELS, readSend, readSends, readUnknownCount, SEND_STATUSES } from '../../../sql/comms.ts'
+import {
+  CHANNELS,
+  readSend,
+  readSends,
+  readUnknownCount,
+  SEND_ORDER,
+  SEND_STATUSES,
+} from '../../../sql/comms.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { missingForEmail, missingForTelephony } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
@@ -32,13 +40,14 @@ export const ledgerRoutes = [
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(SEND_ORDER),
     }),
     response: z.array(Send),
     reads: 'list',
-    handle: async ({ query, caller, reader }) => {
-      const { channel = null, status = null, limit } = query
-      const values = [caller.ownerId, caller.role === 'admin', channel, status, limit] as const
-      return json((await reader.text(readSends, values)) ?? '[]')
+    handle: async ({ query, caller, reader, request }) => {
+      const { channel = null, status = null, cursor = null, limit } = query
+      const values = [caller.ownerId, caller.role === 'admin', channel, status, cursor, 0, limit] as const
+      return array((await reader.text(readSends, values))!, request)
     },
   }),
 

@@ -1,25 +1,24 @@
 import { z } from 'zod'
-import { readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
+import { DISPUTE_ORDER, OPEN_DISPUTES, readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
+import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { DISPUTE_STATUSES, Dispute, DisputeList, found, RowParams } from './shapes.ts'
-
-// The statuses in which somebody still has to act.
-const OPEN = ['warning_issued', 'needs_response', 'under_review']
+import { DISPUTE_STATUSES, Dispute, DisputeList, found, PAGES, RowParams } from './shapes.ts'
 
 export const disputeRoutes = [
   route({
     method: 'get',
     path: '/disputes',
     summary: 'List the disputes of the caller’s payments, newest first',
-    description: `\`open\` stands for ${OPEN.join(', ')}. Returns at most 1000; \`total\` counts all.`,
-    query: z.object({ status: z.enum(['open', ...DISPUTE_STATUSES]).optional() }),
+    description: `\`open\` stands for ${OPEN_DISPUTES.join(', ')}.`,
+    query: z.object({
+      ...numbered(DISPUTE_ORDER, PAGES),
+      status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),
+    }),
     response: DisputeList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const { status } = query
-      const states = status === undefined ? null : status === 'open' ? OPEN : [status]
-      const statement = readDisputes[scopeOf(caller.ownerId)]
-      return json((await reader.text(statement, [caller.ownerId, states]))!)
+      const values = [caller.ownerId, query.status ?? null, ...pageValues(query)] as const
+      return json((await reader.text(readDisputes[scopeOf(caller.ownerId)], values))!)
     },
   }),
 

@@ -8,8 +8,13 @@ import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the payment routes that are not those of their jobs. */
 
+/** The sizes of a page. */
+export const PAGES = { most: 200, fallback: 20 }
+
+const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
+
 export const TransactionList = z
-  .strictObject({ transactions: z.array(Transaction), ...Total, page: z.int(), page_size: z.int(), ...Next })
+  .strictObject({ transactions: z.array(Transaction), ...Paged })
   .meta({ id: 'TransactionList' })
 
 export const SUBSCRIPTION_STATUSES = [
@@ -34,7 +39,7 @@ const Subscription = z
   .meta({ id: 'Subscription' })
 
 export const SubscriptionList = z
-  .strictObject({ subscriptions: z.array(Subscription), total: z.int() })
+  .strictObject({ subscriptions: z.array(Subscription), ...Paged })
   .meta({ id: 'SubscriptionList' })
 
 export const DISPUTE_STATUSES = [
@@ -64,7 +69,7 @@ export const Dispute = z
   .meta({ id: 'Dispute' })
 
 export const DisputeList = z
-  .strictObject({ disputes: z.array(Dispute), total: z.int() })
+  .strictObject({ disputes: z.array(Dispute), ...Paged })
   .meta({ id: 'DisputeList' })
 
 const Revenue = z.strictObject({ currency: z.string(), revenue_cents: z.int(), payments: z.int() })

@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { ownedSubscription } from '../../../sql/payment-changes.ts'
-import { readSubscriptions, scopeOf } from '../../../sql/payments.ts'
+import { readSubscriptions, SUBSCRIPTION_ORDER, scopeOf } from '../../../sql/payments.ts'
 import { cancel } from '../../../tasks/payments/cancel.ts'
 import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import {
+  PAGES,
   PROVIDER_ERRORS,
   RowParams,
   requireProvider,
@@ -19,13 +21,15 @@ export const subscriptionRoutes = [
     method: 'get',
     path: '/subscriptions',
     summary: 'List the subscriptions of the caller, newest first',
-    description: 'Returns at most 1000; `total` counts all.',
-    query: z.object({ status: z.enum(SUBSCRIPTION_STATUSES).optional() }),
+    query: z.object({
+      ...numbered(SUBSCRIPTION_ORDER, PAGES),
+      status: z.enum(SUBSCRIPTION_STATUSES).optional(),
+    }),
     response: SubscriptionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
-      const statement = readSubscriptions[scopeOf(caller.ownerId)]
-      return json((await reader.text(statement, [caller.ownerId, query.status ?? null]))!)
+      const values = [caller.ownerId, query.status ?? null, ...pageValues(query)] as const
+      return json((await reader.text(readSubscriptions[scopeOf(caller.ownerId)], values))!)
     },
   }),
 

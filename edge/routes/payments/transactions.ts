@@ -7,7 +7,7 @@ import { TRANSACTION_STATUSES, Transaction } from '../../../tasks/payments/shape
 import { enqueue } from '../../../tasks/task.ts'
 import { numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
-import { found, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
+import { found, PAGES, PROVIDER_ERRORS, RowParams, requireProvider, TransactionList } from './shapes.ts'
 
 // The provider's maximum; no payment is larger.
 const MOST_AMOUNT = 999_999_999_999
@@ -27,7 +27,7 @@ export const transactionRoutes = [
     path: '/transactions',
     summary: 'List the transactions of the caller, newest first',
     query: z.object({
-      ...numbered(TRANSACTION_ORDER, { most: 200, fallback: 20 }),
+      ...numbered(TRANSACTION_ORDER, PAGES),
       status: z.enum(TRANSACTION_STATUSES).optional(),
     }),
     response: TransactionList,

@@ -40,7 +40,7 @@ export const documents: MakeArea = (admin, user) => {
     judge: async () => {
       const rows = await admin.world.query('select title, sha256 from document where deleted_at is null')
       const pages = await admin.world.query(
-        `select document_id as id, count(*)::int as pages, count(*) filter (where status = 'read')::int as read
+        `select document_id::int as id, count(*)::int as pages, count(*) filter (where status = 'read')::int as read
          from document_page group by 1`,
       )
       const found = notOnce(

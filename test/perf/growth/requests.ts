@@ -154,13 +154,15 @@ function searches(who: Who, word: Places['word']): Asked[] {
   ]
 }
 
+// As few as there are of what is rare on the smallest table.
+const SHORT = { query: { limit: 10 } }
 const comms: Record<string, Make> = {
   '/api/v1/comms/status': by(['admin']),
   '/api/v1/comms/sends': () => [
     admin(),
-    ...values('admin', 'status', ['queued', 'sending', 'sent', 'failed', 'unknown']),
-    ...values('admin', 'channel', ['email', 'call']),
-    admin({ what: 'failed calls', query: { channel: 'call', status: 'failed' } }),
+    ...values('admin', 'status', ['queued', 'sending', 'sent', 'failed', 'unknown'], SHORT),
+    ...values('admin', 'channel', ['email', 'sms', 'call'], SHORT),
+    admin({ what: 'failed calls', query: { channel: 'call', status: 'failed', limit: 10 } }),
   ],
   '/api/v1/comms/sends/:id': ({ send }) => [admin({ params: { id: send } })],
   '/api/v1/comms/domains': by(['admin']),
@@ -210,7 +212,6 @@ const ai: Record<string, Make> = {
   '/api/v1/ai/chat/stream/:message_id': ({ message }) => [big({ params: { message_id: message } })],
   '/api/v1/ai/conversations': () => [
     big(),
-    big({ what: 'the most', query: { limit: 200 } }),
     small(),
     admin({ what: 'of the big owner', query: { user_id: 2 } }),
   ],
