@@ -40,15 +40,27 @@ export const readAccountState: ReadStatement<[id: number]> = {
     from account where id = $1::int`,
 }
 
-/** The sessions of an account that can still be refreshed, last used first; `callersOwn` is marked as current. */
-export const readSessions: ReadStatement<[account: number, callersOwn: string | null]> = {
-  name: 'sessions',
-  text: `select coalesce(json_agg(json_build_object('id', s.id, 'created_at', iso(s.created_at), 'last_used_at', iso(t.created_at),
-      'expires_at', iso(t.expires_at), 'address', s.address, 'user_agent', s.user_agent, 'is_current', s.id is not distinct from $2::uuid)
-      order by t.created_at desc), '[]')::text
-    from session s join refresh_token t on t.session_id = s.id and t.rotated_at is null
-    where s.account_id = $1::int and s.revoked_at is null and t.expires_at > now()`,
-}
+export const SESSION_ORDER = { 's.id': 'uuid' } as const
+
+/** The sessions of an account that can still be refreshed, newest first; `callersOwn` is marked as current. */
+export const readSessions: ReadStatement<[account: number, callersOwn: string | null, ...page: PageValues]> =
+  {
+    name: 'sessions',
+    text: arrayText({
+      table: 'session',
+      row: 's',
+      parameters: 2,
+      // Those that have expired are deleted every minute.
+      where: 's.account_id = $1::int and s.revoked_at is null and t.expires_at > now()',
+      order: SESSION_ORDER,
+      numbered: false,
+      direction: 'desc',
+      join: 'join refresh_token t on t.session_id = s.id and t.rotated_at is null',
+      item: `json_build_object('id', s.id, 'created_at', iso(s.created_at), 'last_used_at', iso(t.created_at),
+      'expires_at', iso(t.expires_at), 'address', s.address, 'user_agent', s.user_agent,
+      'is_current', s.id is not distinct from $2::uuid)`,
+    }),
+  }
 
 /** Tells every edge process to drop what it has cached about an account. */
 export const accountChanged = (id: number): Query<unknown> =>

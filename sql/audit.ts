@@ -1,5 +1,5 @@
 import { noRows, type Query, sql } from './db.ts'
-import { listText, type PageValues } from './lists.ts'
+import { everyPair, listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The append-only trail of what happened to accounts and organizations. */
@@ -59,7 +59,19 @@ export const appendAudit = (events: readonly AuditEvent[]): Query<unknown> =>
 
 export const AUDIT_ORDER = { 'e.id': 'bigint' } as const
 
-/** A page, newest first, of the events of a kind, an account (as actor or subject) and an organization; null: any. */
+// What an account did, and what others did to it.
+const OF_ACCOUNT = [
+  '$2::int is null',
+  'e.actor_id = $2::int',
+  'e.account_id = $2::int and e.account_id is distinct from e.actor_id',
+]
+const OF_KIND = ['$1::text is null', 'e.kind = $1::text']
+const OF_ORGANIZATION = ['$3::int is null', 'e.organization_id = $3::int']
+
+/**
+ * A page, newest first, of the events of a kind, an account (as actor or subject) and an organization; null: any. Those of
+ * an account in an organization are looked for among its own.
+ */
 export const readAudit: ReadStatement<
   [kind: string | null, account: number | null, organization: number | null, ...page: PageValues]
 > = {
@@ -68,8 +80,7 @@ export const readAudit: ReadStatement<
     table: 'audit_event',
     row: 'e',
     parameters: 3,
-    where: `($1::text is null or e.kind = $1) and ($2::int is null or e.actor_id = $2 or e.account_id = $2)
-      and ($3::int is null or e.organization_id = $3)`,
+    where: everyPair(OF_ACCOUNT, everyPair(OF_KIND, OF_ORGANIZATION)),
     order: AUDIT_ORDER,
     direction: 'desc',
     item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
+import { listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Posts and tags. Lists and posts are assembled from JSON that was built when their rows were written. */
@@ -10,58 +11,78 @@ const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]
 
-type Page = [offset: number, pageSize: number, page: number]
-
-/** `found` is in order; `total` counts separately. */
-const page = (found: string, total: string): string => `
-  select concat('{"posts":[', (select string_agg(${POST_JSON.sql}, ',') from (${found} offset $1::int limit $2::int) p),
-    '],"total":', (${total}), ',"page":', $3::int, ',"page_size":', $2::int, '}')`
-
-const PUBLISHED = 'p.published_at desc, p.id desc'
-const CREATED = 'p.created_at desc, p.id desc'
-const TAGGED = `blog_tag t join blog_post_tag pt on pt.tag_id = t.id join blog_post p on p.id = pt.post_id`
 const COUNTED = 'select coalesce(sum(posts), 0) from blog_post_count'
+const POST = {
+  table: 'blog_post',
+  row: 'p',
+  parameters: 0,
+  direction: 'desc',
+  item: POST_JSON.sql,
+} as const
+const TAGGED = {
+  table: 'blog_post_tag',
+  row: 'pt',
+  id: ['post_id', 'tag_id'],
+  direction: 'desc',
+  join: 'join blog_post p on p.id = pt.post_id',
+  item: POST_JSON.sql,
+} as const
+const OF_TAG = 'pt.tag_id = (select t.id from blog_tag t where t.slug = $1::text)'
+
+export const PUBLISHED_ORDER = { 'p.published_at': 'timestamptz', 'p.id': 'bigint' } as const
+export const PUBLISHED_TAGGED_ORDER = { 'pt.published_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
+export const POST_ORDER = { 'p.created_at': 'timestamptz', 'p.id': 'bigint' } as const
+export const TAGGED_ORDER = { 'pt.created_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
 
 /** Published posts, newest first. */
-export const readPublished: ReadStatement<Page> = {
+export const readPublished: ReadStatement<PageValues> = {
   name: 'blog_published',
-  text: page(
-    `select p.fields, p.tags from blog_post p where p.status = 'published' order by ${PUBLISHED}`,
-    `${COUNTED} where status = 'published'`,
-  ),
+  text: listText('posts', {
+    ...POST,
+    where: `p.status = 'published'`,
+    order: PUBLISHED_ORDER,
+    total: `${COUNTED} where status = 'published'`,
+  }),
 }
 
 /** Published posts with a tag, newest first. */
-export const readPublishedTagged: ReadStatement<[...Page, tagSlug: string]> = {
+export const readPublishedTagged: ReadStatement<[tagSlug: string, ...page: PageValues]> = {
   name: 'blog_published_tagged',
-  text: page(
-    `select p.fields, p.tags from ${TAGGED} where t.slug = $4 and p.status = 'published' order by ${PUBLISHED}`,
-    `select count(*) from ${TAGGED} where t.slug = $4 and p.status = 'published'`,
-  ),
+  text: listText('posts', {
+    ...TAGGED,
+    parameters: 1,
+    where: `${OF_TAG} and pt.status = 'published'`,
+    order: PUBLISHED_TAGGED_ORDER,
+  }),
 }
 
 /** All posts, newest first. */
-export const readPosts: ReadStatement<Page> = {
+export const readPosts: ReadStatement<PageValues> = {
   name: 'blog_posts',
-  text: page(`select p.fields, p.tags from blog_post p order by ${CREATED}`, COUNTED),
+  text: listText('posts', { ...POST, where: 'true', order: POST_ORDER, total: COUNTED }),
 }
 
 /** The posts with a status, newest first. */
-export const readPostsOf: ReadStatement<[...Page, status: string]> = {
+export const readPostsOf: ReadStatement<[status: string, ...page: PageValues]> = {
   name: 'blog_posts_of',
-  text: page(
-    `select p.fields, p.tags from blog_post p where p.status = $4 order by ${CREATED}`,
-    `${COUNTED} where status = $4`,
-  ),
+  text: listText('posts', {
+    ...POST,
+    parameters: 1,
+    where: 'p.status = $1::text',
+    order: POST_ORDER,
+    total: `${COUNTED} where status = $1::text`,
+  }),
 }
 
 /** The posts with a tag, and with a status or any (null), newest first. */
-export const readPostsTagged: ReadStatement<[...Page, tagSlug: string, status: string | null]> = {
+export const readPostsTagged: ReadStatement<[tagSlug: string, status: string | null, ...page: PageValues]> = {
   name: 'blog_posts_tagged',
-  text: page(
-    `select p.fields, p.tags from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5) order by ${CREATED}`,
-    `select count(*) from ${TAGGED} where t.slug = $4 and ($5::text is null or p.status = $5)`,
-  ),
+  text: listText('posts', {
+    ...TAGGED,
+    parameters: 2,
+    where: [`${OF_TAG} and $2::text is null`, `${OF_TAG} and pt.status = $2::text`],
+    order: TAGGED_ORDER,
+  }),
 }
 
 /** One published post. */
@@ -70,12 +91,20 @@ export const readPublishedPost: ReadStatement<[slug: string]> = {
   text: `select ${POST_JSON.sql} from blog_post p where p.slug = $1 and p.status = 'published'`,
 }
 
+export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const
+
 /** The tags by name. */
-export const readTags: ReadStatement<[limit: number]> = {
+export const readTags: ReadStatement<PageValues> = {
   name: 'blog_tags',
-  text: `select json_build_object('tags', coalesce((select json_agg(blog_tag_json(t)) from (
-      select * from blog_tag where deleted_at is null order by lower(name), name limit $1::int) t), '[]'),
-    'total', (select count(*) from blog_tag where deleted_at is null))::text`,
+  text: listText('tags', {
+    table: 'blog_tag',
+    row: 't',
+    parameters: 0,
+    where: 't.deleted_at is null',
+    order: TAG_ORDER,
+    direction: 'asc',
+    item: 'blog_tag_json(t)',
+  }),
 }
 
 /** One post as clients see it. */

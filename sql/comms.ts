@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from './db.ts'
-import { arrayText, type PageValues } from './lists.ts'
+import { arrayText, everyPair, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The ledger of messages: see `schema/10-comms.sql` for its states. */
@@ -161,9 +161,6 @@ const OF_STATUS = [
   `coalesce($4::text, 'sent') = 'sent' and ($4::text is null or s.status = 'sent')`,
   `s.status <> 'sent' and s.status = $4::text`,
 ]
-const product = (...given: readonly (readonly string[])[]): readonly string[] =>
-  given.reduce((all, some) => all.flatMap((one) => some.map((other) => `${one} and ${other}`)))
-
 export const SEND_ORDER = { 's.id': 'uuid' } as const
 
 /** The newest messages, of a channel and status or of any (null). */
@@ -181,7 +178,7 @@ export const readSends: ReadStatement<
     table: 'comms_send',
     row: 's',
     parameters: 4,
-    where: product(SEEN, OF_CHANNEL, OF_STATUS),
+    where: everyPair(SEEN, everyPair(OF_CHANNEL, OF_STATUS)),
     order: SEND_ORDER,
     numbered: false,
     direction: 'desc',

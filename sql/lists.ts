@@ -6,13 +6,6 @@
 /** What a list counts to: beyond that it says that there are at least as many. Counting all costs as much as there is. */
 export const MOST_COUNTED = 10_000
 
-/**
- * A subquery of one row with the number `n` of rows that match, at most one more than `MOST_COUNTED`. `found` is what follows
- * FROM, conditions included.
- */
-const counted = (found: string): string =>
-  `(select count(*) as n from (select from ${found} limit ${MOST_COUNTED + 1}) matching)`
-
 /** The type of a column that orders a list. */
 export type KeyType = 'bigint' | 'uuid' | 'timestamptz' | 'text' | 'real'
 
@@ -42,11 +35,17 @@ export interface List {
    * before it cost an entry of an index each; otherwise there are none before it.
    */
   readonly numbered?: boolean
+  /** A subquery of how many rows there are, where that is kept; by default they are counted to `MOST_COUNTED`. */
+  readonly total?: string
   /** Further tables that the JSON of a row needs, each with one row at most. */
   readonly join?: string
   /** The JSON of a row. */
   readonly item: string
 }
+
+/** Both of two conditions, for every pair of them: filters of which each value has an index of its own. */
+export const everyPair = (some: readonly string[], others: readonly string[]): readonly string[] =>
+  some.flatMap((one) => others.map((other) => `${one} and ${other}`))
 
 const conditions = (where: List['where']): readonly string[] => (typeof where === 'string' ? [where] : where)
 
@@ -102,21 +101,27 @@ export function pageOf(list: List): string {
 export const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
+/** A subquery of one row: `n`, how many rows a list has, and `exact`, whether that is all of them. */
+function totalOf({ table, row, where, total }: List): string {
+  if (total !== undefined) return `(select (${total}) as n, true as exact)`
+  const most = `limit ${MOST_COUNTED + 1}`
+  const branches = conditions(where).map(
+    (condition) => `(select from ${table} ${row} where ${condition} ${most})`,
+  )
+  return `(select least(count(*), ${MOST_COUNTED}) as n, count(*) <= ${MOST_COUNTED} as exact
+    from (select from (${branches.join(' union all ')}) branches ${most}) matching)`
+}
+
 /**
  * A statement that answers `{NAME: [...], total, total_is_exact, page, page_size, next}`. `isWhole`: a condition without which
  * there may be more rows than the list has.
  */
 export function listText(name: string, list: List, isWhole = 'true'): string {
-  const { table, row, where } = list
   const { offset, size } = pageParameters(list)
-  const branches = conditions(where).map(
-    (condition) => `(select from ${table} ${row} where ${condition} limit ${MOST_COUNTED + 1})`,
-  )
   return `
-    select concat('{"${name}":', items, ',"total":', least(n, ${MOST_COUNTED}),
-      ',"total_is_exact":', (n <= ${MOST_COUNTED} and ${isWhole})::text, ',"page":', ${offset} / ${size} + 1,
-      ',"page_size":', ${size}, ',"next":', coalesce('"' || next || '"', 'null'), '}')
-    from ${pageOf(list)} page, ${counted(`(${branches.join(' union all ')}) branches`)} counted`
+    select concat('{"${name}":', items, ',"total":', n, ',"total_is_exact":', (exact and ${isWhole})::text,
+      ',"page":', ${offset} / ${size} + 1, ',"page_size":', ${size}, ',"next":', coalesce('"' || next || '"', 'null'), '}')
+    from ${pageOf(list)} page, ${totalOf(list)} total`
 }
 
 /** A statement that answers with the cursor of what follows, or nothing, in the first line, and with a JSON array after it. */

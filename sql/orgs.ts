@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
+import { arrayText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Organizations, their members and invites. */
@@ -7,31 +8,57 @@ import type { ReadStatement } from './reader.ts'
 export const ORG_ROLES = ['owner', 'admin', 'member'] as const
 export type OrgRole = (typeof ORG_ROLES)[number]
 
+export const ORGANIZATION_ORDER = { 'o.id': 'bigint' } as const
+
 /** The organizations, newest first. */
-export const readOrganizations: ReadStatement<[pageSize: number, offset: number]> = {
+export const readOrganizations: ReadStatement<PageValues> = {
   name: 'organizations',
-  text: `select coalesce(json_agg(o), '[]')::text from (
-    select organization_json(organization) as o from organization where deleted_at is null
-    order by id desc limit $1::int offset $2::int) page`,
+  text: arrayText({
+    table: 'organization',
+    row: 'o',
+    parameters: 0,
+    where: 'o.deleted_at is null',
+    order: ORGANIZATION_ORDER,
+    direction: 'desc',
+    item: 'organization_json(o)',
+  }),
 }
+
+// Of these there are few: an index has only what waits to be purged.
+const OF_A_DELETED_ONE = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
+
+const MEMBERSHIP = { table: 'organization_member', row: 'm', id: ['user_id', 'organization_id'] } as const
+
+export const OWN_ORGANIZATION_ORDER = { 'm.organization_id': 'bigint' } as const
 
 /** The organizations of an account, newest first. */
-export const readOrganizationsOf: ReadStatement<[pageSize: number, offset: number, account: number]> = {
+export const readOrganizationsOf: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'organizations_of',
-  text: `select coalesce(json_agg(j), '[]')::text from (
-    select organization_json(o) as j from organization_member m
-    join organization o on o.id = m.organization_id and o.deleted_at is null
-    where m.user_id = $3::int order by m.organization_id desc limit $1::int offset $2::int) page`,
+  text: arrayText({
+    ...MEMBERSHIP,
+    parameters: 1,
+    where: `m.user_id = $1::int and not ${OF_A_DELETED_ONE}`,
+    order: OWN_ORGANIZATION_ORDER,
+    direction: 'desc',
+    join: 'join organization o on o.id = m.organization_id',
+    item: 'organization_json(o)',
+  }),
 }
 
+export const MEMBERSHIP_ORDER = { 'm.user_id': 'bigint', 'm.organization_id': 'bigint' } as const
+
 /** All memberships, ordered by account. */
-export const readMemberships: ReadStatement<[pageSize: number, offset: number]> = {
+export const readMemberships: ReadStatement<PageValues> = {
   name: 'memberships',
-  text: `select coalesce(json_agg(json_build_object('user_id', m.user_id, 'org_name', o.name, 'org_slug', o.slug, 'role', m.role)
-      order by m.user_id, m.organization_id), '[]')::text
-    from (select user_id, organization_id, role from organization_member
-      order by user_id, organization_id limit $1::int offset $2::int) m
-    join organization o on o.id = m.organization_id and o.deleted_at is null`,
+  text: arrayText({
+    ...MEMBERSHIP,
+    parameters: 0,
+    where: `not ${OF_A_DELETED_ONE}`,
+    order: MEMBERSHIP_ORDER,
+    direction: 'asc',
+    join: 'join organization o on o.id = m.organization_id',
+    item: `json_build_object('user_id', m.user_id, 'org_name', o.name, 'org_slug', o.slug, 'role', m.role)`,
+  }),
 }
 
 /**
@@ -39,9 +66,9 @@ export const readMemberships: ReadStatement<[pageSize: number, offset: number]> 
  * is no such organization; for a caller whose role is too low, that role instead of JSON, or `none`.
  */
 const seenBy = (roles: readonly OrgRole[], json: string): string => `
-    select case when $2::int is null or m.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
-      else coalesce(m.role, 'none') end
-    from organization o left join organization_member m on m.organization_id = o.id and m.user_id = $2::int
+    select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text
+      else coalesce(own.role, 'none') end
+    from organization o left join organization_member own on own.organization_id = o.id and own.user_id = $2::int
     where o.id = $1::int and o.deleted_at is null`
 type SeenBy = [organization: number, caller: number | null]
 
@@ -51,37 +78,57 @@ export const readOrganization: ReadStatement<SeenBy> = {
   text: seenBy(ORG_ROLES, 'organization_json(o)'),
 }
 
+export const MEMBER_ORDER = { 'm.id': 'bigint' } as const
+
+// Those of deleted accounts are about to be purged.
+const members = (item: string, join = ''): string =>
+  arrayText({
+    table: 'organization_member',
+    row: 'm',
+    parameters: 2,
+    where: `m.organization_id = $1::int and not exists (
+      select from account d where d.id = m.user_id and d.deleted_at is not null)`,
+    order: MEMBER_ORDER,
+    direction: 'asc',
+    join,
+    item,
+  })
+
 /** The members in the order in which they joined. */
-export const readMembers: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
+export const readMembers: ReadStatement<[...SeenBy, ...page: PageValues]> = {
   name: 'members',
-  text: seenBy(
-    ORG_ROLES,
-    `select coalesce(json_agg(j), '[]') from (select member_json(organization_member) as j from organization_member
-      where organization_id = $1::int order by id limit $3::int offset $4::int) page`,
-  ),
+  text: seenBy(ORG_ROLES, members('member_json(m)')),
 }
 
 /** The members in the order in which they joined, with data of their accounts. */
-export const readMemberDetails: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
+export const readMemberDetails: ReadStatement<[...SeenBy, ...page: PageValues]> = {
   name: 'member_details',
   text: seenBy(
     ORG_ROLES,
-    `select coalesce(json_agg(json_build_object('user_id', p.user_id, 'email', a.email, 'full_name', a.full_name,
-        'role', p.role, 'joined_at', iso(p.joined_at)) order by p.id), '[]')
-      from (select id, user_id, role, joined_at from organization_member
-        where organization_id = $1::int order by id limit $3::int offset $4::int) p
-      join account a on a.id = p.user_id and a.deleted_at is null`,
+    members(
+      `json_build_object('user_id', m.user_id, 'email', a.email, 'full_name', a.full_name, 'role', m.role,
+        'joined_at', iso(m.joined_at))`,
+      'join account a on a.id = m.user_id',
+    ),
   ),
 }
 
+export const INVITE_ORDER = { 'i.id': 'bigint' } as const
+
 /** The pending invites, oldest first, without their tokens. */
-export const readInvites: ReadStatement<[...SeenBy, pageSize: number, offset: number]> = {
+export const readInvites: ReadStatement<[...SeenBy, ...page: PageValues]> = {
   name: 'invites',
   text: seenBy(
     ['owner', 'admin'],
-    `select coalesce(json_agg(j), '[]') from (select invite_json(organization_invite) as j from organization_invite
-      where organization_id = $1::int and status = 'pending' and expires_at > now()
-      order by id limit $3::int offset $4::int) page`,
+    arrayText({
+      table: 'organization_invite',
+      row: 'i',
+      parameters: 2,
+      where: `i.organization_id = $1::int and i.status = 'pending' and i.expires_at > now()`,
+      order: INVITE_ORDER,
+      direction: 'asc',
+      item: 'invite_json(i)',
+    }),
   ),
 }
 

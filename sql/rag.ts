@@ -1,16 +1,27 @@
 import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
+import { arrayText, type PageValues, pageOf } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Collections for retrieval, their files and chunks. Files that are part of a collection have no `build_id`. */
 
 const SEEN = 'c.deleted_at is null and c.version > 0'
 
-/** Names of the collections, at most 1000. */
-export const readCollections: ReadStatement<[]> = {
+export const COLLECTION_ORDER = { 'c.name': 'text' } as const
+
+/** Names of the collections. */
+export const readCollections: ReadStatement<PageValues> = {
   name: 'rag_collections',
-  text: `select coalesce(json_agg(name order by name), '[]')::text
-    from (select name from rag_collection c where ${SEEN} order by name limit 1000) named`,
+  text: arrayText({
+    table: 'rag_collection',
+    row: 'c',
+    parameters: 0,
+    where: SEEN,
+    order: COLLECTION_ORDER,
+    numbered: false,
+    direction: 'asc',
+    item: 'to_json(c.name)',
+  }),
 }
 
 /** One collection as clients see it. */
@@ -22,14 +33,24 @@ export const readCollection: ReadStatement<[name: string]> = {
     from rag_collection c where c.name = $1 and ${SEEN}`,
 }
 
-/** The files of a collection with their numbers of chunks, at most 1000 of them. */
-export const readFiles: ReadStatement<[collection: string]> = {
+export const FILE_ORDER = { 'f.source': 'text' } as const
+
+/** A page of the files of a collection with their numbers of chunks. */
+export const readFiles: ReadStatement<[collection: string, ...page: PageValues]> = {
   name: 'rag_files',
-  text: `select json_build_object('collection_name', c.name,
-      'files', (select coalesce(json_agg(json_build_object('source', f.source, 'chunks', f.chunk_count) order by f.source), '[]')
-        from (select source, chunk_count from rag_file where collection_id = c.id and build_id is null order by source limit 1000) f),
+  text: `select json_build_object('collection_name', c.name, 'files', page.items::json, 'next', page.next,
       'total_files', c.document_count, 'total_chunks', c.chunk_count)::text
-    from rag_collection c where c.name = $1 and ${SEEN}`,
+    from rag_collection c cross join lateral ${pageOf({
+      table: 'rag_file',
+      row: 'f',
+      parameters: 1,
+      where: 'f.collection_id = c.id and f.build_id is null',
+      order: FILE_ORDER,
+      numbered: false,
+      direction: 'asc',
+      item: `json_build_object('source', f.source, 'chunks', f.chunk_count)`,
+    })} page
+    where c.name = $1 and ${SEEN}`,
 }
 
 /** What a search needs to know first. */

@@ -244,6 +244,9 @@ create table blog_post_count (
 create table blog_post_tag (
   post_id integer not null,
   tag_id integer not null,
+  status text not null,
+  created_at timestamp with time zone not null,
+  published_at timestamp with time zone,
   constraint blog_post_tag_pkey PRIMARY KEY (post_id, tag_id),
   constraint blog_post_tag_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE,
   constraint blog_post_tag_tag_id_fkey FOREIGN KEY (tag_id) REFERENCES blog_tag(id) ON DELETE CASCADE
@@ -875,6 +878,8 @@ create table worker_lease (
 
 CREATE INDEX account_deleted_idx ON public.account USING btree (id) WHERE (deleted_at IS NOT NULL);
 
+CREATE INDEX account_listed_idx ON public.account USING btree (id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
@@ -897,13 +902,19 @@ CREATE INDEX ai_usage_owner_id_idx ON public.ai_usage USING btree (owner_id) WHE
 
 CREATE INDEX ai_usage_user_id_idx ON public.ai_usage USING btree (user_id, created_at DESC, id DESC);
 
-CREATE INDEX audit_event_account_id_idx ON public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS NOT NULL);
+CREATE INDEX audit_event_account_id_idx ON public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
+
+CREATE INDEX audit_event_account_id_kind_idx ON public.audit_event USING btree (account_id, kind, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
 CREATE INDEX audit_event_actor_id_idx ON public.audit_event USING btree (actor_id, id DESC) WHERE (actor_id IS NOT NULL);
+
+CREATE INDEX audit_event_actor_id_kind_idx ON public.audit_event USING btree (actor_id, kind, id DESC) WHERE (actor_id IS NOT NULL);
 
 CREATE INDEX audit_event_kind_idx ON public.audit_event USING btree (kind, id DESC);
 
 CREATE INDEX audit_event_organization_id_idx ON public.audit_event USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
+
+CREATE INDEX audit_event_organization_id_kind_idx ON public.audit_event USING btree (organization_id, kind, id DESC) WHERE (organization_id IS NOT NULL);
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
 
@@ -914,6 +925,12 @@ CREATE INDEX blog_post_created_at_idx ON public.blog_post USING btree (created_a
 CREATE INDEX blog_post_published_idx ON public.blog_post USING btree (published_at DESC, id DESC) WHERE (status = 'published'::text);
 
 CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, created_at DESC, id DESC);
+
+CREATE INDEX blog_post_tag_created_at_idx ON public.blog_post_tag USING btree (tag_id, created_at DESC, post_id DESC);
+
+CREATE INDEX blog_post_tag_published_idx ON public.blog_post_tag USING btree (tag_id, published_at DESC, post_id DESC) WHERE (status = 'published'::text);
+
+CREATE INDEX blog_post_tag_status_idx ON public.blog_post_tag USING btree (tag_id, status, created_at DESC, post_id DESC);
 
 CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_id, post_id);
 
@@ -993,21 +1010,25 @@ CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen
 
 CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHERE (NOT disabled);
 
-CREATE INDEX llm_model_released_on_idx ON public.llm_model USING btree (released_on DESC NULLS LAST, vendor, model_id);
+CREATE INDEX llm_model_listed_idx ON public.llm_model USING btree (COALESCE(('2100-01-01'::date - released_on), 1000000), vendor, model_id);
 
 CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
 
 CREATE INDEX organization_deleted_idx ON public.organization USING btree (id) WHERE (deleted_at IS NOT NULL);
 
+CREATE INDEX organization_listed_idx ON public.organization USING btree (id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX organization_invite_email_idx ON public.organization_invite USING btree (email) WHERE (status = 'pending'::text);
 
 CREATE INDEX organization_invite_invited_by_idx ON public.organization_invite USING btree (invited_by) WHERE (invited_by IS NOT NULL);
 
-CREATE INDEX organization_invite_organization_id_idx ON public.organization_invite USING btree (organization_id, id);
+CREATE INDEX organization_invite_listed_idx ON public.organization_invite USING btree (organization_id, id, expires_at) WHERE (status = 'pending'::text);
+
+CREATE INDEX organization_invite_organization_id_idx ON public.organization_invite USING btree (organization_id);
 
 CREATE UNIQUE INDEX organization_invite_pending_key ON public.organization_invite USING btree (organization_id, email) WHERE (status = 'pending'::text);
 
-CREATE INDEX organization_member_organization_id_idx ON public.organization_member USING btree (organization_id, id);
+CREATE INDEX organization_member_organization_id_idx ON public.organization_member USING btree (organization_id, id, user_id);
 
 CREATE INDEX organization_member_owner_idx ON public.organization_member USING btree (organization_id) WHERE (role = 'owner'::text);
 
@@ -1070,6 +1091,8 @@ CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (e
 CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (word gin_trgm_ops);
 
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id, ended_at);
+
+CREATE INDEX session_listed_idx ON public.session USING btree (account_id, id DESC) WHERE (revoked_at IS NULL);
 
 CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used_at);
 
@@ -1172,10 +1195,20 @@ CREATE OR REPLACE FUNCTION public.blog_post_moved()
  LANGUAGE plpgsql
 AS $function$bca7f9cd04354eb90fd28c003f0d601f$function$;
 
+CREATE OR REPLACE FUNCTION public.blog_post_tag_placed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$db34e6625d8b6fe3d4af65fb96d804a8$function$;
+
 CREATE OR REPLACE FUNCTION public.blog_post_tags_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$5e159fa91028f31bf74c5d13fdae369b$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_tags_moved()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$b031ae7d9b6c2e2a4a379f4720e7fb5c$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_posts_added()
  RETURNS trigger
@@ -1190,7 +1223,7 @@ AS $function$7c6c34c59ff5144f631fd1fd746dd4c7$function$;
 CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag integer, most integer)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$3b141784cfb7287be2dc0d26ce9888ae$function$;
+AS $function$6fcc6379cebe9dc0f6f373bce48408d4$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  RETURNS json
@@ -1681,7 +1714,11 @@ CREATE TRIGGER blog_post_moved AFTER UPDATE OF status ON public.blog_post FOR EA
 
 CREATE TRIGGER blog_post_removed AFTER DELETE ON public.blog_post REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_posts_removed();
 
+CREATE TRIGGER blog_post_tags_moved AFTER UPDATE OF status, created_at, published_at ON public.blog_post FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.published_at IS DISTINCT FROM new.published_at))) EXECUTE FUNCTION blog_post_tags_moved();
+
 CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+
+CREATE TRIGGER blog_post_tag_placed BEFORE INSERT ON public.blog_post_tag FOR EACH ROW EXECUTE FUNCTION blog_post_tag_placed();
 
 CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
 

@@ -25,6 +25,9 @@ const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   real: z.number(),
 }
 
+/** The fields of a list in numbered pages, beside its items. */
+export const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
+
 /** What orders a list, as its statement declares it. */
 type Order = Readonly<Record<string, KeyType>>
 
@@ -88,10 +91,17 @@ export function pageValues({ page, page_size, cursor }: Numbered, order?: Order)
   return [cursor ?? null, (page - 1) * page_size, page_size]
 }
 
-/** The answer from a text of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page. */
-export function array<T>(text: string, request: EdgeRequest): Answer<T> {
+/**
+ * The answer from a text of `arrayText`: an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
+ * `complete` adds what PostgreSQL does not know.
+ */
+export function array<T>(
+  text: string,
+  request: EdgeRequest,
+  complete: (items: string) => string = (items) => items,
+): Answer<T> {
   const end = text.indexOf('\n')
-  const items = text.slice(end + 1)
+  const items = complete(text.slice(end + 1))
   if (end === 0) return json<T>(items)
   const query = new URLSearchParams(request.query)
   query.delete('page')

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Queries, readWithin } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
+  MODEL_ORDER,
   readCatalogStatus,
   readCurrent,
   readModalities,
@@ -16,6 +17,7 @@ import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { sync } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { newJob } from '../../tasks/task.ts'
+import { array, cursor } from '../pipeline/lists.ts'
 import { area, json, route } from '../pipeline/route.ts'
 import { count } from '../pipeline/schemas.ts'
 import {
@@ -75,15 +77,15 @@ of today, in US dollars per million tokens; null if unknown.`,
       vendor: z.string().trim().toLowerCase().max(100).optional(),
       modality: z.enum(MODALITIES).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
+      cursor: cursor(MODEL_ORDER),
       include_disabled: z.stringbool().default(false),
     }),
     response: z.array(Model),
     reads: 'list',
-    handle: async ({ query, reader }) => {
-      const { pattern = null, vendor, modality = null, limit, include_disabled } = query
-      return json(
-        (await reader.text(readModels, [pattern, vendor || null, modality, limit, include_disabled]))!,
-      )
+    handle: async ({ query, reader, request }) => {
+      const { pattern = null, vendor, modality = null, limit, cursor = null, include_disabled } = query
+      const values = [pattern, vendor || null, modality, include_disabled, cursor, 0, limit] as const
+      return array((await reader.text(readModels, values))!, request)
     },
   }),
 

@@ -1,3 +1,4 @@
+import { arrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** What the edge reads from the catalog: JSON as clients see it. */
@@ -41,28 +42,36 @@ export const readModalities: ReadStatement<[modalities: readonly string[]]> = {
       counted on counted.modality = given.modality`,
 }
 
+// Days, so that all that orders the list ascends: latest first, those without a date last.
+const AGE = `coalesce(date '2100-01-01' - m.released_on, 1000000)`
+export const MODEL_ORDER = { [AGE]: 'bigint', 'm.vendor': 'text', 'm.model_id': 'text' } as const
+
 /** Models, latest first; `pattern` is a part of the id or title; null: any. */
 export const readModels: ReadStatement<
   [
     pattern: string | null,
     vendor: string | null,
     modality: string | null,
-    limit: number,
     withDisabled: boolean,
+    ...page: PageValues,
   ]
 > = {
   name: 'llm_models',
-  text: `
-    select coalesce(json_agg(json_build_object('model_id', m.model_id, 'vendor', m.vendor, 'title', m.title,
+  text: arrayText({
+    table: 'llm_model',
+    row: 'm',
+    parameters: 4,
+    where: `($4::boolean or not m.disabled) and ($2::text is null or m.vendor = $2)
+      and ($3::text is null or m.modalities @> array[$3])
+      and ($1::text is null or strpos(lower(m.model_id), lower($1)) > 0 or strpos(lower(m.title), lower($1)) > 0)`,
+    order: MODEL_ORDER,
+    numbered: false,
+    direction: 'asc',
+    join: PRICE_TODAY,
+    item: `json_build_object('model_id', m.model_id, 'vendor', m.vendor, 'title', m.title,
       'context_window', m.context_window, 'max_output', m.max_output, 'input_price', p.input, 'output_price', p.output,
-      'released_on', m.released_on, 'modalities', m.modalities, 'disabled', m.disabled)
-      order by m.released_on desc nulls last, m.vendor, m.model_id), '[]')::text
-    from (
-      select * from llm_model m
-      where ($5::boolean or not m.disabled) and ($2::text is null or m.vendor = $2)
-        and ($3::text is null or m.modalities @> array[$3])
-        and ($1::text is null or strpos(lower(m.model_id), lower($1)) > 0 or strpos(lower(m.title), lower($1)) > 0)
-      order by m.released_on desc nulls last, m.vendor, m.model_id limit $4::int) m ${PRICE_TODAY}`,
+      'released_on', m.released_on, 'modalities', m.modalities, 'disabled', m.disabled)`,
+  }),
 }
 
 /** What a model has cost, the latest price first; null when there is no such model. */

@@ -24,6 +24,7 @@ create table account (
     else email is null and full_name is null and password_hash = '' and not is_active end)
 );
 create index account_deleted_idx on account (id) where deleted_at is not null;
+create index account_listed_idx on account (id) where deleted_at is null;
 
 -- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address` and
 -- `user_agent` are those of the sign-in.
@@ -41,6 +42,7 @@ create table session (
 );
 -- Each request reads which sessions of its account have ended lately.
 create index session_account_id_idx on session (account_id, ended_at);
+create index session_listed_idx on session (account_id, id desc) where revoked_at is null;
 
 create table refresh_token (
   digest bytea not null,

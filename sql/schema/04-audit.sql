@@ -13,6 +13,10 @@ create table audit_event (
   constraint audit_event_kind_check check (kind ~ '^[a-z_]+\.[a-z_]+$')
 );
 create index audit_event_kind_idx on audit_event (kind, id desc);
-create index audit_event_account_id_idx on audit_event (account_id, id desc) where account_id is not null;
 create index audit_event_actor_id_idx on audit_event (actor_id, id desc) where actor_id is not null;
+create index audit_event_actor_id_kind_idx on audit_event (actor_id, kind, id desc) where actor_id is not null;
+create index audit_event_account_id_idx on audit_event (account_id, id desc) where account_id is distinct from actor_id;
+create index audit_event_account_id_kind_idx on audit_event (account_id, kind, id desc) where account_id is distinct from actor_id;
 create index audit_event_organization_id_idx on audit_event (organization_id, id desc) where organization_id is not null;
+create index audit_event_organization_id_kind_idx on audit_event (organization_id, kind, id desc)
+  where organization_id is not null;

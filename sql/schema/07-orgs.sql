@@ -22,6 +22,7 @@ create table organization (
   constraint organization_deleted_check check ((deleted_at is null) = (slug is not null))
 );
 create index organization_deleted_idx on organization (id) where deleted_at is not null;
+create index organization_listed_idx on organization (id) where deleted_at is null;
 
 create table organization_member (
   id integer generated always as identity,
@@ -35,7 +36,7 @@ create table organization_member (
   constraint organization_member_organization_id_fkey foreign key (organization_id) references organization (id) on delete cascade,
   constraint organization_member_user_id_fkey foreign key (user_id) references account (id) on delete cascade
 );
-create index organization_member_organization_id_idx on organization_member (organization_id, id);
+create index organization_member_organization_id_idx on organization_member (organization_id, id, user_id);
 create index organization_member_user_id_idx on organization_member (user_id, organization_id);
 create index organization_member_owner_idx on organization_member (organization_id) where role = 'owner';
 
@@ -60,6 +61,7 @@ create table organization_invite (
   constraint organization_invite_invited_by_fkey foreign key (invited_by) references account (id) on delete set null
 );
 create unique index organization_invite_pending_key on organization_invite (organization_id, email) where status = 'pending';
-create index organization_invite_organization_id_idx on organization_invite (organization_id, id);
+create index organization_invite_organization_id_idx on organization_invite (organization_id);
+create index organization_invite_listed_idx on organization_invite (organization_id, id, expires_at) where status = 'pending';
 create index organization_invite_email_idx on organization_invite (email) where status = 'pending';
 create index organization_invite_invited_by_idx on organization_invite (invited_by) where invited_by is not null;

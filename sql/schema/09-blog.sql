@@ -1,7 +1,7 @@
 -- Blog: posts, their tags, and uploaded files of posts.
 
 -- A post as clients see it, as JSON without its tags and its closing brace: built when the row is written, because it is
--- read far more often. Without white space, see document_fields. Truly immutable: JSON has dates in ISO form whatever the
+-- read far more often. Without white space, see document_json. Truly immutable: JSON has dates in ISO form whatever the
 -- session's settings.
 create function blog_post_fields(id integer, title text, slug text, excerpt text, content text, status text,
   author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
@@ -77,11 +77,18 @@ create index blog_tag_applied_to_idx on blog_tag (id) where applied_to is not nu
 create table blog_post_tag (
   post_id integer not null,
   tag_id integer not null,
+  -- Those of the post, kept by triggers, so that the posts of a tag are found in the order of lists.
+  status text not null,
+  created_at timestamptz not null,
+  published_at timestamptz,
   constraint blog_post_tag_pkey primary key (post_id, tag_id),
   constraint blog_post_tag_post_id_fkey foreign key (post_id) references blog_post (id) on delete cascade,
   constraint blog_post_tag_tag_id_fkey foreign key (tag_id) references blog_tag (id) on delete cascade
 );
 create index blog_post_tag_tag_id_idx on blog_post_tag (tag_id, post_id);
+create index blog_post_tag_published_idx on blog_post_tag (tag_id, published_at desc, post_id desc) where status = 'published';
+create index blog_post_tag_created_at_idx on blog_post_tag (tag_id, created_at desc, post_id desc);
+create index blog_post_tag_status_idx on blog_post_tag (tag_id, status, created_at desc, post_id desc);
 
 -- How many posts have a status: the sum of its rows, so that no list counts 10,000 posts. A change replaces the rows
 -- that nobody else has locked by one with their sum: no writer waits for another, and there are a few rows at most.

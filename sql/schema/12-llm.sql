@@ -38,7 +38,7 @@ create table llm_model (
   constraint llm_model_modalities_check check (modalities <@ '{text,image,audio,video}'
     and modalities @> (input_modalities || output_modalities) and modalities <@ (input_modalities || output_modalities))
 );
-create index llm_model_released_on_idx on llm_model (released_on desc nulls last, vendor, model_id);
+create index llm_model_listed_idx on llm_model (coalesce(date '2100-01-01' - released_on, 1000000), vendor, model_id);
 create index llm_model_enabled_idx on llm_model (vendor) where not disabled;
 
 create table llm_price (

@@ -174,7 +174,7 @@ describe('lists', () => {
     for (const path of ['', `/${id}/members`, `/${id}/members/details`, `/${id}/invites`]) {
       for (const query of [{ page: 0 }, { page_size: 0 }, { page_size: 1001 }, { page: 'x' }] as const)
         assertRefused(await call(owner, 'GET', path, { query: { ...query } }), 422)
-      assert.deepEqual((await call(owner, 'GET', path, { query: { page: 100, page_size: 1000 } })).json, [])
+      assert.deepEqual((await call(owner, 'GET', path, { query: { page: 11, page_size: 1000 } })).json, [])
     }
   })
 })

@@ -201,6 +201,7 @@ describe('collections', () => {
         source,
         chunks: 1,
       })),
+      next: null,
       total_files: 4,
       total_chunks: 4,
     })

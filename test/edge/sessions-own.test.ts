@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { assertRefused, castOf, login, me, refresh, sessionOf } from './accounts-help.ts'
-import { edgeAndDatabase, PASSWORD } from './harness.ts'
+import { type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
 
 /** The sessions that an account sees and ends, and its change of password. */
 
@@ -31,15 +31,21 @@ test('the sessions of the caller: where from, since when, which one is this', as
   assert.ok(Date.parse(own.expires_at) - Date.parse(own.created_at) > 13 * 86_400_000)
 })
 
-test('only those of the caller, and only those that are alive; the last used comes first', async () => {
+test('only those of the caller, and only those that are alive, newest first, in pages', async () => {
   const account = await newcomer()
   const logins = [await login(api, account.email), await login(api, account.email)]
   await api.post('/api/v1/auth/logout', { token: logins[0]!.json.access_token })
-  const ids = async () => (await list(account.token)).json.map(({ id }: { id: string }) => id)
+  const idsOf = (answer: Answered): string[] => answer.json.map(({ id }: { id: string }) => id)
+  const ids = async () => idsOf(await list(account.token))
   const [first, last] = [sessionOf(account.token), sessionOf(logins[1]!.json.access_token)]
   assert.deepEqual(await ids(), [last, first])
+  const page = await api.get(`${SESSIONS}?limit=1`, { token: account.token })
+  assert.deepEqual(idsOf(page), [last])
+  const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
+  const second = await api.get(next, { token: account.token })
+  assert.deepEqual([idsOf(second), second.headers.link], [[first], undefined])
   await refresh(api, account.refresh)
-  assert.deepEqual(await ids(), [first, last])
+  assert.deepEqual(await ids(), [last, first])
   await query(`update refresh_token set expires_at = now() where session_id = $1`, [last])
   assert.deepEqual(await ids(), [first])
 })

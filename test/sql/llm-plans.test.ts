@@ -35,7 +35,7 @@ for (const mode of PLAN_MODES)
 
 // Those of a name are looked for among all, which takes 5 ms.
 test('the latest models', () =>
-  assertReadByIndex(client, 'auto', 'latest', readModels, [null, null, null, 50, false]))
+  assertReadByIndex(client, 'auto', 'latest', readModels, [null, null, null, false, null, 0, 50]))
 
 test('a price of a day', () =>
   assertWriteByIndex(client, () => priceOn('v3', 'model-7', '2026-02-01'), 'llm_'))

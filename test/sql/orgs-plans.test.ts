@@ -20,6 +20,7 @@ import {
   readInvites,
   readMemberDetails,
   readMembers,
+  readMemberships,
   readOrganization,
   readOrganizations,
   readOrganizationsOf,
@@ -36,7 +37,9 @@ const { url, query } = await testDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 5000) n`,
 )
-await query(`insert into organization (name, slug) select 'N', 's' || n from generate_series(1, 5000) n`)
+await query(
+  `insert into organization (name, slug) select repeat('N', 200), 's' || n from generate_series(1, 5000) n`,
+)
 // Ten members each, whom they share with other organizations; the first is the owner.
 await query(
   `insert into organization_member (organization_id, user_id, role)
@@ -57,11 +60,14 @@ after(() => client.end())
 const reads = [
   planned('an organization', readOrganization, 5, 6),
   planned('an organization without authentication', readOrganization, 5, null),
-  planned('members', readMembers, 5, 6, 1000, 0),
-  planned('members with details', readMemberDetails, 5, 6, 1000, 0),
-  planned('invites', readInvites, 5, 6, 1000, 0),
-  planned('organizations of an account', readOrganizationsOf, 1000, 0, 6),
-  planned('a page of organizations', readOrganizations, 100, 0),
+  planned('members', readMembers, 5, 6, null, 0, 1000),
+  planned('members with details', readMemberDetails, 5, 6, null, 0, 100),
+  planned('invites', readInvites, 5, 6, null, 0, 1000),
+  planned('organizations of an account', readOrganizationsOf, 6, null, 0, 1000),
+  planned('a page of organizations', readOrganizations, null, 0, 20),
+  planned('a later page of organizations', readOrganizations, '[4000]', 100, 20),
+  planned('a page of memberships', readMemberships, null, 0, 100),
+  planned('a later page of memberships', readMemberships, '[4000,1]', 100, 100),
 ]
 
 describe('reads of organizations by index', () => {

@@ -14,6 +14,7 @@ import {
   loadFiles,
   readChunks,
   readCollection,
+  readCollections,
   readFiles,
   readState,
   unembeddedFiles,
@@ -47,7 +48,8 @@ describe('reads by index', () => {
   for (const mode of PLAN_MODES) {
     for (const [what, statement, ...values] of [
       planned('a collection', readCollection, 'c77'),
-      planned('its files', readFiles, 'c77'),
+      planned('collections', readCollections, null, 0, 100),
+      planned('its files', readFiles, 'c77', null, 0, 1000),
       planned('its state', readState, 'c77'),
       planned(
         'chunks',

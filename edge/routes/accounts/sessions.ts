@@ -8,6 +8,7 @@ import {
   readSessions,
   refreshSession,
   revokeSession,
+  SESSION_ORDER,
   touchLogin,
 } from '../../../sql/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
@@ -18,9 +19,10 @@ import { digestOf, successorOf } from '../../../tasks/accounts/tokens.ts'
 import { audit } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
 import type { RequestContext } from '../../pipeline/request-context.ts'
-import { Answer, type Input, json, route, verbatim, type Writes } from '../../pipeline/route.ts'
-import { Timestamp } from '../../pipeline/schemas.ts'
+import { Answer, type Input, route, verbatim, type Writes } from '../../pipeline/route.ts'
+import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { clearedCookies, refreshCookie, sessionCookies } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
 
@@ -100,11 +102,17 @@ is used.`,
   route({
     method: 'get',
     path: '/sessions',
-    summary: 'List the active sessions of the caller, most recently used first',
+    summary: 'List the active sessions of the caller, newest first',
+    query: z.object({
+      limit: count({ min: 1, max: 1000, fallback: 100 }),
+      cursor: cursor(SESSION_ORDER),
+    }),
     response: z.array(Session),
     reads: 'list',
-    handle: async ({ caller, reader }) =>
-      json((await reader.text(readSessions, [caller.ownerId ?? 0, caller.sessionId])) ?? '[]'),
+    handle: async ({ query: { limit, cursor = null }, caller, reader, request }) => {
+      const values = [caller.ownerId ?? 0, caller.sessionId, cursor, 0, limit] as const
+      return array((await reader.text(readSessions, values))!, request)
+    },
   }),
 
   route({

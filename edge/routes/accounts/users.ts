@@ -17,7 +17,7 @@ import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { array, Next, numbered, pageValues, Total } from '../../pipeline/lists.ts'
+import { array, numbered, Paged, pageValues } from '../../pipeline/lists.ts'
 import { type Answer, type Input, json, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { ROLES, User } from './shapes.ts'
@@ -39,10 +39,7 @@ const AuditPage = z
         data: z.record(z.string(), z.unknown()),
       }),
     ),
-    ...Total,
-    page: z.int(),
-    page_size: z.int(),
-    ...Next,
+    ...Paged,
   })
   .meta({ id: 'AuditPage' })
 

@@ -56,9 +56,10 @@ stopped has the text received until then; one without any text is left out.`,
     }),
     response: Conversation,
     errors: REFUSALS,
-    handle: async ({ params: { conversation_id: id }, query, caller, edge }) => {
+    reads: 'list',
+    handle: async ({ params: { conversation_id: id }, query, caller, edge, reader }) => {
       const [text] = await Promise.all([
-        edge.reader.text(readConversation, [id, query.cursor ?? null, 0, query.limit]),
+        reader.text(readConversation, [id, query.cursor ?? null, 0, query.limit]),
         assertTheirs(edge, caller, query.user_id, id),
       ])
       if (text === null) throw fail('conversation.missing')

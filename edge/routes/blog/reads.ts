@@ -1,5 +1,8 @@
 import { z } from 'zod'
 import {
+  POST_ORDER,
+  PUBLISHED_ORDER,
+  PUBLISHED_TAGGED_ORDER,
   readPosts,
   readPostsOf,
   readPostsTagged,
@@ -7,15 +10,12 @@ import {
   readPublishedPost,
   readPublishedTagged,
   readTags,
+  TAG_ORDER,
+  TAGGED_ORDER,
 } from '../../../sql/blog.ts'
-import { json, route, verbatim } from '../../pipeline/route.ts'
-import { found, PAGED, Post, PostList, SlugParams, Status, TagList } from './shapes.ts'
-
-// Even a list without pages is bounded.
-const MOST_TAGS = 1000
-
-const offset = ({ page, page_size }: { page: number; page_size: number }) =>
-  [(page - 1) * page_size, page_size, page] as const
+import { numbered, pageValues } from '../../pipeline/lists.ts'
+import { route, verbatim } from '../../pipeline/route.ts'
+import { found, PAGES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
 /** What everybody may read, and the lists for editors. */
 export const readRoutes = [
@@ -24,15 +24,18 @@ export const readRoutes = [
     path: '/posts',
     summary: 'List published posts, newest first',
     auth: 'public',
-    query: z.object(PAGED),
+    query: z.object({
+      ...numbered([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGES),
+      tag: TagSlug.optional(),
+    }),
     response: PostList,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const values = offset(query)
+      const values = pageValues(query)
       const text =
         query.tag === undefined
           ? reader.text(readPublished, values)
-          : reader.text(readPublishedTagged, [...values, query.tag])
+          : reader.text(readPublishedTagged, [query.tag, ...values])
       return verbatim((await text)!)
     },
   }),
@@ -52,19 +55,23 @@ export const readRoutes = [
     method: 'get',
     path: '/admin/posts',
     summary: 'List all posts, including drafts and archived ones, newest first',
-    query: z.object({ ...PAGED, status: Status.optional() }),
+    query: z.object({
+      ...numbered([POST_ORDER, TAGGED_ORDER], PAGES),
+      tag: TagSlug.optional(),
+      status: Status.optional(),
+    }),
     response: PostList,
     auth: 'editor',
     reads: 'list',
     handle: async ({ query, reader }) => {
       const { tag, status } = query
-      const values = offset(query)
+      const values = pageValues(query)
       const text =
         tag !== undefined
-          ? reader.text(readPostsTagged, [...values, tag, status ?? null])
+          ? reader.text(readPostsTagged, [tag, status ?? null, ...values])
           : status === undefined
             ? reader.text(readPosts, values)
-            : reader.text(readPostsOf, [...values, status])
+            : reader.text(readPostsOf, [status, ...values])
       return verbatim((await text)!)
     },
   }),
@@ -73,10 +80,10 @@ export const readRoutes = [
     method: 'get',
     path: '/tags',
     summary: 'List tags by name',
-    description: `Returns at most ${MOST_TAGS}; \`total\` counts all.`,
     auth: 'public',
+    query: z.object(numbered(TAG_ORDER, { most: 1000, fallback: 1000 })),
     response: TagList,
     reads: 'list',
-    handle: async ({ reader }) => json((await reader.text(readTags, [MOST_TAGS]))!),
+    handle: async ({ query, reader }) => verbatim((await reader.text(readTags, pageValues(query)))!),
   }),
 ]

@@ -3,17 +3,16 @@ import { POST_STATUSES } from '../../../sql/blog.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
 import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
+import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, verbatim } from '../../pipeline/route.ts'
-import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the blog routes. */
 
 export const Tag = z
   .strictObject({ id: z.int(), name: z.string(), slug: z.string(), created_at: Timestamp })
   .meta({ id: 'BlogTagResponse' })
-export const TagList = z
-  .strictObject({ tags: z.array(Tag), total: z.int() })
-  .meta({ id: 'BlogTagListResponse' })
+export const TagList = z.strictObject({ tags: z.array(Tag), ...Paged }).meta({ id: 'BlogTagListResponse' })
 
 export const Status = z.enum(POST_STATUSES)
 
@@ -37,7 +36,7 @@ export const Post = z
   })
   .meta({ id: 'BlogPostResponse' })
 export const PostList = z
-  .strictObject({ posts: z.array(Post), total: z.int(), page: z.int(), page_size: z.int() })
+  .strictObject({ posts: z.array(Post), ...Paged })
   .meta({ id: 'BlogPostListResponse' })
 
 export const Exported = Post.omit({ id: true, author_id: true, tags: true })
@@ -68,11 +67,9 @@ export const TAG_FIELDS = { name: named(LIMITS.tag_name), slug: named(LIMITS.tag
 // A million characters, each written as an escaped surrogate pair of 12 bytes, plus the rest of the body.
 export const BODY_BYTES = 16 * 1024 * 1024
 
-export const PAGED = {
-  page: count({ min: 1, max: 1_000_000, fallback: 1 }),
-  page_size: count({ min: 1, max: 100, fallback: 20 }),
-  tag: z.string().max(LIMITS.tag_slug).optional(),
-}
+/** The sizes of a page of posts. */
+export const PAGES = { most: 100, fallback: 20 }
+export const TagSlug = z.string().max(LIMITS.tag_slug)
 
 // One name for both, because the reference cannot have two names for one place of a path.
 export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('Slug of the post') })

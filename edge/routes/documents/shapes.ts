@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { Next, Total } from '../../pipeline/lists.ts'
+import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
 import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -30,7 +30,7 @@ export const Document = z
   .meta({ id: 'Document' })
 
 export const DocumentList = z
-  .strictObject({ items: z.array(Document), ...Total, page: z.int(), page_size: z.int(), ...Next })
+  .strictObject({ items: z.array(Document), ...Paged })
   .meta({ id: 'DocumentList' })
 
 export const Page = z

@@ -100,8 +100,8 @@ export function withToken(edge: Edge, text: string): string {
 }
 
 /** The same for a list. */
-export function withTokens(edge: Edge, text: string): Whole[] {
-  return (JSON.parse(text) as Tokenless[]).map((invite) => tokenAdded(edge, invite))
+export function withTokens(edge: Edge, text: string): string {
+  return JSON.stringify((JSON.parse(text) as Tokenless[]).map((invite) => tokenAdded(edge, invite)))
 }
 
 function tokenAdded({ secretKey }: Edge, invite: Tokenless): Whole {

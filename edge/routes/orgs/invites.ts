@@ -6,6 +6,7 @@ import {
   anyPendingInvite,
   endInvite,
   expireInvites,
+  INVITE_ORDER,
   insertInvite,
   insertMember,
   inviteById,
@@ -16,6 +17,7 @@ import {
 import { invite } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
+import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import {
@@ -30,7 +32,7 @@ import {
   withToken,
   withTokens,
 } from './access.ts'
-import { GivenRole, Invite, InviteParams, OrgParams, PAGED, Page, sliceOf } from './shapes.ts'
+import { GivenRole, Invite, InviteParams, OrgParams, PAGES } from './shapes.ts'
 
 const NewInvite = z
   .strictObject({ email: Email, role: GivenRole.default('member') })
@@ -61,16 +63,16 @@ admins.`,
     method: 'get',
     path: '/:org_id/invites',
     summary: 'List pending invites, oldest first',
-    description: PAGED,
     params: OrgParams,
-    query: Page,
+    query: z.object(numbered(INVITE_ORDER, PAGES)),
     response: z.array(Invite),
     errors: RANKED,
     credentials: true,
     reads: 'list',
-    handle: async ({ params, query, caller, edge, reader }) => {
-      const text = await reader.text(readInvites, [params.org_id, caller.ownerId, ...sliceOf(query)])
-      return withTokens(edge, seen(text))
+    handle: async ({ params, query, caller, edge, reader, request }) => {
+      const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
+      const text = seen(await reader.text(readInvites, values))
+      return array(text, request, (invites) => withTokens(edge, invites))
     },
   }),
 

@@ -6,6 +6,7 @@ import {
   deleteMember,
   insertMember,
   insertMembers,
+  MEMBER_ORDER,
   memberOf,
   type OrgRole,
   type Member as Row,
@@ -15,20 +16,13 @@ import {
   unknownAccounts,
 } from '../../../sql/orgs.ts'
 import { audit, eventOf } from '../../pipeline/audit.ts'
+import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
 import { change, type OfOrg, RANKED, REFUSALS, requireRank, roleOf, seen } from './access.ts'
-import {
-  GivenRole,
-  Member,
-  MemberDetail,
-  MemberParams,
-  OrgParams,
-  PAGED,
-  Page,
-  sliceOf,
-  UserId,
-} from './shapes.ts'
+import { GivenRole, Member, MemberDetail, MemberParams, OrgParams, PAGES, UserId } from './shapes.ts'
+
+const Page = z.object(numbered(MEMBER_ORDER, PAGES))
 
 /** Members of an organization. Nobody may grant a role above their own, or change somebody ranked above them. */
 export const memberRoutes = [
@@ -36,28 +30,30 @@ export const memberRoutes = [
     method: 'get',
     path: '/:org_id/members',
     summary: 'List members in the order in which they joined',
-    description: PAGED,
     params: OrgParams,
     query: Page,
     response: z.array(Member),
     errors: REFUSALS,
     reads: 'list',
-    handle: async ({ params, query, caller, reader }) =>
-      json(seen(await reader.text(readMembers, [params.org_id, caller.ownerId, ...sliceOf(query)]))),
+    handle: async ({ params, query, caller, reader, request }) => {
+      const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
+      return array(seen(await reader.text(readMembers, values)), request)
+    },
   }),
 
   route({
     method: 'get',
     path: '/:org_id/members/details',
     summary: 'List members with their addresses and names, in the order in which they joined',
-    description: PAGED,
     params: OrgParams,
     query: Page,
     response: z.array(MemberDetail),
     errors: REFUSALS,
     reads: 'list',
-    handle: async ({ params, query, caller, reader }) =>
-      json(seen(await reader.text(readMemberDetails, [params.org_id, caller.ownerId, ...sliceOf(query)]))),
+    handle: async ({ params, query, caller, reader, request }) => {
+      const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
+      return array(seen(await reader.text(readMemberDetails, values)), request)
+    },
   }),
 
   route({

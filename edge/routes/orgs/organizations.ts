@@ -3,7 +3,10 @@ import { fail } from '../../../sql/errors.ts'
 import {
   hideOrganization,
   insertOrganization,
+  MEMBERSHIP_ORDER,
   memberOf,
+  ORGANIZATION_ORDER,
+  OWN_ORGANIZATION_ORDER,
   readMemberships,
   readOrganization,
   readOrganizations,
@@ -14,10 +17,11 @@ import {
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { audit } from '../../pipeline/audit.ts'
+import { array, numbered, pageValues } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { change, RANKED, REFUSALS, seen } from './access.ts'
-import { Organization, OrgParams, PAGED, Page, sliceOf, UserId, UserMembership } from './shapes.ts'
+import { Organization, OrgParams, PAGES, UserId, UserMembership } from './shapes.ts'
 
 const Name = z.string().trim().min(1).max(200)
 const Description = z.string().trim().max(2000)
@@ -56,41 +60,41 @@ export const organizationRoutes = [
     method: 'get',
     path: '',
     summary: 'List the organizations that the caller belongs to, newest first',
-    description: PAGED,
-    query: Page,
+    query: z.object(numbered([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGES)),
     response: z.array(Organization),
     reads: 'list',
-    handle: async ({ caller, query, reader }) =>
+    handle: async ({ caller, query, reader, request }) => {
       // Without authentication everybody belongs to every organization.
-      json(
-        (await (caller.ownerId === null
-          ? reader.text(readOrganizations, sliceOf(query))
-          : reader.text(readOrganizationsOf, [...sliceOf(query), caller.ownerId])))!,
-      ),
+      const text =
+        caller.ownerId === null
+          ? reader.text(readOrganizations, pageValues(query))
+          : reader.text(readOrganizationsOf, [caller.ownerId, ...pageValues(query)])
+      return array((await text)!, request)
+    },
   }),
 
   route({
     method: 'get',
     path: '/all',
     summary: 'List all organizations, newest first',
-    description: PAGED,
     auth: 'admin',
-    query: Page,
+    query: z.object(numbered(ORGANIZATION_ORDER, PAGES)),
     response: z.array(Organization),
     reads: 'list',
-    handle: async ({ query, reader }) => json((await reader.text(readOrganizations, sliceOf(query)))!),
+    handle: async ({ query, reader, request }) =>
+      array((await reader.text(readOrganizations, pageValues(query)))!, request),
   }),
 
   route({
     method: 'get',
     path: '/memberships',
     summary: 'List the memberships of all organizations, by user',
-    description: PAGED,
     auth: 'admin',
-    query: Page,
+    query: z.object(numbered(MEMBERSHIP_ORDER, PAGES)),
     response: z.array(UserMembership),
     reads: 'list',
-    handle: async ({ query, reader }) => json((await reader.text(readMemberships, sliceOf(query)))!),
+    handle: async ({ query, reader, request }) =>
+      array((await reader.text(readMemberships, pageValues(query)))!, request),
   }),
 
   route({

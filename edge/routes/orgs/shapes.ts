@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ORG_ROLES } from '../../../sql/orgs.ts'
-import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the organization routes. */
 
@@ -8,17 +8,8 @@ export const OrgParams = z.object({ org_id: RowId })
 export const MemberParams = z.object({ org_id: RowId, user_id: RowId })
 export const InviteParams = z.object({ org_id: RowId, invite_id: RowId })
 
-/** The page of a list that is complete up to 1000 items. */
-export const Page = z.object({
-  page: count({ min: 1, max: 1_000_000, fallback: 1 }),
-  page_size: count({ min: 1, max: 1000, fallback: 1000 }),
-})
-export const PAGED = 'Returns at most 1000; use the query `page` for more.'
-
-/** Limit and offset of a page. */
-export function sliceOf({ page, page_size }: z.output<typeof Page>): [limit: number, offset: number] {
-  return [page_size, (page - 1) * page_size]
-}
+/** The sizes of a page. */
+export const PAGES = { most: 1000, fallback: 1000 }
 
 /** The id of an account, in a body. */
 export const UserId = z.int().min(1).max(2_147_483_647)

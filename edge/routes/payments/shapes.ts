@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { Next, Total } from '../../pipeline/lists.ts'
+import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -10,8 +10,6 @@ import { RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** The sizes of a page. */
 export const PAGES = { most: 200, fallback: 20 }
-
-const Paged = { ...Total, page: z.int(), page_size: z.int(), ...Next }
 
 export const TransactionList = z
   .strictObject({ transactions: z.array(Transaction), ...Paged })

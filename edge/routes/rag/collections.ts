@@ -1,9 +1,18 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { hideCollection, readCollection, readCollections, readFiles } from '../../../sql/rag.ts'
+import {
+  COLLECTION_ORDER,
+  FILE_ORDER,
+  hideCollection,
+  readCollection,
+  readCollections,
+  readFiles,
+} from '../../../sql/rag.ts'
 import { purge } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { array, cursor } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
+import { count } from '../../pipeline/schemas.ts'
 import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
 
 function found<T>(text: string | null): Answer<T> {
@@ -11,15 +20,18 @@ function found<T>(text: string | null): Answer<T> {
   return json(text)
 }
 
+const limit = count({ min: 1, max: 1000, fallback: 1000 })
+
 export const collectionRoutes = [
   route({
     method: 'get',
     path: '/collections',
     summary: 'List the names of the collections',
-    description: 'Returns at most 1000.',
+    query: z.object({ limit, cursor: cursor(COLLECTION_ORDER) }),
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
     reads: 'list',
-    handle: async ({ reader }) => found(await reader.text(readCollections, [])),
+    handle: async ({ query, reader, request }) =>
+      array((await reader.text(readCollections, [query.cursor ?? null, 0, query.limit]))!, request),
   }),
 
   route({
@@ -37,12 +49,14 @@ export const collectionRoutes = [
     method: 'get',
     path: '/collections/:name/files',
     summary: 'List the files of a collection',
-    description: 'Lists at most 1000; the totals count all.',
+    description: 'The totals count all of them.',
     params: CollectionParams,
+    query: z.object({ limit, cursor: cursor(FILE_ORDER) }),
     response: Files,
     errors: ['rag.missing'],
     reads: 'list',
-    handle: async ({ params, reader }) => found(await reader.text(readFiles, [params.name])),
+    handle: async ({ params, query, reader }) =>
+      found(await reader.text(readFiles, [params.name, query.cursor ?? null, 0, query.limit])),
   }),
 
   route({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { IndexResult as Indexed } from '../../../tasks/rag/index-files.ts'
+import { Next } from '../../pipeline/lists.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
 /** A name that is used in paths: one line without slashes. */
@@ -70,6 +71,7 @@ export const Files = z
   .strictObject({
     collection_name: z.string(),
     files: z.array(z.strictObject({ source: z.string(), chunks: z.int() })),
+    ...Next,
     total_files: z.int(),
     total_chunks: z.int(),
   })

@@ -12,6 +12,8 @@ begin
   if given.deleted_at is null then
     perform blog_tags_shown(posts);
   else
+    -- Posts before what links them, as everywhere.
+    perform from blog_post where id = any(posts) order by id for update;
     delete from blog_post_tag where tag_id = tag and post_id = any(posts);
   end if;
   if cardinality(posts) = most then

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { areas } from '../../edge/routes/index.ts'
+import { callsOf } from '../perf/growth/calls.ts'
+import { EDGE_SETTINGS } from '../perf/growth/edge.ts'
+import { placesOf } from '../perf/growth/places.ts'
+import { seed } from '../perf/growth/seed.ts'
+import { type Answered, edgeAndDatabase } from './harness.ts'
+
+/** Who follows `next` reads the whole of each list that the declarations have, each row once, in the order of one page. */
+
+const { api, url } = await edgeAndDatabase({ env: EDGE_SETTINGS })
+const tokens: Record<string, string> = {}
+for (const name of ['admin', 'big', 'small']) tokens[name] = (await api.register(`${name}@example.com`)).token
+await seed(url, 0.1)
+
+/** Lists without a cursor, and what bounds them. */
+const BOUNDED: Readonly<Record<string, string>> = {
+  '/api/v1/documents/tags': 'the most used first: 1,000 of them',
+  '/llm/vendors': 'a catalog has some hundred',
+  '/llm/modalities': 'there are four',
+  '/llm/prices': 'of one model, one a day at most',
+  '/api/v1/jobs/events': 'a stream',
+}
+
+const fieldsOf = (query: unknown): string[] =>
+  Object.keys((query as { shape?: object } | undefined)?.shape ?? {})
+const gets = areas.flatMap(({ prefix, routes }) =>
+  routes
+    .filter(({ method }) => method === 'get')
+    .map(({ path, query, reads }) => ({ path: prefix + path, fields: fieldsOf(query), reads })),
+)
+
+test('every list has a cursor, or is bounded by what it lists', () => {
+  const without = gets.filter(
+    ({ reads, fields }) => (reads === 'list' || reads === 'search') && !fields.includes('cursor'),
+  )
+  assert.deepEqual(without.map(({ path }) => path).sort(), Object.keys(BOUNDED).sort())
+})
+
+const lists = gets.filter(({ fields }) => fields.includes('cursor'))
+const asked = callsOf(await placesOf(url)).flatMap((call) => {
+  const list = lists.find(({ path }) => call.name.startsWith(`${path} `))
+  return list === undefined ? [] : [{ ...call, list }]
+})
+
+const itemsOf = ({ json }: Answered): unknown[] => {
+  if (Array.isArray(json)) return json
+  const [items, ...others] = Object.values(json).filter((value) => Array.isArray(value))
+  assert.equal(others.length, 0)
+  return items as unknown[]
+}
+
+function nextOf({ json, headers }: Answered, path: string, sized: URLSearchParams): string | null {
+  if (Array.isArray(json)) return /^<(.+)>; rel="next"$/.exec(String(headers.link ?? ''))?.[1] ?? null
+  return json.next === null ? null : `${path}?${sized}&cursor=${json.next}`
+}
+
+// Rows of the longest page that every list takes.
+const MOST = 100
+
+describe('what is read by following', () => {
+  for (const { name, who, path: given, list } of asked)
+    test(name, async () => {
+      const [path, search] = given.split('?') as [string, string | undefined]
+      const token = tokens[who]
+      const get = async (to: string): Promise<Answered> => {
+        const answer = await api.get(to, token === undefined ? {} : { token })
+        assert.equal(answer.status, 200, answer.text)
+        return answer
+      }
+      const sizeField = list.fields.includes('limit') ? 'limit' : 'page_size'
+      const sized = (size: number): URLSearchParams => {
+        const query = new URLSearchParams(search)
+        query.delete('page')
+        query.set(sizeField, String(size))
+        return query
+      }
+      const whole = itemsOf(await get(`${path}?${sized(MOST)}`))
+      const size = sized(Math.max(1, Math.ceil(whole.length / 3)))
+      const pages: unknown[][] = []
+      let next: string | null = `${path}?${size}`
+      do {
+        const answer: Answered = await get(next)
+        pages.push(itemsOf(answer))
+        next = nextOf(answer, path, size)
+      } while (next !== null && pages.flat().length < whole.length)
+      // Messages are shown oldest first, the newest page first.
+      const isReversed = path.includes('/ai/conversations/')
+      const read = (isReversed ? pages.toReversed() : pages).flat()
+      if (whole.length < MOST) {
+        assert.deepEqual(read, whole)
+        assert.equal(next, null, 'there is no page after the last one')
+      } else assert.deepEqual(isReversed ? read.slice(-MOST) : read.slice(0, MOST), whole)
+    })
+})
