@@ -78,11 +78,17 @@ export function pageOf(list: List): string {
   const found = numbered ? id.map((column) => `${row}.${column} as id_${column}`) : [`${item} as item`]
   const columns = [...found, ...keys.map((key, n) => `${key} as key_${n}`)]
   const places = keys.map((_, n) => `key_${n}`)
+  const slice = `offset ${offset} limit ${size} + 1`
   const branches = conditions(where).map(
     (condition) =>
-      `(select ${columns.join(', ')} from ${table} ${row} ${numbered ? '' : join} where (${condition}) and ${after}
-        order by ${ordered(keys)} limit ${offset} + ${size} + 1)`,
+      `select ${columns.join(', ')} from ${table} ${row} ${numbered ? '' : join} where (${condition}) and ${after}
+        order by ${ordered(keys)}`,
   )
+  const merged = branches.map((branch) => `(${branch} limit ${offset} + ${size} + 1)`).join(' union all ')
+  const page =
+    branches.length === 1
+      ? `${branches[0]} ${slice}`
+      : `select * from (${merged}) branch order by ${ordered(places)} ${slice}`
   const sameRow = id.map((column) => `${row}.${column} = ids.id_${column}`).join(' and ')
   return `(
     select concat('[', string_agg((${numbered ? item : 'item'})::text, ',' order by place ${reversed ? 'desc' : 'asc'})
@@ -90,9 +96,7 @@ export function pageOf(list: List): string {
       case when count(*) > ${size}
         then max(${cursorOf(places)}) filter (where place = ${size}) end as next
     from (
-      select *, row_number() over (order by ${ordered(places)}) as place from (
-        select * from (${branches.join(' union all ')}) branch
-        order by ${ordered(places)} offset ${offset} limit ${size} + 1) page
+      select *, row_number() over (order by ${ordered(places)}) as place from (${page}) page
     ) ids
     ${numbered ? `join ${table} ${row} on ${sameRow} ${join}` : ''})`
 }
