@@ -95,6 +95,8 @@ export interface DatabaseOptions {
   readonly waitMs?: number
   /** The group of connections that this pool's belong to. */
   readonly connections?: Connections
+  /** Gets the end of the WAL after the commit of each transaction: `sql/wal.ts`. */
+  readonly onCommit?: (position: string) => void
 }
 
 const STATEMENT_MS = 30_000
@@ -151,7 +153,7 @@ function patienceOf({ waitMs }: DatabaseOptions): Patience | undefined {
 }
 
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {
-  const { url, applicationName, connections, size, pooled, validateRows } = options
+  const { url, applicationName, connections, size, pooled, validateRows, onCommit } = options
   const statementMs = options.statementMs ?? STATEMENT_MS
   const limits = pooled ? {} : { statementMs: serverLimit(statementMs), idleInTransactionMs: IDLE_MS }
   return createPool(url, {
@@ -161,6 +163,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
       answerMs: statementMs,
       ...limits,
       ...(connections && { connections }),
+      ...(onCommit && { onCommit }),
     }),
     // Each attempt tries the next server.
     connectionRetryLimit: serversOf(url).urls.length,

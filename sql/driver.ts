@@ -5,6 +5,7 @@ import { type Servers, serversOf } from './hosts.ts'
 /** The only importer of `pg`: every connection of a process is opened here. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
+export type QueryResult<R extends pg.QueryResultRow> = pg.QueryResult<R>
 export const typeParserOf = pg.types.getTypeParser
 
 /** Where a connection goes, and the name that it reports. */
@@ -28,6 +29,8 @@ export interface ConnectOptions {
 
 // read_only_sql_transaction, what a write would be refused with.
 const READ_ONLY = '25006'
+// sqlserver_rejected_establishment_of_sqlconnection
+const REJECTED = '08004'
 // Time for an answer that arrived while the process was blocked to be read.
 const GRACE_MS = 100
 const NO_ANSWER = 'Connection terminated: the database does not answer'
@@ -112,13 +115,13 @@ export class ServerClient extends pg.Client {
 
   async #open(): Promise<this> {
     const { url, connections } = this.#options
-    const { urls, writable } = this.#servers
+    const { urls, wanted } = this.#servers
     if (connections?.isRefusing) throw new Error(NO_ANSWER)
     connections?.add(this)
     this.once('end', () => connections?.delete(this))
     try {
       await super.connect()
-      if (writable) await this.#assertWritable()
+      if (wanted !== 'any') await this.#assertIs(wanted)
       nextServers.set(url, this.#index)
       return this
     } catch (error) {
@@ -129,15 +132,16 @@ export class ServerClient extends pg.Client {
     }
   }
 
-  async #assertWritable(): Promise<void> {
+  async #assertIs(wanted: 'primary' | 'standby'): Promise<void> {
     // A server that falls silent right after it took the connection would otherwise be waited for without end.
     const limit = new AnswerLimit(this, this.#connectMs)
-    const { rows } = await this.query<{ transaction_read_only: string }>(
-      'show transaction_read_only',
+    const { rows } = await this.query<{ read_only: string; is_standby: boolean }>(
+      `select current_setting('transaction_read_only') as read_only, pg_is_in_recovery() as is_standby`,
     ).finally(() => limit.end())
-    if (rows[0]?.transaction_read_only !== 'on') return
-    const message = 'The server takes no writes: it is a standby, or read-only'
-    throw Object.assign(new Error(message), { code: READ_ONLY })
+    const { read_only: readOnly, is_standby: isStandby } = rows[0]!
+    if (wanted === 'primary' && readOnly === 'on')
+      throw refusal('The server takes no writes: it is a standby, or read-only', READ_ONLY)
+    if (wanted === 'standby' && !isStandby) throw refusal('The server is not a standby', REJECTED)
   }
 
   /** Closes the socket without telling the server. */
@@ -149,6 +153,8 @@ export class ServerClient extends pg.Client {
     return (this as unknown as { connection: { stream: Socket } }).connection.stream
   }
 }
+
+const refusal = (message: string, code: string): Error => Object.assign(new Error(message), { code })
 
 type Answered = (...answer: unknown[]) => void
 

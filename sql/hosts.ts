@@ -5,12 +5,18 @@
 export interface Servers {
   /** A connection string for each server, in the order in which they are tried. */
   readonly urls: readonly string[]
-  /** Only a server that takes writes is wanted: `target_session_attrs=read-write` or `primary`. */
-  readonly writable: boolean
+  /** `target_session_attrs`: `read-write` and `primary` want a server that takes writes. */
+  readonly wanted: 'any' | 'primary' | 'standby'
 }
 
+const ATTRIBUTES = 'target_session_attrs'
 const URL_PARTS = /^(postgres(?:ql)?:\/\/)([^@/]*@)?([^/?]*)(\/[^?]*)?(\?.*)?$/
-const WRITABLE = new Set(['read-write', 'primary'])
+const WANTED: ReadonlyMap<string, Servers['wanted']> = new Map([
+  ['any', 'any'],
+  ['read-write', 'primary'],
+  ['primary', 'primary'],
+  ['standby', 'standby'],
+])
 
 /** @throws a TypeError that says what is wrong with the connection string; it never quotes it, for it holds a password. */
 export function serversOf(url: string): Servers {
@@ -18,13 +24,21 @@ export function serversOf(url: string): Servers {
   if (parts === null) throw new TypeError('must be postgresql://USER:PASSWORD@HOST:PORT/NAME')
   const [, scheme = '', user = '', hosts = '', path = '', search = ''] = parts
   const parameters = new URLSearchParams(search)
-  const wanted = parameters.get('target_session_attrs') ?? 'any'
-  if (wanted !== 'any' && !WRITABLE.has(wanted))
-    throw new TypeError(`target_session_attrs must be any, read-write or primary, not ${wanted}`)
-  parameters.delete('target_session_attrs')
+  const attributes = parameters.get(ATTRIBUTES) ?? 'any'
+  const wanted = WANTED.get(attributes)
+  if (wanted === undefined)
+    throw new TypeError(`${ATTRIBUTES} must be ${[...WANTED.keys()].join(', ')}, not ${attributes}`)
+  parameters.delete(ATTRIBUTES)
   const rest = parameters.size === 0 ? '' : `?${parameters}`
   return {
     urls: hosts.split(',').map((host) => `${scheme}${user}${host}${path}${rest}`),
-    writable: WRITABLE.has(wanted),
+    wanted,
   }
+}
+
+/** The same servers, of which a standby is wanted. */
+export function standbyUrl(url: string): string {
+  if (serversOf(url).wanted === 'standby') return url
+  const [servers, parameters = ''] = url.split('?')
+  return `${servers}?${ATTRIBUTES}=standby&${parameters}`
 }

@@ -1,5 +1,6 @@
 import { createDriverFactory, type DriverCommand, type DriverFactory } from '@slonik/driver'
-import { type ConnectOptions, ServerClient, typeParserOf } from './driver.ts'
+import { type ConnectOptions, type QueryResult, ServerClient, typeParserOf } from './driver.ts'
+import { END_OF_WAL } from './wal.ts'
 
 type Row = Record<string, unknown>
 
@@ -14,8 +15,17 @@ const TEXTS: readonly (readonly [oid: number, array: number])[] = [
 ]
 const TEXT_ARRAY = 1009
 
+export interface PoolDriverOptions extends ConnectOptions {
+  /** Gets the end of the WAL after each commit, which is asked for in the same message. */
+  readonly onCommit?: (position: string) => void
+}
+
+// What slonik ends a transaction with.
+const COMMIT = 'COMMIT'
+
 /** How slonik's pool reaches PostgreSQL: by the clients that every other connection is. */
-export function createPoolDriver(options: ConnectOptions): DriverFactory {
+export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
+  const { onCommit } = options
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       const client = new ServerClient(options)
@@ -31,7 +41,10 @@ export function createPoolDriver(options: ConnectOptions): DriverFactory {
         end: () => client.end(),
         query: async (text, values, named) => {
           const name = named?.name
-          const result = await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
+          const result =
+            onCommit !== undefined && text === COMMIT
+              ? await commit(client, onCommit)
+              : await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
           const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
           return {
             command: result.command as DriverCommand,
@@ -46,6 +59,15 @@ export function createPoolDriver(options: ConnectOptions): DriverFactory {
       }
     },
   }))
+}
+
+async function commit(client: ServerClient, onCommit: (position: string) => void): Promise<QueryResult<Row>> {
+  // One message, whose second statement begins when the commit is done.
+  const results = (await client.query(`${COMMIT}; select ${END_OF_WAL} as position`)) as unknown
+  const [committed, end] = results as [QueryResult<Row>, QueryResult<{ position: string | null }>]
+  const position = end.rows[0]?.position
+  if (position) onCommit(position)
+  return committed
 }
 
 function useTypes(client: ServerClient): void {

@@ -25,6 +25,10 @@ export interface PulseOptions {
   readonly onChange: (state: DatabaseState, error: unknown) => void
   /** Called when the clocks begin to differ by more than 10 s, and when they no longer do. */
   readonly onClock?: (offsetMs: number) => void
+  /** An SQL expression of type text that is asked for with each beat. */
+  readonly probe?: string
+  /** Gets its value. What it throws says that this is not the server that is wanted: another one is looked for. */
+  readonly onProbe?: (value: string) => void
   readonly intervalMs?: number
   readonly answerMs?: number
 }
@@ -43,12 +47,20 @@ const isOff = (offsetMs: number): boolean => Math.abs(offsetMs) > 10_000
 interface Beat {
   readonly now_ms: number
   readonly read_only: string
+  readonly probe: string
 }
 
 /** Starts the check; resolves with the first answer. @throws the connection error. */
 export async function startPulse(options: PulseOptions): Promise<Pulse> {
   const pulse = new BeatingPulse(options)
   await pulse.start()
+  return pulse
+}
+
+/** Starts the check of a database that may be away from the beginning. */
+export function watchPulse(options: PulseOptions): Pulse {
+  const pulse = new BeatingPulse(options)
+  pulse.watch()
   return pulse
 }
 
@@ -65,14 +77,28 @@ class BeatingPulse implements Pulse {
   }
 
   async start(): Promise<void> {
+    this.#beating = this.#run(await this.#first())
+  }
+
+  watch(): void {
+    const { onChange } = this.#options
+    this.#beating = this.#first()
+      .catch((error) => {
+        onChange('silent', mapDatabaseError(error))
+        return null
+      })
+      .then((client) => this.#run(client))
+  }
+
+  async #first(): Promise<Client> {
     const client = await this.#connect()
     try {
       this.state = await this.#beat(client)
+      return client
     } catch (error) {
       await client.end()
       throw error
     }
-    this.#beating = this.#run(client)
   }
 
   now(): number {
@@ -88,7 +114,7 @@ class BeatingPulse implements Pulse {
     await this.#beating
   }
 
-  async #run(first: Client): Promise<void> {
+  async #run(first: Client | null): Promise<void> {
     const { intervalMs = INTERVAL_MS } = this.#options
     let client: Client | null = first
     while (!this.#isStopped) {
@@ -120,12 +146,14 @@ class BeatingPulse implements Pulse {
   }
 
   async #beat(client: Client): Promise<DatabaseState> {
+    const { probe = `''`, onProbe } = this.#options
     const sentAt = Date.now()
     const { rows } = await this.#answered(
       client.query<Beat>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
-        current_setting('transaction_read_only') as read_only`),
+        current_setting('transaction_read_only') as read_only, ${probe} as probe`),
     )
-    const { now_ms: now, read_only: readOnly } = rows[0]!
+    const { now_ms: now, read_only: readOnly, probe: value } = rows[0]!
+    onProbe?.(value)
     const before = this.clockOffsetMs
     this.clockOffsetMs = now - (sentAt + Date.now()) / 2
     if (isOff(before) !== isOff(this.clockOffsetMs)) this.#options.onClock?.(this.clockOffsetMs)

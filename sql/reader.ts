@@ -18,22 +18,26 @@ export interface ReadStatement<P extends readonly ReadValue[]> extends WireState
  * connection does more reads per second than a pool of four, at a third of the CPU. It never sees a BEGIN.
  */
 export interface Reader {
-  /**
-   * The first column of the first row, or null when there is no row or it is null. `limitMs`: how long the server may take
-   * for this statement, in place of the connection's limit; it is planned anew then.
-   */
+  /** The first column of the first row, or null when there is no row or it is null. */
   text<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
     values: NoInfer<Readonly<P>>,
-    limitMs?: number,
+    how?: ReadOptions,
   ): Promise<string | null>
   /** The first column of every row. */
   texts<P extends readonly ReadValue[] = []>(
     statement: ReadStatement<P>,
     values: NoInfer<Readonly<P>>,
-    limitMs?: number,
+    how?: ReadOptions,
   ): Promise<readonly string[]>
   close(): Promise<void>
+}
+
+export interface ReadOptions {
+  /** How long the server may take for this statement, in place of the connection's limit; it is planned anew then. */
+  readonly limitMs?: number
+  /** Is read just before, by the same server, and checked; what `check` throws is thrown in place of the answer. */
+  readonly first?: { readonly statement: ReadStatement<[]>; check(text: string | null): void }
 }
 
 // A plan made when its table was small and not analyzed stays cached, and reads the whole table when it has grown,
@@ -81,7 +85,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
     return opening
   }
 
-  const rows = <T>(read: Send, pick: (rows: WireRows) => T): Promise<T> => {
+  const rows: Rows = (read, pick) => {
     if (connections?.isRefusing) return Promise.reject(fail('database.down'))
     const answer = wire === null || wire.broken ? again(read) : read(wire)
     return answer.then(pick, async (error) => {
@@ -92,7 +96,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
       })
     })
   }
-  const again = async (read: Send): Promise<WireRows> =>
+  const again = async <R>(read: Send<R>): Promise<R> =>
     read(wire === null || (wire.broken && !closed) ? await reopen() : wire)
 
   // Errors are ignored: the next read reports the same.
@@ -102,8 +106,8 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   const replanning = setInterval(replan, replanMs).unref()
 
   return {
-    text: (statement, values, limitMs) => rows(sendOf(statement, values, limitMs), first),
-    texts: (statement, values, limitMs) => rows(sendOf(statement, values, limitMs), all),
+    text: (statement, values, how) => readWith(rows, statement, values, first, how),
+    texts: (statement, values, how) => readWith(rows, statement, values, all, how),
     close: async () => {
       closed = true
       clearInterval(replanning)
@@ -113,9 +117,32 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   }
 }
 
-type Send = (wire: Wire) => Promise<WireRows>
+type Send<R> = (wire: Wire) => Promise<R>
+type Rows = <R, T>(read: Send<R>, pick: (rows: R) => T) => Promise<T>
 
-function sendOf(statement: WireStatement, values: readonly ReadValue[], limitMs?: number): Send {
+function readWith<T>(
+  rows: Rows,
+  statement: WireStatement,
+  values: readonly ReadValue[],
+  pick: (rows: WireRows) => T,
+  { limitMs, first: before }: ReadOptions = {},
+): Promise<T> {
+  const read = sendOf(statement, values, limitMs)
+  if (before === undefined) return rows(read, pick)
+  // One after the other under one Sync, and again together when the connection breaks.
+  const both: Send<[WireRows, WireRows]> = (wire) =>
+    Promise.all([wire.read(before.statement, []), read(wire)])
+  return rows(both, ([checked, answer]) => {
+    before.check(first(checked))
+    return pick(answer)
+  })
+}
+
+function sendOf(
+  statement: WireStatement,
+  values: readonly ReadValue[],
+  limitMs: number | undefined,
+): Send<WireRows> {
   return (wire) => {
     // Both are sent together. Its error is that of the statement.
     if (limitMs !== undefined) wire.read(LIMIT, [`${limitMs}ms`]).catch(() => {})

@@ -19,6 +19,12 @@ export interface SlowReads {
    * `database.too_slow`; one that gets no connection within that time, with `database.busy`.
    */
   of(caller: number, kind: ReadKind): Reads
+  /** Has work read with one of the connections; `how` is the limit of its kind. */
+  run<T>(
+    caller: number,
+    kind: ReadKind,
+    work: (reader: Reader, how: { readonly limitMs: number }) => Promise<T>,
+  ): Promise<T>
   close(): Promise<void>
 }
 
@@ -48,24 +54,23 @@ export function createSlowReads(options: SlowReadOptions): SlowReads {
     readers.push(reader)
     return reader
   }
-  const withReader = async <T>(caller: number, limitMs: number, read: (reader: Reader) => Promise<T>) => {
+  const run: SlowReads['run'] = async (caller, kind, work) => {
+    const limitMs = limits[kind]
     if ((await slots.reserve(caller, 1, limitMs)) === 0) throw fail('database.busy')
     const reader = idle.pop() ?? connect()
     try {
-      return await read(reader)
+      return await work(reader, { limitMs })
     } finally {
       idle.push(reader)
       slots.release(caller, 1)
     }
   }
   return {
-    of: (caller, kind) => {
-      const ms = limits[kind]
-      return {
-        text: (statement, values) => withReader(caller, ms, (one) => one.text(statement, values, ms)),
-        texts: (statement, values) => withReader(caller, ms, (one) => one.texts(statement, values, ms)),
-      }
-    },
+    of: (caller, kind) => ({
+      text: (statement, values) => run(caller, kind, (one, how) => one.text(statement, values, how)),
+      texts: (statement, values) => run(caller, kind, (one, how) => one.texts(statement, values, how)),
+    }),
+    run,
     close: async () => {
       await slots.close()
       await Promise.all(readers.map((reader) => reader.close()))

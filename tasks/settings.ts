@@ -26,14 +26,15 @@ const MODELS_DEV = 'https://models.dev/api.json'
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** A connection string of one server or several. */
-const databaseUrl = z.string().superRefine((url, context) => {
-  try {
-    serversOf(url)
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: (error as Error).message })
-  }
-})
+/** A connection string of one server or several, none of which may be wanted as `other`. */
+const databaseUrl = (other: 'primary' | 'standby') =>
+  z.string().superRefine((url, context) => {
+    try {
+      if (serversOf(url).wanted === other) throw new TypeError(`must not want a ${other}`)
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: (error as Error).message })
+    }
+  })
 
 const Environment = z.object({
   PROJECT_NAME: z
@@ -48,8 +49,9 @@ const Environment = z.object({
     .transform((url) => url.replace(/\/+$/, ''))
     .optional(),
   WEB_CONCURRENCY: count(1, 1, 256),
-  DATABASE_URL: databaseUrl.optional(),
-  DATABASE_URL_UNPOOLED: databaseUrl.optional(),
+  DATABASE_URL: databaseUrl('standby').optional(),
+  DATABASE_URL_UNPOOLED: databaseUrl('standby').optional(),
+  DATABASE_REPLICA_URL: databaseUrl('primary').optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   SECRET_KEY: z.string().min(32, 'must have at least 32 characters').optional(),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
@@ -135,6 +137,8 @@ export interface Settings {
   /** Absent: the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
+  /** A standby that takes lists, searches and statistics. */
+  readonly databaseReplicaUrl: string | undefined
   /** `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
   readonly dataDir: string
@@ -277,6 +281,7 @@ function serverSettings(env: Env, production: boolean) {
 function databaseSettings(env: Env) {
   return {
     databaseUrl: env.DATABASE_URL,
+    databaseReplicaUrl: env.DATABASE_REPLICA_URL,
     databaseUrlUnpooled: env.DATABASE_URL && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL),
     databasePooled:
       env.DATABASE_URL !== undefined && (env.DATABASE_URL_UNPOOLED ?? env.DATABASE_URL) !== env.DATABASE_URL,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type AddressInfo, connect as connectTo, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { serversOf } from '../../sql/hosts.ts'
+import { serversOf, standbyUrl } from '../../sql/hosts.ts'
 import { testDatabase } from '../database.ts'
 import { startProxy } from './proxy.ts'
 
@@ -12,22 +12,30 @@ test('a connection string may name several servers', () => {
   const [user, path] = ['postgresql://u:p%40ss@', '/name']
   assert.deepEqual(serversOf(`${user}a:5432,b${path}?target_session_attrs=read-write&sslmode=require`), {
     urls: [`${user}a:5432${path}?sslmode=require`, `${user}b${path}?sslmode=require`],
-    writable: true,
+    wanted: 'primary',
   })
   assert.deepEqual(serversOf(`${user}a${path}?target_session_attrs=any`), {
     urls: [`${user}a${path}`],
-    writable: false,
+    wanted: 'any',
   })
   assert.deepEqual(serversOf('postgres://u@%2Ftmp%2Fx:1/n').urls, ['postgres://u@%2Ftmp%2Fx:1/n'])
   assert.deepEqual(serversOf('postgres://[::1]:5432,[::2]/n?target_session_attrs=primary'), {
     urls: ['postgres://[::1]:5432/n', 'postgres://[::2]/n'],
-    writable: true,
+    wanted: 'primary',
   })
 })
 
+test('a standby of the same servers may be wanted', () => {
+  for (const more of ['', '?sslmode=require', '?target_session_attrs=any&sslmode=require']) {
+    const { urls, wanted } = serversOf(standbyUrl(`postgres://u@a,b/n${more}`))
+    const rest = more === '' ? '' : '?sslmode=require'
+    assert.deepEqual([urls, wanted], [[`postgres://u@a/n${rest}`, `postgres://u@b/n${rest}`], 'standby'])
+  }
+})
+
 test('what is wrong with one is said without the password', () => {
-  const wrong = () => serversOf('postgresql://u:secret@a/n?target_session_attrs=standby')
-  assert.throws(wrong, /target_session_attrs must be any, read-write or primary/)
+  const wrong = () => serversOf('postgresql://u:secret@a/n?target_session_attrs=prefer-standby')
+  assert.throws(wrong, /target_session_attrs must be any, read-write, primary, standby, not prefer-standby/)
   assert.throws(
     () => serversOf('mysql://u:secret@a/n'),
     (error: Error) => !error.message.includes('secret'),
@@ -64,6 +72,11 @@ test('a server that takes no writes is passed over where one that does is wanted
   await assert.rejects(refused, (error) => (error as { code?: string }).code === '25006')
 })
 
+test('a server that is not a standby is passed over where one is wanted', async () => {
+  const refused = connect({ url: standbyUrl(url), applicationName: 'hosts' })
+  await assert.rejects(refused, (error) => (error as { code?: string }).code === '08004')
+})
+
 test('a server that falls silent right after it took a connection is not waited for without end', async () => {
   const proxy = await startProxy(url)
   after(() => proxy.close())
@@ -71,7 +84,7 @@ test('a server that falls silent right after it took a connection is not waited 
   const mute = createServer((near) => {
     const far = connectTo(upstream, '127.0.0.1')
     for (const socket of [near, far]) socket.on('error', () => {}).on('close', () => far.destroy())
-    near.on('data', (chunk) => chunk.includes('show transaction_read_only') || far.write(chunk))
+    near.on('data', (chunk) => chunk.includes('transaction_read_only') || far.write(chunk))
     far.pipe(near)
   })
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))

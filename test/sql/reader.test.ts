@@ -225,3 +225,29 @@ describe('a reader', () => {
     await until('it is closed', async () => (await connections('reader-close')) === 0)
   })
 })
+
+test('what is read first is checked, and its refusal is thrown in place of the answer', async () => {
+  const reader = await createReader({ url, applicationName: 'reader-first' })
+  after(() => reader.close())
+  const checked: (string | null)[] = []
+  const first = {
+    statement: { name: 'first', text: `select 'first'` },
+    check: (text: string | null) => void checked.push(text),
+  }
+  const answer = { name: 'answer', text: `select 'answer'` }
+  assert.deepEqual(
+    await Promise.all([
+      reader.text(answer, [], { first }),
+      reader.texts(answer, [], { first, limitMs: 1_000 }),
+    ]),
+    ['answer', ['answer']],
+  )
+  assert.deepEqual(checked, ['first', 'first'])
+  const refuse = () => {
+    throw new RangeError('not this one')
+  }
+  await assert.rejects(reader.text(answer, [], { first: { ...first, check: refuse } }), /not this one/)
+  const broken = { name: 'broken', text: 'select 1 / 0' }
+  await assert.rejects(reader.text(broken, [], { first }), /division by zero/)
+  assert.equal(await reader.text(answer, []), 'answer')
+})

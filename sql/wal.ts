@@ -1,0 +1,162 @@
+import type { Reader, ReadStatement } from './reader.ts'
+import type { Reads } from './slow-reads.ts'
+
+/**
+ * Positions in the primary's write-ahead log, of which a standby replays everything in order: one that has come to a
+ * position has what was committed before it (https://www.postgresql.org/docs/current/functions-admin.html).
+ */
+
+/** In bytes, exact up to 8 PiB; Infinity: further than any standby will ever come. */
+export type Position = number
+
+const HALF = 2 ** 32
+const BEYOND = 'FFFFFFFF/FFFFFFFF'
+const POSITION = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
+
+/** A position as PostgreSQL writes it; null: it is none. */
+export function parsePosition(text: string): Position | null {
+  const parts = POSITION.exec(text)
+  return parts === null ? null : Number.parseInt(parts[1]!, 16) * HALF + Number.parseInt(parts[2]!, 16)
+}
+
+export function formatPosition(position: Position): string {
+  if (position === Number.POSITIVE_INFINITY) return BEYOND
+  return [Math.floor(position / HALF), position % HALF].map((n) => n.toString(16).toUpperCase()).join('/')
+}
+
+/** SQL: the end of the WAL, at or beyond every commit record; null on a standby. */
+export const END_OF_WAL = 'case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end'
+
+const END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
+
+// Only what is flushed is sent to a standby, and an idle primary flushes everything.
+const SAMPLE: ReadStatement<[]> = {
+  name: 'wal_sample',
+  text: `select concat_ws(' ', pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn(), system_identifier || '/' ||
+    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int) from pg_control_system()`,
+}
+
+/** Where the primary's WAL ends, as one process knows it. */
+export interface Wal {
+  /** At or beyond everything that this process has committed in transactions, and that reads of `covering` have returned. */
+  readonly end: Position
+  /** Takes a position that came with a commit. */
+  committed(position: string): void
+  /** Asks for the present end, once for all who ask in one turn of the event loop; Infinity if there is no answer. */
+  ask(): Promise<Position>
+  /** Reads whose answers are no newer than `end` is afterwards. */
+  covering(reader: Reads): Reads
+  /** Where everything was flushed that is older than `maxLagMs`; null while the primary does not answer. */
+  floor(): Position | null
+  /** How many bytes the primary was ahead of a position when it last answered. */
+  ahead(position: Position): number | null
+  /** The primary's cluster and timeline: what has another one is no standby of it. */
+  readonly lineage: string
+  close(): void
+}
+
+interface Sample {
+  readonly at: number
+  readonly flushed: Position
+}
+
+const INTERVAL_MS = 1_000
+
+/** Asks the primary once a second; what is older than `maxLagMs` need not be remembered by anybody. */
+export function watchWal(primary: Reader, maxLagMs: number): Wal {
+  return new WatchedWal(primary, maxLagMs)
+}
+
+class WatchedWal implements Wal {
+  end = 0
+  lineage = ''
+  readonly #primary: Reader
+  readonly #maxLagMs: number
+  #samples: Sample[] = []
+  #asking: Promise<Position> | null = null
+  /** The end, of what has become known since the last sample was asked for. */
+  #recent = 0
+  #isClosed = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(primary: Reader, maxLagMs: number) {
+    this.#primary = primary
+    this.#maxLagMs = maxLagMs
+    void this.#watch()
+  }
+
+  committed(position: string): void {
+    const known = parsePosition(position)!
+    this.end = Math.max(this.end, known)
+    this.#recent = Math.max(this.#recent, known)
+  }
+
+  ask(): Promise<Position> {
+    if (this.#asking === null) {
+      this.#asking = this.#primary.text(END, []).then(
+        (position) => {
+          if (position === null) return Number.POSITIVE_INFINITY
+          this.committed(position)
+          return parsePosition(position)!
+        },
+        () => Number.POSITIVE_INFINITY,
+      )
+      // The statement is not sent before: what was committed by then is behind its answer.
+      setImmediate(() => {
+        this.#asking = null
+      })
+    }
+    return this.#asking
+  }
+
+  covering(reader: Reads): Reads {
+    // Sent together, in this order.
+    const after = <T>(answer: Promise<T>): Promise<T> =>
+      Promise.all([answer, this.#primary.text(END, [])]).then(([value, position]) => {
+        if (position !== null) this.committed(position)
+        return value
+      })
+    return {
+      text: (statement, values) => after(reader.text(statement, values)),
+      texts: (statement, values) => after(reader.texts(statement, values)),
+    }
+  }
+
+  floor(): Position | null {
+    const due = performance.now() - this.#maxLagMs
+    const last = this.#samples.at(-1)
+    if (last === undefined || last.at < due) return null
+    return (this.#samples.findLast(({ at }) => at <= due) ?? this.#samples[0]!).flushed
+  }
+
+  ahead(position: Position): number | null {
+    const last = this.#samples.at(-1)
+    return last === undefined ? null : Math.max(0, last.flushed - position)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+
+  async #watch(): Promise<void> {
+    const at = performance.now()
+    const before = this.end
+    this.#recent = 0
+    // While it does not answer, the samples age.
+    const text = await this.#primary.text(SAMPLE, []).catch(() => null)
+    if (text !== null) this.#note(text, before, at)
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#watch(), INTERVAL_MS).unref()
+  }
+
+  #note(text: string, before: Position, at: number): void {
+    const [end = '', flushed = '', lineage = ''] = text.split(' ')
+    // A failover has lost the rest.
+    if (before > parsePosition(end)!) this.end = this.#recent
+    this.committed(end)
+    if (lineage !== this.lineage) this.#samples = []
+    this.lineage = lineage
+    const oldest = this.#samples.findLastIndex((sample) => sample.at <= at - this.#maxLagMs)
+    this.#samples = [...this.#samples.slice(Math.max(0, oldest)), { at, flushed: parsePosition(flushed)! }]
+  }
+}
