@@ -1,28 +1,40 @@
 import { z } from 'zod'
 import type { PostStatus } from '../blog.ts'
 import { noRows, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
 
 /** Export of posts, and import of uploaded files of posts. */
 
-const Exported = z.object({ id: z.number(), json: z.string() })
-export type Exported = z.output<typeof Exported>
+/** A post of an export. */
+export interface Exported {
+  readonly id: number
+  readonly json: string
+}
 
 // At least one post, and enough of them to make a statement worth its round trip.
 const EXPORT_BYTES = 1_048_576
 
-/** The next posts after an id, ordered by id, as the JSON of an export; none: that was all. */
-export const exportedAfter = (id: number, status: PostStatus | null): Query<Exported> =>
-  sql.type(Exported)`
+/** The next posts after an id, ordered by id, each a line of {@link exportedOf}; none: that was all. */
+export const exportedAfter: ReadStatement<[after: number, status: PostStatus | null]> = {
+  name: 'blog_exported_after',
+  text: `
     with next as (
       select id, sum(octet_length(content)) over (order by id) - octet_length(content) as before from (
-        select id, content from blog_post where id > ${id} and (${status}::text is null or status = ${status}) order by id limit 100) few
+        select id, content from blog_post where id > $1::int and ($2::text is null or status = $2) order by id limit 100) few
     )
-    select p.id, (select row_to_json(post) from (
+    select p.id || ' ' || (select row_to_json(post) from (
       select title, slug, excerpt, content, status, author_name, iso(p.created_at) as created_at, iso(updated_at) as updated_at,
         iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
         array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id
-          where pt.post_id = p.id and t.deleted_at is null order by t.slug) as tag_slugs) post)::text as json
-    from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`
+          where pt.post_id = p.id and t.deleted_at is null order by t.slug) as tag_slugs) post)::text
+    from next join blog_post p on p.id = next.id where before < ${EXPORT_BYTES} order by p.id`,
+}
+
+/** A post of {@link exportedAfter}. */
+export function exportedOf(line: string): Exported {
+  const space = line.indexOf(' ')
+  return { id: Number(line.slice(0, space)), json: line.slice(space + 1) }
+}
 
 export const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const
 export type UploadFormat = (typeof UPLOAD_FORMATS)[number]

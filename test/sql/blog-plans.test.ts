@@ -75,6 +75,8 @@ const reads = [
   planned('posts of a tag', readPostsTagged, 'tag-5', null, null, 0, 20),
   planned('posts of a tag and status', readPostsTagged, 'tag-5', 'draft', null, 0, 20),
   planned('a published post', readPublishedPost, 'post-5'),
+  planned('export', exportedAfter, 5000, null),
+  planned('export a status', exportedAfter, 5000, 'published'),
 ]
 
 /** The plan of the first page of a list without other parameters. */
@@ -158,8 +160,6 @@ describe('writes of the blog by index', () => {
     ],
     ['a tag that is not applied', () => unappliedTag()],
     ['delete an author', () => deleteAccount(++n)],
-    ['export', () => exportedAfter(5000, null)],
-    ['export a status', () => exportedAfter(5000, 'published')],
     ['find slugs', () => takenSlugs(['post-5', 'nowhere'])],
     ['import', () => insertPosts([imported(`i${++n}`), imported('post-7')], { id: 1, name: 'n' })],
     ['import over', () => overwritePosts([imported('post-8')])],

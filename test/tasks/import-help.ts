@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
-import { appendToUpload, createUpload, exportedAfter } from '../../sql/blog/transfer.ts'
+import { appendToUpload, createUpload, exportedAfter, exportedOf } from '../../sql/blog/transfer.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { importPosts } from '../../tasks/blog/import.ts'
 import type { ImportResult, OnConflict } from '../../tasks/blog/shapes.ts'
@@ -83,8 +83,9 @@ export function imports({ db, query }: TestDatabase) {
   const exported = async (): Promise<any[]> => {
     const posts = []
     for (let after = 0; ; ) {
-      const rows = await db.any(exportedAfter(after, null))
-      if (rows.length === 0) return posts
+      const lines = await query(exportedAfter.text, [after, null])
+      if (lines.length === 0) return posts
+      const rows = lines.map((line) => exportedOf(String(Object.values(line)[0])))
       posts.push(...rows.map(({ json }) => JSON.parse(json)))
       after = rows.at(-1)!.id
     }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { exportedAfter } from '../../../sql/blog/transfer.ts'
+import { exportedAfter, exportedOf } from '../../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../../sql/blog.ts'
+import type { Reads } from '../../../sql/slow-reads.ts'
 import type { Header } from '../../http/reply.ts'
-import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { Exported, Status } from './shapes.ts'
 
@@ -20,7 +20,8 @@ export const exportRoute = route({
   }),
   response: z.array(Exported),
   produces: 'application/zip',
-  raw: async ({ query, edge, request, responder, head }) => {
+  reads: 'list',
+  raw: async ({ query, reader, request, responder, head }) => {
     const zip = query.format === 'markdown'
     const headers: Header[] = [
       ['content-type', zip ? 'application/zip' : 'application/json; charset=utf-8'],
@@ -31,7 +32,7 @@ export const exportRoute = route({
       responder.send({ ...head(200, headers), head: true })
       return undefined
     }
-    const posts = allPosts(edge, query.status_filter ?? null)
+    const posts = allPosts(reader, query.status_filter ?? null)
     const pieces = zip ? (await import('./archive.ts')).archiveOfPosts(posts) : arrayOf(posts)
     // Before the head, so that an immediate failure can still be answered with its status.
     const first = await pieces.next()
@@ -50,9 +51,9 @@ export const exportRoute = route({
 })
 
 /** Every post as JSON text, a few at a time. */
-async function* allPosts(edge: Edge, status: PostStatus | null): AsyncGenerator<string> {
+async function* allPosts(reader: Reads, status: PostStatus | null): AsyncGenerator<string> {
   for (let after = 0; ; ) {
-    const posts = await edge.db.any(exportedAfter(after, status))
+    const posts = (await reader.texts(exportedAfter, [after, status])).map(exportedOf)
     if (posts.length === 0) return
     for (const { json } of posts) yield json
     after = posts.at(-1)!.id
