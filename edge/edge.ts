@@ -23,6 +23,7 @@ import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
 import { createEnqueuer } from './pipeline/enqueuer.ts'
 import { createLimits } from './pipeline/limits.ts'
 import type { Area } from './pipeline/route.ts'
+import { createReplica } from './replica.ts'
 import { areas as allAreas } from './routes/index.ts'
 import { createHub } from './streams/hub.ts'
 import { createOverview } from './streams/overview.ts'
@@ -74,6 +75,7 @@ type Core = Pick<
   | 'db'
   | 'reader'
   | 'slowReads'
+  | 'replica'
   | 'hub'
   | 'overview'
   | 'accounts'
@@ -98,14 +100,6 @@ async function createCore(
   const connections = new Connections()
   const pulse = await untilReached(log, () => feelPulse(options, connections))
   const common = { url, connections, pooled }
-  const db = createDatabase({
-    ...common,
-    applicationName: nameOf(settings),
-    size: 4,
-    validateRows,
-    statementMs: settings.writeTimeoutMs,
-    waitMs: CONNECTION_MS,
-  })
   const reader = createReader({
     ...common,
     applicationName: nameOf(settings, '-reads'),
@@ -116,9 +110,20 @@ async function createCore(
     applicationName: nameOf(settings, '-slow-reads'),
     limits: settings.slowReadMs,
   })
+  const replica = createReplica(settings, { reader, slowReads }, log)
+  const db = createDatabase({
+    ...common,
+    applicationName: nameOf(settings),
+    size: 4,
+    validateRows,
+    statementMs: settings.writeTimeoutMs,
+    waitMs: CONNECTION_MS,
+    ...(replica && { onCommit: (position) => replica.wal.committed(position) }),
+  })
+  // What the edge reads for itself stays on the primary: notifications come from there.
   const statistics = slowReads.of(ITSELF, 'statistics')
   const hub = createHub({
-    reader,
+    reader: replica?.wal.covering(reader) ?? reader,
     lists: slowReads.of(ITSELF, 'list'),
     now: () => pulse.now(),
     onError: warn('Events could not be read'),
@@ -131,11 +136,12 @@ async function createCore(
     db,
     reader,
     slowReads,
+    replica,
     hub,
     overview: createOverview(statistics, keepResultSeconds, warn('The overview could not be read')),
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
-    metrics: createMetrics({ db, reader: statistics, hub, streams }),
+    metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
   }
 }
 
@@ -234,6 +240,7 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
     step('end the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
     step('end the search thread', () => edge.retrieval.close()),
     step('tell what is to be told', () => edge.publisher.close()),
+    step('leave the replica', () => edge.replica?.close()),
     step('end the readers', () => Promise.all([edge.reader.close(), edge.slowReads.close()])),
     step('leave the store of bytes', () => edge.blobs.close()),
     step('leave the database', () => edge.db.close()),

@@ -5,6 +5,7 @@ import { readQueueDepths } from '../sql/jobs/lists.ts'
 import type { Reads } from '../sql/slow-reads.ts'
 import { KeptText } from './http/kept-text.ts'
 import type { Found } from './pipeline/request-context.ts'
+import type { Replica } from './replica.ts'
 import type { Hub } from './streams/hub.ts'
 import type { Streams } from './streams/sse.ts'
 
@@ -51,6 +52,7 @@ interface MetricsSources {
   readonly reader: Reads
   readonly hub: Hub
   readonly streams: Streams
+  readonly replica: Replica | null
 }
 
 /** Records requests as they are answered; other metrics are collected for each text. */
@@ -180,7 +182,7 @@ class QueueMetrics {
 }
 
 /** Gauges that other parts of the process keep, read for each text. */
-function registerGauges(registry: prom.Registry, { streams, hub, db }: MetricsSources): void {
+function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: MetricsSources): void {
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
       name,
@@ -196,4 +198,20 @@ function registerGauges(registry: prom.Registry, { streams, hub, db }: MetricsSo
   gauge('db_pool_active', 'Database connections in use', () => db.usage().active)
   gauge('db_pool_idle', 'Database connections at rest', () => db.usage().idle)
   gauge('db_pool_waiting', 'Requests that wait for a database connection', () => db.usage().waiting)
+  if (replica === null) return
+  const { reads } = replica
+  gauge('replica_used', 'Whether lists, searches and statistics go to the replica', () =>
+    Number(reads.state === 'used'),
+  )
+  gauge('replica_behind_bytes', 'WAL that the replica has not replayed', () => reads.behind ?? Number.NaN)
+  new Counter({
+    name: 'slow_reads_total',
+    help: 'Lists, searches and statistics that requests asked for, by the server that answered',
+    labelNames: ['server'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [server, count] of Object.entries(reads.counts)) this.inc({ server }, count)
+    },
+  })
 }

@@ -19,6 +19,11 @@ type Use = 'output' | 'input' | 'body'
 /** The version of the service itself. */
 export const VERSION = '0.1.0'
 
+const DESCRIPTION =
+  'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id at once, and the job reports its progress as a stream of server-sent events. Errors are `{detail}`, a message for people; invalid input also lists its problems in `errors`.'
+const POSITION =
+  'Lists come from a replica, which may lag. Answers to writes, and those that tell of the end of a job, have the header `Millrace-Position`: sent back with a later request, it has lists show at least what was written by then.'
+
 export function openApi(areas: readonly Area[], settings: Settings): Json {
   const components: Record<string, Json> = {}
   const paths: Record<string, Record<string, Json>> = {}
@@ -33,8 +38,7 @@ export function openApi(areas: readonly Area[], settings: Settings): Json {
     info: {
       title: 'Millrace',
       version: VERSION,
-      description:
-        'A job platform behind a thin HTTP edge. Slow operations run as background jobs: with `?background=true` or `Prefer: respond-async` they return 202 with the job id at once, and the job reports its progress as a stream of server-sent events. Errors are `{detail}`, a message for people; invalid input also lists its problems in `errors`.',
+      description: settings.databaseReplicaUrl === undefined ? DESCRIPTION : `${DESCRIPTION} ${POSITION}`,
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: settings.publicBaseUrl }],

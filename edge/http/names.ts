@@ -16,6 +16,7 @@ export const HEADERS = [
   'if-none-match',
   'if-range',
   'last-event-id',
+  'millrace-position',
   'origin',
   'prefer',
   'range',

@@ -88,7 +88,10 @@ export function corsHeaders(settings: Settings, request: EdgeRequest): readonly 
     ['vary', 'origin'],
     ['access-control-allow-origin', origin],
     ['access-control-allow-credentials', 'true'],
-    ['access-control-expose-headers', 'x-request-id, etag, link, location, retry-after, content-disposition'],
+    [
+      'access-control-expose-headers',
+      'x-request-id, etag, link, location, retry-after, content-disposition, millrace-position',
+    ],
   ]
 }
 
@@ -98,7 +101,7 @@ export function preflightHeaders(allow: string): readonly Header[] {
     ['access-control-allow-methods', allow],
     [
       'access-control-allow-headers',
-      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id',
+      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id, millrace-position',
     ],
     ['access-control-max-age', '600'],
   ]

@@ -1,6 +1,7 @@
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Reader } from '../../sql/reader.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { readCookie } from '../http/cookies.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, type Verified } from './access-tokens.ts'
@@ -134,17 +135,6 @@ function credential(request: EdgeRequest, cookie: string): string | null {
     return match[1]!
   }
   return readCookie(request, cookie)
-}
-
-/** The value of a cookie of a request, or null (RFC 6265, section 5.4). */
-export function readCookie(request: EdgeRequest, name: string): string | null {
-  const header = request.header('cookie')
-  if (header === '') return null
-  for (const pair of header.split(';')) {
-    const equals = pair.indexOf('=')
-    if (equals > 0 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim()
-  }
-  return null
 }
 
 const RANK: Readonly<Record<Role, number>> = { user: 0, moderator: 1, admin: 2 }

@@ -9,6 +9,7 @@ import type { Retrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Passwords } from '../passwords.ts'
+import type { Replica } from '../replica.ts'
 import type { Hub } from '../streams/hub.ts'
 import type { Overview } from '../streams/overview.ts'
 import type { Accounts } from './auth.ts'
@@ -26,6 +27,8 @@ export interface Edge {
   readonly reader: Reader
   /** Reads whose cost depends on how much there is. */
   readonly slowReads: SlowReads
+  /** What takes such reads from the primary; null: nothing does. */
+  readonly replica: Replica | null
   /** The bytes of documents. */
   readonly blobs: Blobs
   readonly hub: Hub

@@ -10,6 +10,7 @@ import type { Ending } from './ending.ts'
 import { fingerprintOf, refusalOf } from './idempotency.ts'
 import { jsonBytes, parseBody, parsePart } from './input.ts'
 import { createMatcher, type Entry } from './match.ts'
+import { readerOf } from './readers.ts'
 import { RequestContext } from './request-context.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './responders.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
@@ -17,9 +18,6 @@ import { statusOf } from './statuses.ts'
 
 /** Serves requests: finds the route, admits the caller, reads the input, runs the ending. Never rejects. */
 export type Dispatch = (request: EdgeRequest, responder: Responder) => Promise<void>
-
-// All callers without a credential.
-const NOBODY = 0
 
 export function createDispatch(edge: Edge, areas: readonly Area[], streams: Streams): Dispatch {
   const matcher = createMatcher(areas)
@@ -39,6 +37,8 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     exchange.caller = admitted instanceof Promise ? await admitted : admitted
     const { caller, requestId } = exchange
     const { route } = entry
+    if (edge.replica !== null && (isUnsafe(request, route) || tellsOfWrites(route)))
+      exchange.written = edge.replica.positions.of(exchange)
     if (route.limit !== undefined) await edge.limits.take(route.limit, exchange.address, caller)
     const params = parsePart(route.params, 'path', match.params)
     const query =
@@ -46,8 +46,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const body = hasParsedBody(route)
       ? await parseBody(route, request, jsonBytes(edge.settings, route))
       : null
-    const reader =
-      route.reads === undefined ? edge.reader : edge.slowReads.of(caller?.ownerId ?? NOBODY, route.reads)
+    const reader = readerOf(edge, exchange, route)
     const input = {
       ...{ params, query, body: body?.value, caller, edge, reader, request, requestId, exchange },
     } as never
@@ -136,6 +135,10 @@ function isUnsafe({ method }: EdgeRequest, route: AnyRoute | undefined): boolean
   // A GET that adds a job or costs money has an effect.
   if (method === 'GET' && route !== undefined && (isJobBacked(route) || route.spends === true)) return true
   return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS'
+}
+
+function tellsOfWrites(route: AnyRoute): boolean {
+  return route.tellsOfWrites === true || route.stream !== undefined
 }
 
 /** Answers OPTIONS, and methods that the path does not support. */

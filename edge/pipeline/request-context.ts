@@ -3,6 +3,7 @@ import type { Settings } from '../../tasks/settings.ts'
 import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
+import type { WrittenPosition } from './positions.ts'
 
 // A client may choose the request id, but nothing that could break a log line or a header.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
@@ -26,6 +27,8 @@ export class RequestContext {
   readonly settings: Settings
   entry: Found | null = null
   caller: Caller | null = null
+  /** What it has written, if it may write and there is a replica that has to follow. */
+  written: WrittenPosition | null = null
   /** Status of the answer, once there is one. */
   status = 0
 
@@ -49,6 +52,7 @@ export class RequestContext {
       ['x-request-id', this.requestId],
       ...corsHeaders(this.settings, this.request),
     ]
+    if (this.written !== null) all.push(...this.written.headers())
     if (this.entry?.route.credentials === true) all.push(['cache-control', 'no-store'])
     return { status, headers: all }
   }

@@ -26,6 +26,7 @@ export async function respondWithHandle(ending: Ending): Promise<void> {
   const writes = method === 'get' ? null : new RequestWrites(ending, key)
   const given = writes === null ? input : (writes.inputOf(input) as never)
   const answer = checked(edge, entry, await handle!(given))
+  if (writes?.wrote === false) await exchange.written?.settle()
   if (key !== null && writes?.wrote !== true)
     throw new TypeError(`${method} ${entry.pattern} has a side effect outside of its transaction`)
   return sendAnswer(exchange, completed(edge, entry, answer))
@@ -58,6 +59,7 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   const { jobId } = begun
   if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
   const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
+  if (background) await exchange.written?.settle()
   // After a disconnect this is not the final answer: a repetition reads the job.
   if (key !== null && !background && !exchange.responder.done) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
@@ -143,19 +145,23 @@ function openStream(
   const subscriber = {
     accountId: caller?.ownerId ?? null,
     isAuthorized: async () => caller === null || edge.accounts.isStillAuthorized(caller),
+    told: () => exchange.written?.remember(),
   }
   streams.open(exchange.responder, head, source, subscriber, place)
 }
 
 export async function respondWithRaw(ending: Ending): Promise<void> {
   const { entry, exchange, input } = ending
+  const writes = new RequestWrites(ending, keyOf(exchange, entry))
   const raw = {
-    ...new RequestWrites(ending, keyOf(exchange, entry)).inputOf(input),
+    ...writes.inputOf(input),
     responder: exchange.responder,
     head: (status: number, headers: Parameters<RequestContext['head']>[1]) => exchange.head(status, headers),
   }
   const answer = await entry.route.raw!(raw as never)
-  if (answer !== undefined) await sendAnswer(exchange, answer)
+  if (answer === undefined) return
+  if (!writes.wrote) await exchange.written?.settle()
+  await sendAnswer(exchange, answer)
 }
 
 async function waitForJob({ edge, entry, exchange }: Ending, jobId: string): Promise<KeptAnswer> {

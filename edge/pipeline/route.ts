@@ -176,6 +176,13 @@ interface Declaration<
   readonly spends?: boolean
   /** What its `reader` reads; default: rows by key, which never wait for slower reads. */
   readonly reads?: ReadKind
+  /**
+   * What it `reads` also decides whether the caller may read: it comes from the primary, where somebody who has just been
+   * removed is not let in.
+   */
+  readonly decidesAccess?: boolean
+  /** For a GET whose answer tells of the end of a job: the lists that its caller reads then show what the job did. */
+  readonly tellsOfWrites?: boolean
   /** How often a client or an account may call. */
   readonly limit?: LimitName
   /** Answers may hold credentials: never cached, and never kept for an Idempotency-Key. */

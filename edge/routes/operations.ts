@@ -37,6 +37,15 @@ const Readiness = z.strictObject({
   clock_offset_seconds: z
     .number()
     .describe("How far the database's clock, which is used, is ahead of this process's"),
+  replica: z
+    .strictObject({
+      state: z.enum(['used', 'away', 'foreign', 'behind']),
+      behind_bytes: z.int().nullable().describe('WAL that it has not replayed'),
+    })
+    .optional()
+    .describe(
+      'The replica of `DATABASE_REPLICA_URL`. Only `used` takes reads; any other state leaves them to the primary',
+    ),
 })
 
 const READY_MS = 2_000
@@ -61,6 +70,7 @@ const readiness = route({
   handle: async ({ edge }) => {
     const state = await readyState(edge)
     const writable = edge.pulse.state === 'writable'
+    const reads = edge.replica?.reads
     const ready = state === 'migrated' && writable
     const value = {
       status: ready ? ('ready' as const) : ('unavailable' as const),
@@ -68,6 +78,7 @@ const readiness = route({
       migrated: state === 'migrated',
       writable,
       clock_offset_seconds: Math.round(edge.pulse.clockOffsetMs / 1000),
+      ...(reads && { replica: { state: reads.state, behind_bytes: reads.behind } }),
     }
     return new Answer({ status: ready ? 200 : 503, value })
   },

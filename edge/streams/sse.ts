@@ -33,6 +33,8 @@ export interface Subscriber {
   readonly accountId: number | null
   /** Whether the reader would still be let in. Rejects when that cannot be determined now. */
   isAuthorized(): Promise<boolean>
+  /** Called before frames are sent. */
+  told(): void
 }
 
 /** All streams of a process: one timer keeps them alive, one call ends them. */
@@ -94,7 +96,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
       open.set(sink, reading)
       sink.write(RETRY)
       sink.onClose(forget)
-      stop = source.open(streamOver(sink, forget))
+      stop = source.open(streamOver(sink, subscriber, forget))
       if (sink.closed) stop()
       // The account may have changed since its reader was let in.
       else check(sink, reading)
@@ -129,14 +131,18 @@ function check(sink: EventSink, { subscriber, end }: Reading): void {
   })
 }
 
-function streamOver(sink: EventSink, ended: () => void): SseStream {
+function streamOver(sink: EventSink, subscriber: Subscriber, ended: () => void): SseStream {
   return {
-    send: (frames) => sink.write(textOf(frames)),
+    send: (frames) => {
+      subscriber.told()
+      return sink.write(textOf(frames))
+    },
     get writable() {
       return sink.writable
     },
     onWritable: (listener) => sink.onWritable(listener),
     end: (frames = []) => {
+      subscriber.told()
       sink.end(textOf(frames))
       ended()
     },

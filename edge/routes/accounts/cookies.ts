@@ -1,6 +1,6 @@
+import { readCookie, setCookie } from '../../http/cookies.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
-import { readCookie } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /** The two cookies of a session: the access token for every path, the refresh token only for these routes. */
@@ -18,32 +18,21 @@ export function refreshCookie(edge: Edge, request: EdgeRequest): string | null {
 /** Sets both cookies, for as long as their tokens live. */
 export function sessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
   const { accessTokenSeconds, refreshTokenSeconds } = edge.settings
-  return [
-    setCookie(edge, sessionName(edge), accessToken, '/', 'Lax', accessTokenSeconds),
-    setCookie(edge, refreshName(edge), refreshToken, REFRESH_PATH, 'Strict', refreshTokenSeconds),
-  ]
+  return cookies(edge, [accessToken, accessTokenSeconds], [refreshToken, refreshTokenSeconds])
 }
 
 /** Clears both cookies. */
 export function clearedCookies(edge: Edge): Header[] {
-  return [
-    setCookie(edge, sessionName(edge), '', '/', 'Lax', 0),
-    setCookie(edge, refreshName(edge), '', REFRESH_PATH, 'Strict', 0),
-  ]
+  return cookies(edge, ['', 0], ['', 0])
 }
 
-/** A Set-Cookie header (RFC 6265, section 4.1); `seconds` 0 deletes the cookie. */
-function setCookie(
-  edge: Edge,
-  name: string,
-  value: string,
-  path: string,
-  sameSite: 'Lax' | 'Strict',
-  seconds: number,
-): Header {
-  const secure = edge.settings.publicBaseUrl.startsWith('https:') ? '; Secure' : ''
+type Cookie = readonly [token: string, seconds: number]
+
+function cookies(edge: Edge, [access, accessSeconds]: Cookie, [refresh, refreshSeconds]: Cookie): Header[] {
+  const session = { path: '/', sameSite: 'Lax', seconds: accessSeconds } as const
+  const refreshing = { path: REFRESH_PATH, sameSite: 'Strict', seconds: refreshSeconds } as const
   return [
-    'set-cookie',
-    `${name}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure}`,
+    setCookie(edge.settings, sessionName(edge), access, session),
+    setCookie(edge.settings, refreshName(edge), refresh, refreshing),
   ]
 }

@@ -38,9 +38,10 @@ export const recordRoutes = [
     params: JobParams,
     response: Job,
     errors: ['job.missing'],
-    handle: async ({ params, caller, edge }) => {
+    tellsOfWrites: true,
+    handle: async ({ params, caller, edge, reader }) => {
       const text = isUuid(params.job_id)
-        ? await edge.reader.text(readJob, visible(edge, caller, params.job_id))
+        ? await reader.text(readJob, visible(edge, caller, params.job_id))
         : null
       if (text === null) throw fail('job.missing')
       return json(text)

@@ -69,6 +69,7 @@ admins.`,
     errors: RANKED,
     credentials: true,
     reads: 'list',
+    decidesAccess: true,
     handle: async ({ params, query, caller, edge, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
       const text = seen(await reader.text(readInvites, values))

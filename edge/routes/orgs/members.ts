@@ -35,6 +35,7 @@ export const memberRoutes = [
     response: z.array(Member),
     errors: REFUSALS,
     reads: 'list',
+    decidesAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
       return array(seen(await reader.text(readMembers, values)), request)
@@ -50,6 +51,7 @@ export const memberRoutes = [
     response: z.array(MemberDetail),
     errors: REFUSALS,
     reads: 'list',
+    decidesAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...pageValues(query)] as const
       return array(seen(await reader.text(readMemberDetails, values)), request)

@@ -1,0 +1,32 @@
+import type { Settings } from '../../tasks/settings.ts'
+import type { Header } from './reply.ts'
+import type { EdgeRequest } from './server.ts'
+
+/** The value of a cookie of a request, or null (RFC 6265, section 5.4). */
+export function readCookie(request: EdgeRequest, name: string): string | null {
+  const header = request.header('cookie')
+  if (header === '') return null
+  for (const pair of header.split(';')) {
+    const equals = pair.indexOf('=')
+    if (equals > 0 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim()
+  }
+  return null
+}
+
+/** Where a cookie is sent, and for how long. */
+export interface CookieScope {
+  readonly path: string
+  readonly sameSite: 'Lax' | 'Strict'
+  /** 0 deletes it. */
+  readonly seconds: number
+}
+
+/** A Set-Cookie header (RFC 6265, section 4.1) of a cookie that scripts don't see. */
+export function setCookie(settings: Settings, name: string, value: string, scope: CookieScope): Header {
+  const { path, sameSite, seconds } = scope
+  const secure = settings.publicBaseUrl.startsWith('https:') ? '; Secure' : ''
+  return [
+    'set-cookie',
+    `${name}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure}`,
+  ]
+}

@@ -1,0 +1,118 @@
+import { formatPosition, type Position, parsePosition, type Wal } from '../../sql/wal.ts'
+import type { Settings } from '../../tasks/settings.ts'
+import { readCookie, setCookie } from '../http/cookies.ts'
+import type { Header } from '../http/reply.ts'
+import type { EdgeRequest } from '../http/server.ts'
+import type { Caller } from './auth.ts'
+
+/**
+ * What callers have written or been told of, as positions in the WAL: a list comes from a standby that has come to the
+ * position of its caller, or from the primary. Callers are told their position and send it back; for those who don't,
+ * it is remembered, by this process only.
+ */
+export interface Positions {
+  /** What the lists of a request have to show: the furthest of its header, its cookie and what is remembered. */
+  wanted(asked: Asked): Position
+  /** The position of a request that may write, or be told of writes. */
+  of(asked: Asked): WrittenPosition
+}
+
+/** A request whose caller is known. */
+export interface Asked {
+  readonly request: EdgeRequest
+  readonly caller: Caller | null
+  readonly address: string
+}
+
+/** What one request has written. */
+export interface WrittenPosition {
+  /** Waits until the position is known of what was committed outside of a transaction. */
+  settle(): Promise<void>
+  /** Remembers what its caller has been told by now. */
+  remember(): void
+  /** Headers of its answer, which is remembered. */
+  headers(): readonly Header[]
+}
+
+type Who = number | string
+
+export const POSITION_HEADER = 'millrace-position'
+// The most callers that are remembered by name.
+const MOST = 100_000
+const EVERYBODY = ''
+
+/** `forMs`: after this time every standby that is read has what was written. */
+export function createPositions(settings: Settings, wal: Wal, forMs: number, most = MOST): Positions {
+  const memory = new Memory(forMs, most)
+  const cookie = `${settings.projectName}_position`
+  // One for a standby that was used a moment ago.
+  const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
+  return {
+    wanted: ({ request, caller, address }) => {
+      const given = [request.header(POSITION_HEADER), readCookie(request, cookie) ?? '']
+      return Math.max(...given.map((text) => parsePosition(text) ?? 0), memory.get(caller?.ownerId, address))
+    },
+    of: ({ request, caller, address }) => {
+      const who = caller?.ownerId ?? address
+      let known: Position = 0
+      const position = (): Position => Math.max(known, wal.end)
+      return {
+        settle: async () => {
+          known = await wal.ask()
+        },
+        remember: () => memory.set(who, position()),
+        headers: () => {
+          memory.set(who, position())
+          const text = formatPosition(position())
+          const header: Header = [POSITION_HEADER, text]
+          // Browsers send no Authorization of their own.
+          return request.header('authorization') === ''
+            ? [header, setCookie(settings, cookie, text, scope)]
+            : [header]
+        },
+      }
+    },
+  }
+}
+
+/** Positions by account, or by address without one; each is kept for one to two times `forMs`. */
+class Memory {
+  readonly #forMs: number
+  readonly #most: number
+  #recent = new Map<Who, Position>()
+  #older = new Map<Who, Position>()
+  #turnsAt = 0
+
+  constructor(forMs: number, most: number) {
+    this.#forMs = forMs
+    this.#most = most
+  }
+
+  get(...all: readonly (Who | null | undefined)[]): Position {
+    this.#turn()
+    let position = 0
+    for (const who of [...all, EVERYBODY])
+      for (const map of [this.#recent, this.#older])
+        position = Math.max(position, who == null ? 0 : (map.get(who) ?? 0))
+    return position
+  }
+
+  set(who: Who, position: Position): void {
+    this.#turn()
+    // Then nobody has a position of their own.
+    if (this.#recent.size >= this.#most) {
+      let furthest = position
+      for (const one of this.#recent.values()) furthest = Math.max(furthest, one)
+      this.#recent = new Map([[EVERYBODY, furthest]])
+    }
+    this.#recent.set(who, Math.max(position, this.#recent.get(who) ?? 0))
+  }
+
+  #turn(): void {
+    const now = performance.now()
+    if (now < this.#turnsAt) return
+    this.#older = now < this.#turnsAt + this.#forMs ? this.#recent : new Map()
+    this.#recent = new Map()
+    this.#turnsAt = now + this.#forMs
+  }
+}

@@ -1,0 +1,19 @@
+import type { Reads } from '../../sql/slow-reads.ts'
+import type { Edge } from './context.ts'
+import type { RequestContext } from './request-context.ts'
+import type { AnyRoute } from './route.ts'
+
+// All callers without a credential.
+const NOBODY = 0
+
+/** What a route reads with, as it declares. */
+export function readerOf(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
+  const { reader, slowReads, replica } = edge
+  const caller = exchange.caller?.ownerId ?? NOBODY
+  if (route.reads === undefined)
+    return replica !== null && route.tellsOfWrites === true ? replica.wal.covering(reader) : reader
+  // A stream goes on from what it has read with what the primary notifies about.
+  if (replica === null || route.stream !== undefined || route.decidesAccess === true)
+    return slowReads.of(caller, route.reads)
+  return replica.reads.of(caller, route.reads, replica.positions.wanted(exchange))
+}

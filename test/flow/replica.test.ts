@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { areas } from '../../edge/routes/index.ts'
+import { type Answered, type Api, type CallOptions, PASSWORD } from '../edge/harness.ts'
+import { until } from '../until.ts'
+import { replicaWorld, served } from './replicas.ts'
+
+/** Lists of a standby that lags: whoever has written sees what they wrote, wherever the list comes from. */
+
+const { cluster, edges, pause, resume, become } = await replicaWorld()
+const [edge, other] = edges
+const { token } = await edge.register('writer@example.com')
+const reader = await edge.register('reader@example.com')
+await become('used')
+await until(
+  'the other edge uses it, too',
+  async () => (await other.get('/ready')).json.replica.state === 'used',
+)
+
+const TAGS = '/api/v1/blog/tags'
+const names = async (at: Api, options: CallOptions = {}): Promise<string[]> => {
+  const answer = await at.get(TAGS, options)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json.tags.map(({ name }: { name: string }) => name).sort()
+}
+const write = async (name: string, options: CallOptions = { token }) => {
+  const answer = await edge.post(TAGS, { json: { name }, ...options })
+  assert.equal(answer.status, 201, answer.text)
+  return answer
+}
+const replayedJob = (id: string) =>
+  until('the standby has it', async () => {
+    const rows = await cluster.standby.query('select from job where id = $1', [id])
+    return rows.length > 0
+  })
+const replayed = (name: string) =>
+  until('the standby has it', async () => {
+    const rows = await cluster.standby.query('select from blog_tag where name = $1', [name])
+    return rows.length > 0
+  })
+
+test('lists come from the standby when it has what their callers wrote', async () => {
+  await write('first')
+  await replayed('first')
+  const { answer, replica, primary } = await served(edge, () => names(edge, { token }))
+  assert.deepEqual([answer, replica, primary], [['first'], 1, 0])
+  const rows = await cluster.standby.query(
+    `select from pg_stat_activity where application_name = 'millrace-edge-replica' and query like '%blog_tag%'`,
+  )
+  assert.equal(rows.length, 1)
+})
+
+test('every list, search and statistic can come from the standby', async () => {
+  const lists = areas.flatMap(({ prefix, routes }) =>
+    routes.flatMap(({ path, reads, stream, decidesAccess }) =>
+      reads === undefined || stream || decidesAccess || path.includes(':') ? [] : [prefix + path],
+    ),
+  )
+  assert.ok(lists.length > 15, `${lists.length}`)
+  for (const path of [...lists, '/api/v1/documents?search=word', '/api/v1/blog/export?format=json']) {
+    const { answer, replica, primary } = await served(edge, () => edge.get(path, { token }))
+    assert.ok([200, 422].includes(answer.status), `${path}: ${answer.status} ${answer.text}`)
+    if (answer.status === 200) assert.deepEqual([path, replica > 0, primary], [path, true, 0])
+  }
+})
+
+test('who wrote a moment ago is served by the primary while the standby lags: by header, cookie and memory', async () => {
+  await pause()
+  const written = await write('second')
+  const position = written.headers['millrace-position'] as string
+  assert.match(position, /^[0-9A-F]+\/[0-9A-F]+$/)
+  assert.deepEqual(written.cookies, [], 'a client that sends a token is no browser')
+  const byCookies = { headers: { cookie: `millrace_session=${token}` } }
+  const browser = await write('third', byCookies)
+  assert.match(
+    browser.cookies.join(),
+    /^millrace_position=[0-9A-F]+\/[0-9A-F]+; Path=\/; Max-Age=20; HttpOnly; SameSite=Lax$/,
+  )
+  const cookie = `millrace_position=${browser.cookie('millrace_position')}`
+
+  const all = ['first', 'second', 'third']
+  for (const [at, options, seen] of [
+    [edge, { token }, all],
+    [edge, { token: reader.token }, ['first']],
+    [other, { token }, ['first']],
+    [other, { token, headers: { 'millrace-position': position } }, all],
+    [other, { token, headers: { cookie } }, all],
+  ] as const) {
+    const { answer, replica } = await served(at, () => names(at, options))
+    assert.deepEqual([answer, replica], [seen, seen === all ? 0 : 1], JSON.stringify(options))
+  }
+  await resume()
+  await replayed('third')
+  const { answer, replica } = await served(other, () => names(other, { token, headers: { cookie } }))
+  assert.deepEqual([answer, replica], [all, 1])
+})
+
+/** Adds a job that nothing runs; answers its id, and the header that says what was written. */
+async function enqueue() {
+  const task = { task_name: 'io_simulation_task', queue_type: 'load_test', args: { duration_ms: 1 } }
+  const answer = await edge.post('/api/v1/tasks/enqueue', { token, json: task })
+  assert.equal(answer.status, 202, answer.text)
+  return { id: answer.json.task_id as string, headers: positionOf(answer) }
+}
+const positionOf = ({ headers }: Answered) => ({
+  'millrace-position': headers['millrace-position'] as string,
+})
+const listed = async (at: Api, id: string, options: CallOptions): Promise<string | null> => {
+  const { json } = await at.get('/api/v1/jobs', options)
+  return json.find((job: { job_id: string }) => job.job_id === id)?.status ?? null
+}
+
+test('a write in a single statement counts, and so does one without a credential', async () => {
+  await pause()
+  const { id, headers } = await enqueue()
+  assert.deepEqual(
+    [await listed(other, id, { token, headers }), await listed(other, id, { token })],
+    ['queued', null],
+  )
+  const form = { username: 'reader@example.com', password: PASSWORD }
+  const session = await edge.post('/api/v1/auth/token', { form })
+  const sessions = await edge.get('/api/v1/auth/sessions', { token: session.json.access_token })
+  assert.equal(sessions.json.length, 2)
+  await resume()
+})
+
+test('who was told of the end of a job sees what it did, by its record or its stream', async () => {
+  const [told, streamed] = [await enqueue(), await enqueue()]
+  await replayedJob(streamed.id)
+  await pause()
+  const stream = edge.get(`/api/v1/jobs/${streamed.id}/events`, { token })
+  for (const { id } of [told, streamed]) {
+    await cluster.primary.query('select job_cancel($1)', [id])
+    await cluster.primary.query(`select pg_notify('job_events', $1)`, [id])
+  }
+  assert.match((await stream).text, /"status":"cancelled"/)
+  assert.equal(await listed(edge, streamed.id, { token }), 'cancelled')
+
+  assert.equal(await listed(other, told.id, { token }), 'queued', 'which nobody has told of anything')
+  const job = await other.get(`/api/v1/jobs/${told.id}`, { token })
+  assert.equal(job.json.status, 'cancelled')
+  assert.equal(await listed(other, told.id, { token }), 'cancelled')
+  const { answer, replica } = await served(other, () =>
+    listed(other, told.id, { token: reader.token, headers: positionOf(job) }),
+  )
+  assert.deepEqual([answer, replica], [null, 0], 'another account')
+  await resume()
+})
+
+test('positions that are forged, or of another cluster, do no harm', async () => {
+  const given = ['x', '', '0/0', '/', `${'F'.repeat(9)}/0`, '1/2/3', '🙂', `0/${'0'.repeat(500)}`, 'null']
+  const expected = await names(edge)
+  await until('the standby has everything', async () => {
+    const { replica } = await served(edge, () => names(edge))
+    return replica === 1
+  })
+  for (const text of given) {
+    const headers = { 'millrace-position': encodeURI(text), cookie: `millrace_position=${encodeURI(text)}` }
+    const { answer, replica } = await served(other, () => names(other, { headers }))
+    assert.deepEqual([answer, replica], [expected, 1], text)
+  }
+  for (const text of ['FFFFFFFF/FFFFFFFF', 'ABC/0']) {
+    const headers = { 'millrace-position': text }
+    const { answer, replica } = await served(other, () => names(other, { headers }))
+    assert.deepEqual([answer, replica], [expected, 0], text)
+  }
+})

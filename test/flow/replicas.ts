@@ -1,0 +1,70 @@
+import pino from 'pino'
+import { migrate } from '../../sql/migrate.ts'
+import { Cluster } from '../cluster.ts'
+import { type Api, startEdge } from '../edge/harness.ts'
+import { stopAfterFile } from '../services.ts'
+import { until } from '../until.ts'
+import { makeLink } from './link.ts'
+
+/** A primary, a standby that does not keep it waiting, and edges that read from both. */
+export interface ReplicaWorld {
+  readonly cluster: Cluster
+  readonly edges: readonly [Api, Api]
+  /** The way of the edges to the standby. */
+  readonly link: Awaited<ReturnType<typeof makeLink>>
+  /** What the first edge has said about the replica. */
+  readonly said: string[]
+  /** Has the standby replay nothing more, until `resume`. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Resolves when the first edge says so of the replica. */
+  become(state: string): Promise<void>
+}
+
+export async function replicaWorld(): Promise<ReplicaWorld> {
+  const cluster = await Cluster.start()
+  stopAfterFile(() => cluster.stop())
+  await migrate(cluster.primary.url)
+  await cluster.attachStandby(false)
+  const { primary, standby } = cluster
+  const link = await makeLink(standby.url)
+  stopAfterFile(async () => link.close())
+  const said: string[] = []
+  const log = pino(
+    { level: 'info' },
+    {
+      write: (line) => {
+        const { msg } = JSON.parse(line) as { msg: string }
+        if (msg.includes('replica')) said.push(msg)
+      },
+    },
+  )
+  const env = { AUTH_LEVEL: 'basic', DATABASE_URL: primary.url, DATABASE_REPLICA_URL: link.url }
+  const edges = [await startEdge(primary.url, { env, log }), await startEdge(primary.url, { env })] as const
+  const state = async () => String((await standby.query('select pg_get_wal_replay_pause_state() as s'))[0]!.s)
+  return {
+    ...{ cluster, edges, link, said },
+    pause: async () => {
+      await standby.query('select pg_wal_replay_pause()')
+      await until('it is paused', async () => (await state()) === 'paused')
+    },
+    resume: async () => {
+      await standby.query('select pg_wal_replay_resume()')
+    },
+    become: async (wanted) => {
+      await until(
+        `the replica is ${wanted}`,
+        async () => (await edges[0].get('/ready')).json.replica.state === wanted,
+        30_000,
+      )
+    },
+  }
+}
+
+/** How many reads each server has answered for an edge while `work` ran, and what it resolved with. */
+export async function served<T>({ serving }: Api, work: () => Promise<T>) {
+  const { counts } = serving.edge.replica!.reads
+  const before = { ...counts }
+  const answer = await work()
+  return { answer, replica: counts.replica - before.replica, primary: counts.primary - before.primary }
+}
