@@ -1,4 +1,5 @@
 import { type Belongings, purgeRows } from '../sql/purge.ts'
+import { inBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 
 /**
@@ -15,11 +16,12 @@ export async function purgeBelongings(
 ): Promise<number> {
   let rows = 0
   for (const some of belongings) {
-    for (let count = 1; count > 0; rows += count) {
-      signal.throwIfAborted()
-      count = (await db.one(purgeRows(some, id))).count
-      if (count > 0) progress(`${what}: ${some.label}`, rows + count)
-    }
+    // Fewer than a batch only says that the others were locked.
+    rows += await inBatches(signal, 1, async (done) => {
+      const batch = await db.one(purgeRows(some, id))
+      if (batch.count > 0) progress(`${what}: ${some.label}`, rows + done + batch.count)
+      return batch
+    })
   }
   return rows
 }

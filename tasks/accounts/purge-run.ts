@@ -8,6 +8,7 @@ import {
   removeAccount,
   removeOrganization,
 } from '../../sql/purge.ts'
+import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 import { inheritanceEvents } from './inheritance.ts'
@@ -33,12 +34,11 @@ export async function run(ctx: TaskContext): Promise<Purged> {
 /** Takes an account out of the organizations that the request which deleted it has left to this task. */
 async function leaveAll({ db, job, signal }: TaskContext, id: number): Promise<void> {
   const from = { actorId: null, address: null, requestId: job.requestId }
-  for (let count = LEAVE_BATCH; count === LEAVE_BATCH; ) {
-    signal.throwIfAborted()
-    count = await db.transaction(async (tx) => {
+  await inBatches(signal, LEAVE_BATCH, () =>
+    db.transaction(async (tx) => {
       const left = await tx.one(leaveOrganizations(id))
       await tx.run(appendAudit(inheritanceEvents(id, left, from)))
-      return left.organizations
-    })
-  }
+      return { count: left.organizations }
+    }),
+  )
 }

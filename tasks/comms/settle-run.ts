@@ -6,6 +6,7 @@ import {
   sendById,
   unknownSends,
 } from '../../sql/comms.ts'
+import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { callMedium } from './call-run.ts'
 import { look, type Medium, store } from './send.ts'
@@ -19,13 +20,13 @@ const KEEP_DAYS = 90
 
 /** The work of `comms.settle`. */
 export async function run(ctx: TaskContext): Promise<{ closed: number; found: number; deleted: number }> {
-  const { count: closed } = await ctx.db.one(closeOrphans(BATCH))
+  const closed = await inBatches(ctx.signal, BATCH, () => ctx.db.one(closeOrphans(BATCH)))
   let found = 0
   for (const { id, channel } of await ctx.db.any(unknownSends(LOOKED_UP))) {
     ctx.signal.throwIfAborted()
     if (await lookUpOnce(ctx, id, channel)) found++
   }
-  const { count: deleted } = await ctx.db.one(deleteOldSends(KEEP_DAYS, BATCH))
+  const deleted = await inBatches(ctx.signal, BATCH, () => ctx.db.one(deleteOldSends(KEEP_DAYS, BATCH)))
   return { closed, found, deleted }
 }
 

@@ -6,6 +6,7 @@ import {
   markUnreferencedDeleted,
   unreferencedBlobs,
 } from '../../sql/blobs.ts'
+import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
 /**
@@ -20,21 +21,17 @@ const REMOVAL_BATCH = 100
 
 /** The work of `documents.collect`. */
 export async function run(ctx: TaskContext): Promise<{ documents: number; blobs: number; failed: number }> {
-  const documents = await collectPages(ctx)
+  const documents = await inBatches(ctx.signal, DOCUMENT_BATCH, () =>
+    ctx.db.one(deletePagesOfDeleted(GRACE_SECONDS, DOCUMENT_BATCH)),
+  )
   await giveUpUnneeded(ctx)
   return { documents, ...(await removeAbandoned(ctx)) }
 }
 
-async function collectPages({ db, signal }: TaskContext): Promise<number> {
-  let total = 0
-  for (let count = DOCUMENT_BATCH; count === DOCUMENT_BATCH && !signal.aborted; total += count)
-    ({ count } = await db.one(deletePagesOfDeleted(GRACE_SECONDS, DOCUMENT_BATCH)))
-  return total
-}
-
 /** Goes through all sealed blobs in order of their ids; each is looked up by index, so a million takes seconds. */
 async function giveUpUnneeded({ db, signal }: TaskContext): Promise<void> {
-  for (let after = 0; !signal.aborted; ) {
+  for (let after = 0; ; ) {
+    signal.throwIfAborted()
     const { last, unneeded } = await db.one(unreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH))
     for (const id of unneeded) {
       const blob = await db.maybeOne(blobDigest(id))
@@ -57,9 +54,10 @@ async function removeAbandoned({
   log,
 }: TaskContext): Promise<{ blobs: number; failed: number }> {
   const counts = { blobs: 0, failed: 0 }
-  for (let after = 0; !signal.aborted; ) {
+  for (let after = 0; ; ) {
+    signal.throwIfAborted()
     const found = await db.any(abandonedBlobs(after, GRACE_SECONDS, REMOVAL_BATCH))
-    if (found.length === 0) break
+    if (found.length === 0) return counts
     for (const at of found) {
       after = at.blob_id
       try {
@@ -71,5 +69,4 @@ async function removeAbandoned({
       }
     }
   }
-  return counts
 }

@@ -12,6 +12,7 @@ import {
   unknownEvents,
   unsettledRefunds,
 } from '../../sql/payment-changes.ts'
+import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { EnqueueOptions } from '../task.ts'
 import { ingestEvent } from './event.ts'
@@ -109,7 +110,6 @@ async function settle(ctx: TaskContext, asked: Refund): Promise<void> {
 }
 
 async function forget({ db, signal }: TaskContext): Promise<void> {
-  for (const query of [() => deleteOldEvents(KEEP_DAYS, BATCH), () => deleteRefusedRefunds(BATCH)]) {
-    for (let count = BATCH; count === BATCH && !signal.aborted; ) ({ count } = await db.one(query()))
-  }
+  await inBatches(signal, BATCH, () => db.one(deleteOldEvents(KEEP_DAYS, BATCH)))
+  await inBatches(signal, BATCH, () => db.one(deleteRefusedRefunds(BATCH)))
 }

@@ -1,6 +1,6 @@
-import type { Query } from '../../sql/db.ts'
 import { OF_COLLECTION } from '../../sql/purge.ts'
 import { deleteDeadBuilds, deletedCollections, deleteEmptyCollections, VACUUMS } from '../../sql/rag.ts'
+import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 
@@ -10,13 +10,7 @@ const BATCH = 200
 /** The work of `rag.purge`. */
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
-  const all = async (query: () => Query<{ count: number }>): Promise<number> => {
-    let total = 0
-    for (let count = BATCH; count === BATCH && !signal.aborted; total += count)
-      ({ count } = await db.one(query()))
-    return total
-  }
-  let rows = await all(() => deleteDeadBuilds(BATCH))
+  let rows = await inBatches(signal, BATCH, () => db.one(deleteDeadBuilds(BATCH)))
   for (const { id, name } of await db.any(deletedCollections()))
     rows += await purgeBelongings(ctx, `Collection ${name}`, id, OF_COLLECTION)
   await db.run(deleteEmptyCollections())

@@ -5,6 +5,7 @@ import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
 import { deleteOldPreviews } from '../../sql/voice.ts'
+import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { HousekeepingResult } from './housekeeping.ts'
 
@@ -16,12 +17,7 @@ const MOST_PREVIEWS = 1000
 
 /** The work of `system.housekeeping`. */
 export async function run({ db, settings, signal }: TaskContext): Promise<HousekeepingResult> {
-  const all = async (query: () => Query<{ count: number }>): Promise<number> => {
-    let total = 0
-    for (let count = BATCH; count === BATCH && !signal.aborted; total += count)
-      ({ count } = await db.one(query()))
-    return total
-  }
+  const all = (query: () => Query<{ count: number }>) => inBatches(signal, BATCH, () => db.one(query()))
   return {
     jobs: await all(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH)),
     tokens:

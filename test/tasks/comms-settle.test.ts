@@ -107,6 +107,14 @@ test('a send without a job that works on it is closed', async () => {
   })
 })
 
+test('more than a batch of what is old goes in one run', async () => {
+  await query(`delete from comms_send`)
+  await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
+    select gen_random_uuid(), 'email', gen_random_uuid(), '{a@example.com}', 'sent', now(), now(), now() - interval '91 days'
+    from generate_series(1, 2500)`)
+  assert.equal((await run(await benchOf(database, 'sms'))).deleted, 2500)
+})
+
 test('what is older than 90 days goes, but for what is under way', async () => {
   await query(`delete from comms_send`)
   const one = await unknownSms('+14155550003')
