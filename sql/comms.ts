@@ -131,16 +131,6 @@ export const closeOrphans = (limit: number): Query<{ count: number }> =>
     )
     select count(*)::int as count from closed`
 
-export const deleteOldSends = (keepDays: number, batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with old as (
-      delete from comms_send where id in (
-        select id from comms_send where created_at < now() - make_interval(days => ${keepDays}::int)
-          and status not in ('queued', 'sending') order by created_at limit ${batch})
-      returning id
-    )
-    select count(*)::int as count from old`
-
 // Reads for the edge. `who` is the caller's account id; `everything` is true for admins.
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,

@@ -56,17 +56,6 @@ export const unknownEvents = (ids: readonly string[]): Query<{ id: string }> =>
     select given as id from unnest(${sql.array(ids, 'text')}) given
     where not exists (select from payment_event e where e.id = given)`
 
-/** Deletes applied events that are older than the provider keeps them; returns how many. */
-export const deleteOldEvents = (keepDays: number, batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with old as (
-      delete from payment_event where id in (
-        select id from payment_event where applied_at is not null and received_at < now() - make_interval(days => ${keepDays})
-        order by received_at limit ${batch})
-      returning 1
-    )
-    select count(*)::int as count from old`
-
 const ReadUntil = z.object({ at: z.number() })
 
 /** The time up to which the provider's list of events was read, in seconds; no row when it never was. */

@@ -804,6 +804,7 @@ create table request_limit (
 
 create table search_word (
   word text not null,
+  seen_at timestamp with time zone not null default now(),
   constraint search_word_pkey PRIMARY KEY (word)
 );
 
@@ -958,6 +959,8 @@ CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id 
 
 CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
 
+CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (collected_at IS NOT NULL);
+
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
 
 CREATE INDEX document_kind_idx ON public.document USING btree (owner_id, kind, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
@@ -1019,6 +1022,8 @@ CREATE INDEX organization_deleted_idx ON public.organization USING btree (id) WH
 CREATE INDEX organization_listed_idx ON public.organization USING btree (id) WHERE (deleted_at IS NULL);
 
 CREATE INDEX organization_invite_email_idx ON public.organization_invite USING btree (email) WHERE (status = 'pending'::text);
+
+CREATE INDEX organization_invite_expires_at_idx ON public.organization_invite USING btree (expires_at);
 
 CREATE INDEX organization_invite_invited_by_idx ON public.organization_invite USING btree (invited_by) WHERE (invited_by IS NOT NULL);
 
@@ -1087,6 +1092,8 @@ CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token
 CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (session_id);
 
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
+
+CREATE INDEX search_word_seen_at_idx ON public.search_word USING btree (seen_at);
 
 CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (word gin_trgm_ops);
 
@@ -1684,12 +1691,21 @@ AS $function$8e5b22be3b33fb71fa420c96a7203598$function$;
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$5210a9d83a64f14e46e37c17df458921$function$;
+AS $function$b9e60420bfd465aef143b6430df97128$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_of(vectors tsvector[])
  RETURNS void
  LANGUAGE sql
-AS $function$ea3b5f77c8583a81aed289ffb6ef5495$function$;
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b8b0eed1bc41e27e91863c5facc4a1a3$function$;
+
+CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, most integer, OUT looked integer, OUT gone integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$9d236d1e87472bbbee0b3c0970a4a7d7$function$;
 
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)

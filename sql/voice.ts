@@ -116,14 +116,12 @@ export const previewChunk = (
       order by ordinal desc limit 1) last
     where start + length(bytes) > ${position}`
 
-/** Deletes previews that nobody has used for `days`, and of the others those beyond the `most` recently used. */
-export const deleteOldPreviews = (days: number, most: number, batch: number): Query<{ count: number }> =>
+/** Deletes previews beyond the `most` that were used last. */
+export const deleteExcessPreviews = (most: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
-    with old as (
+    with excess as (
       delete from voice_preview where digest in (
-        (select digest from voice_preview where used_at < now() - make_interval(days => ${days}) order by used_at limit ${batch})
-        union all
-        (select digest from voice_preview order by used_at desc offset ${most} limit ${batch}))
+        select digest from voice_preview order by used_at desc offset ${most} limit ${batch})
       returning 1
     )
-    select count(*)::int as count from old`
+    select count(*)::int as count from excess`

@@ -28,6 +28,7 @@ import { indexFiles } from './rag/index-files.ts'
 import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
+import { retention } from './system/retention.ts'
 import type { AnyTask } from './task.ts'
 import { preview } from './voice/preview.ts'
 
@@ -62,6 +63,7 @@ export const tasks: readonly AnyTask[] = [
   reconcile,
   refund,
   retag,
+  retention,
   sentiment,
   settle,
   sms,

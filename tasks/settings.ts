@@ -14,6 +14,7 @@ import { type BlobSettings, blobChecks, blobSettings, blobShape } from './docume
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 import { count, flag, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
+import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
@@ -108,6 +109,7 @@ const Environment = z.object({
   ...blobShape,
   ...paymentShape,
   ...ragShape,
+  ...retentionShape,
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
@@ -187,6 +189,7 @@ export interface Settings {
   readonly payments: PaymentSettings
   readonly ai: AiSettings
   readonly rag: RagSettings
+  readonly keepDays: RetentionSettings
   readonly maxUploadBytes: number
   /** A document that has more pages is not read. */
   readonly maxDocumentPages: number
@@ -242,6 +245,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     payments: paymentSettings(env),
     ai: aiSettings(env),
     rag: ragSettings(env),
+    keepDays: retentionSettings(env),
     visionProvider: visionProvider(env),
     llmCatalogUrl: catalogUrl(env),
   })

@@ -64,4 +64,5 @@ create unique index organization_invite_pending_key on organization_invite (orga
 create index organization_invite_organization_id_idx on organization_invite (organization_id);
 create index organization_invite_listed_idx on organization_invite (organization_id, id, expires_at) where status = 'pending';
 create index organization_invite_email_idx on organization_invite (email) where status = 'pending';
+create index organization_invite_expires_at_idx on organization_invite (expires_at);
 create index organization_invite_invited_by_idx on organization_invite (invited_by) where invited_by is not null;

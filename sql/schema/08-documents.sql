@@ -74,7 +74,7 @@ create table document (
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   deleted_at timestamptz,
-  -- When the pages of a deleted document were deleted, once. Its row stays, since others may supersede it.
+  -- When the pages of a deleted document were deleted, once; its row is kept for longer.
   collected_at timestamptz,
   json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
     document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id)) stored,
@@ -99,6 +99,7 @@ create index document_kind_idx on document (owner_id, kind, id desc) where delet
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
+create index document_collected_idx on document (deleted_at) where collected_at is not null;
 -- For finding the documents with given bytes, of any owner.
 create index document_sha256_idx on document (sha256);
 -- With the owner, or a word would be looked for in everybody's documents; 0: nobody's, since GIN can't look for null.
@@ -154,6 +155,9 @@ create index document_page_search_idx on document_page using gin (coalesce(owner
 -- size, and using it would cost more than reading them.
 create table search_word (
   word text not null,
+  -- When it was last known to occur, give or take three days.
+  seen_at timestamptz not null default now(),
   constraint search_word_pkey primary key (word)
 );
+create index search_word_seen_at_idx on search_word (seen_at);
 create index search_word_trigram_idx on search_word using gin (word gin_trgm_ops);

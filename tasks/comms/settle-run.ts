@@ -1,11 +1,4 @@
-import {
-  type Channel,
-  closeOrphans,
-  deleteOldSends,
-  type Send,
-  sendById,
-  unknownSends,
-} from '../../sql/comms.ts'
+import { type Channel, closeOrphans, type Send, sendById, unknownSends } from '../../sql/comms.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { callMedium } from './call-run.ts'
@@ -15,19 +8,16 @@ import { smsMedium } from './sms-run.ts'
 const BATCH = 1000
 // Each is a request to the provider, which counts them.
 const LOOKED_UP = 50
-// The ledger is a record for people, who can copy what they need for longer.
-const KEEP_DAYS = 90
 
 /** The work of `comms.settle`. */
-export async function run(ctx: TaskContext): Promise<{ closed: number; found: number; deleted: number }> {
+export async function run(ctx: TaskContext): Promise<{ closed: number; found: number }> {
   const closed = await inBatches(ctx.signal, BATCH, () => ctx.db.one(closeOrphans(BATCH)))
   let found = 0
   for (const { id, channel } of await ctx.db.any(unknownSends(LOOKED_UP))) {
     ctx.signal.throwIfAborted()
     if (await lookUpOnce(ctx, id, channel)) found++
   }
-  const deleted = await inBatches(ctx.signal, BATCH, () => ctx.db.one(deleteOldSends(KEEP_DAYS, BATCH)))
-  return { closed, found, deleted }
+  return { closed, found }
 }
 
 /** Looks one send up at the provider; true when it is there. A failed look-up is repeated by the next run. */

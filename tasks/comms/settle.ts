@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Maintains the ledger of sends: closes those whose job ended without settling them, asks the provider again about
- * unknown ones, and deletes old ones.
+ * Maintains the ledger of sends: closes those whose job ended without settling them, and asks the provider again about
+ * unknown ones.
  */
 export const settle = defineTask({
   name: 'comms.settle',
@@ -13,6 +13,6 @@ export const settle = defineTask({
   whenBusy: 'join',
   timeoutSeconds: 600,
   payload: z.strictObject({}),
-  result: z.strictObject({ closed: z.int(), found: z.int(), deleted: z.int() }),
+  result: z.strictObject({ closed: z.int(), found: z.int() }),
   run: lazily(() => import('./settle-run.ts')),
 })

@@ -1,7 +1,6 @@
 import type { Queries } from '../../sql/db.ts'
 import {
   applyChanges,
-  deleteOldEvents,
   deleteRefusedRefunds,
   type Refund,
   readUntil,
@@ -28,12 +27,11 @@ const OVERLAP_SECONDS = 600
 // A request to the provider that nobody waits for any more can still be under way for this long.
 const SETTLE_SECONDS = 300
 const BATCH = 500
-const KEEP_DAYS = 90
 
 /** The work of `payments.reconcile`. */
 export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
   const left = await ingestUnapplied(ctx)
-  await forget(ctx)
+  await inBatches(ctx.signal, BATCH, () => ctx.db.one(deleteRefusedRefunds(BATCH)))
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
   const settled = await settleRefunds(ctx)
   return { missed: await ingestMissedEvents(ctx), left, settled }
@@ -107,9 +105,4 @@ async function settle(ctx: TaskContext, asked: Refund): Promise<void> {
         : applyChanges([...(resolved?.changes ?? []), change]),
     ),
   )
-}
-
-async function forget({ db, signal }: TaskContext): Promise<void> {
-  await inBatches(signal, BATCH, () => db.one(deleteOldEvents(KEEP_DAYS, BATCH)))
-  await inBatches(signal, BATCH, () => db.one(deleteRefusedRefunds(BATCH)))
 }

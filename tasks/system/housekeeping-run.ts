@@ -4,15 +4,14 @@ import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
-import { deleteOldPreviews } from '../../sql/voice.ts'
+import { deleteExcessPreviews } from '../../sql/voice.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { HousekeepingResult } from './housekeeping.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH = 1000
-// Voice previews: most have about 50 kB, the longest several MB.
-const PREVIEW_DAYS = 30
+// Most have about 50 kB, the longest several MB.
 const MOST_PREVIEWS = 1000
 
 /** The work of `system.housekeeping`. */
@@ -28,6 +27,6 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
     keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
     imports: await all(() => deleteAbandonedImports(BATCH)),
-    previews: await all(() => deleteOldPreviews(PREVIEW_DAYS, MOST_PREVIEWS, BATCH)),
+    previews: await all(() => deleteExcessPreviews(MOST_PREVIEWS, BATCH)),
   }
 }

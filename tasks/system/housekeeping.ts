@@ -11,7 +11,10 @@ const Result = z.strictObject({
 })
 export type HousekeepingResult = z.output<typeof Result>
 
-/** Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, files of imports, voice previews. */
+/**
+ * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, files of imports; and voice previews
+ * beyond a number.
+ */
 export const housekeeping = defineTask({
   name: 'system.housekeeping',
   queue: 'system',

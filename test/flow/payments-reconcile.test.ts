@@ -138,16 +138,6 @@ test('one that it has not gives back what was reserved', async () => {
   )
 })
 
-test('what was applied long ago is forgotten, what waits is not', async () => {
-  await query(`update payment_event set received_at = now() - interval '91 days'`)
-  const waiting = `insert into payment_event (id, type, created_at, received_at, data) values ('evt_waits', 'x', now(), now() - interval '91 days', '{}')`
-  await query(waiting)
-  await run()
-  assert.deepEqual(await query(`select id from payment_event where received_at < now() - interval '1 day'`), [
-    { id: 'evt_waits' },
-  ])
-})
-
 test('npm run reconcile does the same, beside any worker', async () => {
   const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
   stripe.account.events.push(given as never)

@@ -5,7 +5,7 @@ import { connect } from '../../sql/driver.ts'
 import {
   addPreviewChunk,
   beginPreview,
-  deleteOldPreviews,
+  deleteExcessPreviews,
   endPreview,
   findPreview,
   previewChunk,
@@ -78,8 +78,8 @@ test('of more than so many, those that were not used for longest go', async () =
   await query('delete from voice_preview')
   const digests = Array.from({ length: 5 }, () => randomBytes(32))
   for (const digest of digests) await db.run(wantPreview(digest, speech))
-  assert.equal((await db.one(deleteOldPreviews(30, 3, 100))).count, 2)
-  assert.equal((await db.one(deleteOldPreviews(30, 3, 100))).count, 0)
+  assert.equal((await db.one(deleteExcessPreviews(3, 100))).count, 2)
+  assert.equal((await db.one(deleteExcessPreviews(3, 100))).count, 0)
   const left = await query(`select digest from voice_preview order by used_at`)
   assert.deepEqual(
     left.map(({ digest }) => String(digest)),
@@ -106,7 +106,7 @@ test('a preview and its chunks are found by an index', async () => {
     () => previewChunk(digest, generation, 1),
     () => endPreview(digest, generation, 2),
     () => beginPreview(digest),
-    () => deleteOldPreviews(30, 10_000, 100),
+    () => deleteExcessPreviews(10_000, 100),
   ])
     await assertWriteByIndex(client, make, 'voice_preview')
 })

@@ -106,30 +106,3 @@ test('a send without a job that works on it is closed', async () => {
     detail: 'The job ended while a request was under way',
   })
 })
-
-test('more than a batch of what is old goes in one run', async () => {
-  await query(`delete from comms_send`)
-  await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
-    select gen_random_uuid(), 'email', gen_random_uuid(), '{a@example.com}', 'sent', now(), now(), now() - interval '91 days'
-    from generate_series(1, 2500)`)
-  assert.equal((await run(await benchOf(database, 'sms'))).deleted, 2500)
-})
-
-test('what is older than 90 days goes, but for what is under way', async () => {
-  await query(`delete from comms_send`)
-  const one = await unknownSms('+14155550003')
-  const open = await benchOf(database, 'sms')
-  const young = await unknownSms('+14155550004')
-  await query(`update comms_send set created_at = now() - interval '91 days' where id = any($1)`, [
-    [one.id, open.id],
-  ])
-  await query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [open.id])
-  await query(
-    `insert into job (id, name, queue, mailbox, payload, status, max_tries) select job_id, 'comms.sms', 'comms', 'sms:', '{}', 'queued', 3
-    from comms_send where id = $1`,
-    [open.id],
-  )
-  assert.equal((await run(one)).deleted, 1)
-  const left = await query('select id from comms_send')
-  assert.deepEqual(left.map(({ id }) => id).sort(), [open.id, young.id].sort())
-})

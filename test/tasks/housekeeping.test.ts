@@ -57,16 +57,6 @@ describe('housekeeping', { concurrency: false }, () => {
     assert.equal(await count('blog_upload'), 1)
   })
 
-  test('removes previews of voices that nobody has wanted for a month', async () => {
-    await query(`insert into voice_preview (digest, provider, model, voice, speed, text, generation, byte_size, used_at)
-      select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', gen_random_uuid(), 1, now() - n * interval '20 days'
-      from generate_series(0, 3) n`)
-    await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
-      select digest, generation, 0, 0, 'x' from voice_preview`)
-    assert.equal((await run()).previews, 2)
-    assert.deepEqual([await count('voice_preview'), await count('voice_preview_chunk')], [2, 2])
-  })
-
   test('removes tokens, counts and keys past their time', async () => {
     await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
     await query(

@@ -1,9 +1,6 @@
--- In the order of the words, so that two transactions never deadlock.
 create or replace function search_words_kept() returns trigger language plpgsql as $$
 begin
-  insert into search_word (word)
-  select distinct lexeme from changed, unnest(changed.search) where length(lexeme) <= 100 order by 1
-  on conflict do nothing;
+  perform search_words_of(array(select search from changed));
   return null;
 end $$;
 

@@ -1,5 +1,12 @@
-create or replace function search_words_of(vectors tsvector[]) returns void language sql as $$
+-- Stores the words of vectors, and once in three days that they occur. In the order of the words, so that two transactions
+-- never deadlock. What is known is only looked up.
+create or replace function search_words_of(vectors tsvector[]) returns void language sql
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
   insert into search_word (word)
-  select distinct lexeme from unnest(vectors) vector, unnest(vector) where length(lexeme) <= 100 order by 1
-  on conflict do nothing
+  select distinct lexeme from unnest(vectors) vector, unnest(vector)
+  where length(lexeme) <= 100
+    and not exists (select from search_word where word = lexeme and seen_at > now() - interval '3 days')
+  order by 1
+  on conflict (word) do update set seen_at = now() where search_word.seen_at < now() - interval '3 days'
 $$;

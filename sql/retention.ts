@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { type Query, sql } from './db.ts'
+
+/**
+ * How long rows are kept that nobody deletes. Each table that grows with use is in one of these lists, or goes with what it
+ * belongs to, or is bounded: `test/sql/retention.test.ts` has every table with its reason.
+ */
+
+/** What is kept for a number of days that is a setting; 0: for ever. */
+export type Kept =
+  | 'sends'
+  | 'usage'
+  | 'previews'
+  | 'invites'
+  | 'deletedDocuments'
+  | 'searchWords'
+  | 'paymentEvents'
+
+const Swept = z.object({ count: z.number(), deleted: z.number() })
+/** What a batch has dealt with, and how many of these rows it has deleted. */
+export type Swept = z.output<typeof Swept>
+
+/** A table whose old rows are deleted in batches. */
+export interface Sweep {
+  readonly table: string
+  readonly keep: Kept
+  /** Deals with at most `most` rows that are older than `days`. */
+  readonly sweep: (days: number, most: number) => Query<Swept>
+}
+
+type Fragment = ReturnType<typeof sql.fragment>
+
+/** Deletes rows by the time in the column `at`, which has an index. */
+const byAge = (table: string, keep: Kept, at: string, where: Fragment = sql.fragment`true`): Sweep => {
+  const [name, time] = [sql.identifier([table]), sql.identifier([at])]
+  return {
+    table,
+    keep,
+    sweep: (days, most) => sql.type(Swept)`
+      with old as (
+        delete from ${name} where ctid = any(array(
+          select ctid from ${name} where ${time} < now() - make_interval(days => ${days}::int) and ${where}
+          order by ${time} limit ${most} for update skip locked))
+        returning 1
+      )
+      select count(*)::int as count, count(*)::int as deleted from old`,
+  }
+}
+
+export const SWEPT: readonly Sweep[] = [
+  // The ledger is a record for people, who can copy what they need for longer.
+  byAge('comms_send', 'sends', 'created_at', sql.fragment`status not in ('queued', 'sending')`),
+  // What was used goes from the statistics, too.
+  byAge('ai_usage', 'usage', 'created_at'),
+  byAge('voice_preview', 'previews', 'used_at'),
+  // Whatever became of them.
+  byAge('organization_invite', 'invites', 'expires_at'),
+  // Documents that they superseded, or that supersede them, then say nothing of it any more.
+  byAge('document', 'deletedDocuments', 'deleted_at', sql.fragment`collected_at is not null`),
+  // The provider keeps its events for 30 days: after that none of them can arrive again.
+  byAge('payment_event', 'paymentEvents', 'received_at', sql.fragment`applied_at is not null`),
+  {
+    table: 'search_word',
+    keep: 'searchWords',
+    sweep: (days, most) =>
+      sql.type(Swept)`select looked as count, gone as deleted from search_words_sweep(${days}, ${most})`,
+  },
+]

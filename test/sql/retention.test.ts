@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { connect } from '../../sql/driver.ts'
+import { SWEPT } from '../../sql/retention.ts'
+import { testDatabase } from '../database.ts'
+import { assertWriteByIndex } from './plans-help.ts'
+
+/** Every table is known to stop growing, or to grow only with what its owner keeps. */
+
+const { url, query } = await testDatabase()
+
+/** Why the tables without a setting need none. */
+const REASONS: Readonly<Record<string, readonly string[]>> = {
+  'housekeeping deletes it soon': [
+    'job',
+    'job_event_row',
+    'refresh_token',
+    'session',
+    'account_token',
+    'login_failure',
+    'request_limit',
+    'idempotency_key',
+    'blog_upload',
+    'blog_upload_chunk',
+  ],
+  'people are few, and delete their accounts and organizations': [
+    'account',
+    'organization',
+    'organization_member',
+  ],
+  'its owner deletes it, or the account': [
+    'document',
+    'document_page',
+    'ai_conversation',
+    'ai_message',
+    'ai_sentiment',
+    'blog_post',
+    'blog_tag',
+    'blog_post_tag',
+    'rag_collection',
+    'rag_file',
+    'rag_chunk',
+    'rag_vector',
+  ],
+  'documents.collect deletes it with the last document that has it': ['blob', 'blob_chunk'],
+  'a preview takes it along': ['voice_preview_chunk'],
+  'payments are kept': [
+    'payment_customer',
+    'payment_transaction',
+    'payment_reference',
+    'payment_subscription',
+    'payment_dispute',
+  ],
+  'a few rows, sums of others': ['job_count', 'blog_post_count', 'document_tag_count'],
+  'a trail is kept': ['audit_event'],
+  configuration: [
+    'ai_agent',
+    'voice_settings',
+    'llm_vendor',
+    'llm_model',
+    'llm_price',
+    'llm_list',
+    'llm_current',
+  ],
+  'a row, or one for each process, function or migration': [
+    'payment_reconciliation',
+    'worker_lease',
+    'migration',
+    'migration_functions',
+  ],
+}
+
+test('every table has a retention, or a reason to have none', async () => {
+  const tables =
+    await query(`select relname as name from pg_class c where relnamespace = 'public'::regnamespace
+    and relkind in ('r', 'p') and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')`)
+  const known = [...SWEPT.map(({ table }) => table), ...Object.values(REASONS).flat()]
+  assert.deepEqual([...new Set(known)].sort(), tables.map(({ name }) => String(name)).sort())
+})
+
+describe('what is old is found by an index', async () => {
+  const times = `now() - n * interval '1 hour'`
+  await query(`insert into organization (name, slug) values ('N', 'n')`)
+  for (const rows of [
+    `comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
+     select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', now(), now(), ${times}`,
+    `ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
+     select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${times}`,
+    `voice_preview (digest, provider, model, voice, speed, text, used_at) select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', ${times}`,
+    `organization_invite (organization_id, email, role, status, expires_at)
+     select (select id from organization), 'i' || n || '@example.com', 'member', 'revoked', ${times}`,
+    `document (title, media_type, byte_size, sha256, deleted_at, collected_at)
+     select 't', 't', 1, sha256(n::text::bytea), ${times}, now()`,
+    `payment_event (id, type, created_at, received_at, applied_at) select n, 'x', now(), ${times}, now()`,
+  ])
+    await query(`insert into ${rows} from generate_series(1, 20000) n`)
+  await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
+    select digest, gen_random_uuid(), 0, 0, 'x' from voice_preview`)
+  await query(`insert into document_page (document_id, page_number, status, method, job_id)
+    select id, 1, 'read', 'none', gen_random_uuid() from document`)
+  await query('vacuum analyze')
+  const client = await connect({ url, applicationName: 'plans' })
+  after(() => client.end())
+  // That of words: search-words.test.ts
+  for (const { table, sweep } of SWEPT.filter(({ table }) => table !== 'search_word'))
+    test(table, () => assertWriteByIndex(client, () => sweep(700, 10)))
+})

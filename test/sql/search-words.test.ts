@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, test } from 'node:test'
+import pg from 'pg'
+import { noRows, sql } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { SWEPT } from '../../sql/retention.ts'
+import { testDatabase } from '../database.ts'
+import { stopAfterFile } from '../services.ts'
+import { until } from '../until.ts'
+import { assertWriteByIndex } from './plans-help.ts'
+
+/** Words stay as long as a text has them. */
+
+const { url, db, query } = await testDatabase()
+const { sweep } = SWEPT.find(({ table }) => table === 'search_word')!
+const swept = (most = 100) => db.one(sweep(30, most))
+const words = async (): Promise<string> =>
+  (await query('select word from search_word order by word')).map(({ word }) => word).join(' ')
+const age = (days: number) =>
+  query(`update search_word set seen_at = now() - make_interval(days => $1)`, [days])
+const document = async (title: string): Promise<number> =>
+  (
+    await query(
+      `insert into document (title, media_type, byte_size, sha256) values ($1, 't', 1, sha256(gen_random_uuid()::text::bytea)) returning id::int`,
+      [title],
+    )
+  )[0]!.id as number
+const PAGE = `insert into document_page (document_id, page_number, status, method, text, job_id)
+  values ($1, $2, 'read', 'none', $3, gen_random_uuid())`
+
+describe('words', { concurrency: false }, () => {
+  beforeEach(() => query('truncate document, document_page, search_word cascade'))
+
+  test('that no page and no live document has any more go, once they have not been seen for as long', async () => {
+    const id = await document('title')
+    await query(PAGE, [id, 1, `Quagga o'neill back\\slash`])
+    const gone = await document('other words')
+    await query('update document set deleted_at = now() where id = $1', [gone])
+    const all = await words()
+    assert.equal(all, `back neill o other quagga slash title words`)
+    await age(29)
+    assert.deepEqual(await swept(), { count: 0, deleted: 0 })
+    await age(31)
+    assert.deepEqual(await swept(), { count: 8, deleted: 2 })
+    assert.equal(await words(), 'back neill o quagga slash title')
+    assert.deepEqual(await swept(), { count: 0, deleted: 0 }, 'those that were found count as seen')
+    await query('delete from document_page')
+    await age(31)
+    const [first, rest] = [await swept(2), await swept()]
+    assert.deepEqual([first.count, rest.count, first.deleted + rest.deleted], [2, 4, 5])
+    assert.equal(await words(), 'title')
+  })
+
+  test('are marked when they are written again, at most once in three days', async () => {
+    await document('title')
+    const seen = async () =>
+      (await query('select now() - seen_at < $1::interval as lately from search_word', ['1 hour']))[0]!.lately
+    await age(2)
+    await document('title')
+    assert.equal(await seen(), false)
+    await age(4)
+    await document('title')
+    assert.equal(await seen(), true)
+  })
+
+  test('stay when a page with them is written while they are looked for', async () => {
+    await query(`insert into search_word (word, seen_at) values ('okapi', now() - interval '1 year')`)
+    const id = await document('t')
+    const other = new pg.Client({ connectionString: url })
+    await other.connect()
+    stopAfterFile(() => other.end())
+    await other.query('begin')
+    await other.query(PAGE, [id, 1, 'okapi'])
+    const sweeping = swept()
+    await until(
+      'it waits for the row that the transaction of the page has marked',
+      async () => (await query(`select from pg_locks where not granted`))[0],
+    )
+    await other.query('commit')
+    assert.deepEqual(await sweeping, { count: 1, deleted: 0 })
+    assert.equal(await words(), 'okapi t')
+  })
+
+  test('are found by an index, whether they are stored, looked for or deleted', async () => {
+    await query(
+      `insert into search_word (word, seen_at) select 'w' || n, now() - interval '40 days' from generate_series(1, 20000) n`,
+    )
+    const id = await document('t')
+    await query(
+      `insert into document_page (document_id, page_number, status, method, text, job_id)
+       select $1, n, 'read', 'none', 'w' || n || ' w' || n + 1, gen_random_uuid() from generate_series(1, 5000) n`,
+      [id],
+    )
+    await query('vacuum analyze')
+    const client = await connect({ url, applicationName: 'plans' })
+    stopAfterFile(() => client.end())
+    await assertWriteByIndex(client, () => sweep(30, 100), 'search_word')
+    await assertWriteByIndex(client, () => sweep(30, 100), 'document_page')
+    await assertWriteByIndex(
+      client,
+      () => sql.type(noRows)`select search_words_of(array['w17 w18 w20001'::tsvector])`,
+      'search_word',
+    )
+  })
+})

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { TaskContext } from '../../tasks/context.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { parse } from '../../tasks/settings.ts'
+import { retention } from '../../tasks/system/retention.ts'
+import { testDatabase } from '../database.ts'
+
+/** What nobody deletes goes after the days of its setting, and nothing else. */
+
+const { db, query } = await testDatabase()
+const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
+  retention.run({ db, settings: parse(settings), signal, progress: () => {} } as unknown as TaskContext, {})
+/** The values of a column of what is left. */
+const left = async (table: string, column: string): Promise<string> =>
+  (await query(`select ${column}::text as value from ${table} order by 1`))
+    .map(({ value }) => value)
+    .join(' ')
+/** Rows from two days before the limit to two days after it: of them 'old' ones should go. */
+const AGES = (days: number): string =>
+  `(values ('old', now() - interval '${days} days 1 hour'), ('young', now() - interval '${days} days' + interval '1 hour')) given(name, at)`
+
+describe('retention', { concurrency: false }, () => {
+  test('deletes sends after 90 days, more than a batch of them, and none that are under way', async () => {
+    const send = (n: number, status: string, rest: string) =>
+      query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, message, detail, created_at)
+        select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', ${status}, ${rest}, name, at from ${AGES(90)}, generate_series(1, ${n})`)
+    await send(2500, `'sent'`, 'at, at, null')
+    await send(1, `'unknown'`, `at, at, '{}'`)
+    await send(1, `'sending'`, `at, null, '{}'`)
+    await send(1, `'queued'`, `null, null, '{}'`)
+    assert.equal((await run()).comms_send, 2501)
+    const kept = await query(
+      `select status, detail, count(*)::int as n from comms_send group by 1, 2 order by 1, 2`,
+    )
+    assert.deepEqual(
+      kept.map(({ status, detail, n }) => `${status} ${detail} ${n}`),
+      [
+        'queued old 1',
+        'queued young 1',
+        'sending old 1',
+        'sending young 1',
+        'sent young 2500',
+        'unknown young 1',
+      ],
+    )
+  })
+
+  test('deletes events of the payment provider after 90 days, unless they wait', async () => {
+    await query(`insert into payment_event (id, type, created_at, received_at, data, applied_at)
+      select name || applied, 'x', at, at, case when not applied then '{}'::jsonb end, case when applied then at end
+      from ${AGES(90)}, (values (true), (false)) a(applied)`)
+    assert.equal((await run()).payment_event, 1)
+    assert.equal(await left('payment_event', 'id'), 'oldfalse youngfalse youngtrue')
+  })
+
+  test('deletes usage after a year, previews after a month, invites a quarter after their time', async () => {
+    await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
+      select name, 'chat', 'v', 'm', 1, 1, false, true, at from ${AGES(365)}`)
+    await query(`insert into voice_preview (digest, provider, model, voice, speed, text, generation, byte_size, used_at)
+      select sha256(name::bytea), 'p', 'm', 'v', 1, name, gen_random_uuid(), 1, at from ${AGES(30)}`)
+    await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
+      select digest, generation, 0, 0, 'x' from voice_preview`)
+    await query(`insert into organization (name, slug) values ('N', 'n')`)
+    await query(`insert into organization_invite (organization_id, email, role, status, expires_at, accepted_at)
+      select o.id, given.name || status || '@x', 'member', status, at, case status when 'accepted' then at end
+      from organization o, ${AGES(90)}, (values ('pending'), ('accepted'), ('revoked'), ('expired')) s(status)`)
+    const { ai_usage, voice_preview, organization_invite } = await run()
+    assert.deepEqual([ai_usage, voice_preview, organization_invite], [1, 1, 4])
+    assert.equal(await left('ai_usage', 'user_id'), 'young')
+    assert.equal(await left('voice_preview join voice_preview_chunk using (digest)', 'text'), 'young')
+    assert.equal(
+      await left('organization_invite', `split_part(email, '@', 1)`),
+      'youngaccepted youngexpired youngpending youngrevoked',
+    )
+  })
+
+  test('deletes the rows of deleted documents after a month, and lets others live that superseded them', async () => {
+    const document = async (title: string, rest = 'null, null'): Promise<number> =>
+      (
+        await query(
+          `insert into document (title, media_type, byte_size, sha256, deleted_at, collected_at)
+           values ($1, 't', 1, sha256(gen_random_uuid()::text::bytea), ${rest}) returning id::int`,
+          [title],
+        )
+      )[0]!.id as number
+    const old = await document('old')
+    const next = await document('next')
+    await query('update document set supersedes_id = $1 where id = $2', [old, next])
+    await query(
+      `update document set deleted_at = now() - interval '31 days', collected_at = now() where id = $1`,
+      [old],
+    )
+    await document('waits', `now() - interval '31 days', null`)
+    await document('young', `now() - interval '29 days', now()`)
+    assert.equal((await run()).document, 1)
+    assert.equal(await left('document', 'title'), 'next waits young')
+    const [row] = await query(
+      'select supersedes_id, json::json ->> $2 as shown from document where id = $1',
+      [next, 'supersedes_id'],
+    )
+    assert.deepEqual(row, { supersedes_id: null, shown: null })
+  })
+
+  test('keeps for ever what has the setting 0', async () => {
+    await query('delete from payment_event')
+    await query(
+      `insert into payment_event (id, type, created_at, received_at, applied_at) values ('first', 'x', now(), '2001-01-01', now())`,
+    )
+    assert.equal('payment_event' in (await run({ PAYMENT_EVENTS_KEEP_DAYS: '0' })), false)
+    assert.equal(await left('payment_event', 'id'), 'first')
+    assert.equal((await run({ PAYMENT_EVENTS_KEEP_DAYS: '1' })).payment_event, 1)
+  })
+
+  test('an abort ends it before the next batch, and an hour later it goes on', async () => {
+    await query(
+      `insert into payment_event (id, type, created_at, received_at, applied_at) values ('late', 'x', now(), '2001-01-01', now())`,
+    )
+    await assert.rejects(run({}, AbortSignal.abort()), { name: 'AbortError' })
+    assert.equal((await run()).payment_event, 1)
+    const entry = schedule.find(({ identifier }) => identifier === 'retention')
+    assert.deepEqual([entry?.match, entry?.task.name], ['53 * * * *', 'system.retention'])
+    assert.deepEqual([retention.actor?.({}, null), retention.whenBusy], ['retention', 'join'])
+  })
+})
