@@ -83,6 +83,8 @@ export const readAudit: ReadStatement<
     where: everyPair(OF_ACCOUNT, everyPair(OF_KIND, OF_ORGANIZATION)),
     order: AUDIT_ORDER,
     direction: 'desc',
+    // Rows of a page are found again in their partitions.
+    id: ['id', 'at'],
     item: `json_build_object('id', e.id, 'at', iso(e.at), 'kind', e.kind, 'actor_id', e.actor_id, 'account_id', e.account_id,
       'organization_id', e.organization_id, 'address', e.address, 'request_id', e.request_id, 'data', e.data)`,
   }),

@@ -65,7 +65,8 @@ const TABLES = `
       union all
       select format('  constraint %I %s', conname, pg_get_constraintdef(k.oid)), 'x' || position(contype::text in 'pufxc')
       from pg_constraint k where conrelid = c.oid and contype <> 'n') parts (line, place)),
-    case when reloptions is null then '' else ' with (' || array_to_string(reloptions, ', ') || ')' end) as line
+    case when relkind = 'p' then ' partition by ' || pg_get_partkeydef(c.oid) else '' end
+      || case when reloptions is null then '' else ' with (' || array_to_string(reloptions, ', ') || ')' end) as line
   from pg_class c
   where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and ${OURS('pg_class', 'c.oid')}
   order by relname collate "C"`

@@ -55,6 +55,9 @@ const pageParameters = ({ parameters }: List) => ({
   size: `$${parameters + 3}::int`,
 })
 
+// Or it could join whole tables: of one with partitions it knows only while it runs which of them have the rows.
+const ONE_BY_ONE = 'offset 0'
+
 /** A subquery of one row: `items`, a JSON array as text, and `next`, the cursor of what follows, or null. */
 export function pageOf(list: List): string {
   const {
@@ -91,14 +94,14 @@ export function pageOf(list: List): string {
       : `select * from (${merged}) branch order by ${ordered(places)} ${slice}`
   const sameRow = id.map((column) => `${row}.${column} = ids.id_${column}`).join(' and ')
   return `(
-    select concat('[', string_agg((${numbered ? item : 'item'})::text, ',' order by place ${reversed ? 'desc' : 'asc'})
+    select concat('[', string_agg(item::text, ',' order by place ${reversed ? 'desc' : 'asc'})
         filter (where place <= ${size}), ']') as items,
       case when count(*) > ${size}
         then max(${cursorOf(places)}) filter (where place = ${size}) end as next
     from (
       select *, row_number() over (order by ${ordered(places)}) as place from (${page}) page
     ) ids
-    ${numbered ? `join ${table} ${row} on ${sameRow} ${join}` : ''})`
+    ${numbered ? `left join lateral (select ${item} as item from ${table} ${row} ${join} where ${sameRow} and place <= ${size} ${ONE_BY_ONE}) shown on true` : ''})`
 }
 
 /** A cursor: base64url of a JSON array, which says nothing that the row before it does not show. */

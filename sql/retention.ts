@@ -8,6 +8,7 @@ import { type Query, sql } from './db.ts'
 
 /** What is kept for a number of days that is a setting; 0: for ever. */
 export type Kept =
+  | 'audit'
   | 'sends'
   | 'usage'
   | 'previews'
@@ -27,6 +28,15 @@ export interface Sweep {
   /** Deals with at most `most` rows that are older than `days`. */
   readonly sweep: (days: number, most: number) => Query<Swept>
 }
+
+/** Tables whose old months are dropped. */
+export const PARTITIONED = [{ table: 'audit_event', keep: 'audit' }] as const
+
+const Months = z.object({ made: z.number(), dropped: z.number() })
+
+/** Makes the next months of a table and drops those that ended `days` ago; 0: none. */
+export const keepPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
+  sql.type(Months)`select made, dropped from partitions_keep(${table}::regclass, ${days})`
 
 type Fragment = ReturnType<typeof sql.fragment>
 

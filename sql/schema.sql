@@ -174,9 +174,9 @@ create table audit_event (
   address text,
   request_id text,
   data jsonb not null default '{}'::jsonb,
-  constraint audit_event_pkey PRIMARY KEY (id),
+  constraint audit_event_pkey PRIMARY KEY (id, at),
   constraint audit_event_kind_check CHECK ((kind ~ '^[a-z_]+\.[a-z_]+$'::text))
-);
+) partition by RANGE (at);
 
 create table blob (
   id bigint not null generated always as identity,
@@ -903,19 +903,19 @@ CREATE INDEX ai_usage_owner_id_idx ON public.ai_usage USING btree (owner_id) WHE
 
 CREATE INDEX ai_usage_user_id_idx ON public.ai_usage USING btree (user_id, created_at DESC, id DESC);
 
-CREATE INDEX audit_event_account_id_idx ON public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
+CREATE INDEX audit_event_account_id_idx ON ONLY public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
-CREATE INDEX audit_event_account_id_kind_idx ON public.audit_event USING btree (account_id, kind, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
+CREATE INDEX audit_event_account_id_kind_idx ON ONLY public.audit_event USING btree (account_id, kind, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
-CREATE INDEX audit_event_actor_id_idx ON public.audit_event USING btree (actor_id, id DESC) WHERE (actor_id IS NOT NULL);
+CREATE INDEX audit_event_actor_id_idx ON ONLY public.audit_event USING btree (actor_id, id DESC) WHERE (actor_id IS NOT NULL);
 
-CREATE INDEX audit_event_actor_id_kind_idx ON public.audit_event USING btree (actor_id, kind, id DESC) WHERE (actor_id IS NOT NULL);
+CREATE INDEX audit_event_actor_id_kind_idx ON ONLY public.audit_event USING btree (actor_id, kind, id DESC) WHERE (actor_id IS NOT NULL);
 
-CREATE INDEX audit_event_kind_idx ON public.audit_event USING btree (kind, id DESC);
+CREATE INDEX audit_event_kind_idx ON ONLY public.audit_event USING btree (kind, id DESC);
 
-CREATE INDEX audit_event_organization_id_idx ON public.audit_event USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
+CREATE INDEX audit_event_organization_id_idx ON ONLY public.audit_event USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
-CREATE INDEX audit_event_organization_id_kind_idx ON public.audit_event USING btree (organization_id, kind, id DESC) WHERE (organization_id IS NOT NULL);
+CREATE INDEX audit_event_organization_id_kind_idx ON ONLY public.audit_event USING btree (organization_id, kind, id DESC) WHERE (organization_id IS NOT NULL);
 
 CREATE INDEX blob_unfinished_idx ON public.blob USING btree (created_at) WHERE (sha256 IS NULL);
 
@@ -1535,6 +1535,13 @@ CREATE OR REPLACE FUNCTION public.page_vector(given text)
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
 AS $function$b68065a8596c5b7ff68095606e69a38d$function$;
+
+CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET "TimeZone" TO 'utc'
+ SET lock_timeout TO '500ms'
+AS $function$35b451643acec40b5262ab98c5a533ae$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
  RETURNS void

@@ -17,6 +17,7 @@ export async function isEmpty(client: Client): Promise<boolean> {
 /** Empties a database again after a failed restore; it was empty before. */
 export async function clear(client: Client): Promise<void> {
   await client.query('drop schema if exists graphile_worker cascade')
+  await client.query('drop schema if exists partitions cascade')
   await client.query('drop schema public cascade')
   await client.query('create schema public')
 }
@@ -30,6 +31,8 @@ export async function loadSection(client: Client, { header, data }: Section<Head
     return 0
   }
   if (header.kind !== 'table') throw new BackupError('The backup is damaged or incomplete')
+  if (header.since !== null)
+    await client.query('select partitions_keep($1::regclass, 0, $2)', [quoted([header.name]), header.since])
   const rows = await copyIn(client, copyInStatement(header), data)
   if (rows !== header.rows)
     throw new BackupError(`The table ${header.name} got ${rows} rows instead of ${header.rows}`)

@@ -1,4 +1,4 @@
-import { SWEPT } from '../../sql/retention.ts'
+import { keepPartitions, PARTITIONED, SWEPT } from '../../sql/retention.ts'
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
@@ -19,5 +19,7 @@ export async function run({ db, settings, signal, progress }: TaskContext): Prom
     })
     gone[table] = rows
   }
+  for (const { table, keep } of PARTITIONED)
+    gone[table] = (await db.one(keepPartitions(table, settings.keepDays[keep]))).dropped
   return gone
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** Deletes what is older than the settings say. What an attempt does not reach in its time is the next one's. */
+/** Deletes what is older than the settings say, and makes the next partitions. What an attempt does not reach in its time is the next one's. */
 export const retention = defineTask({
   name: 'system.retention',
   queue: 'system',
@@ -9,7 +9,7 @@ export const retention = defineTask({
   actor: () => 'retention',
   whenBusy: 'join',
   payload: z.strictObject({}),
-  /** How many rows, by table. */
+  /** How many rows, by table; of a table that has partitions, how many of these. */
   result: z.record(z.string(), z.int()),
   run: lazily(() => import('./retention-run.ts')),
 })

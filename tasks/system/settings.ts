@@ -7,6 +7,7 @@ import { count } from '../setting-fields.ts'
 const days = (fallback: number) => count(fallback, 0, 36_500)
 
 export const retentionShape = {
+  AUDIT_KEEP_DAYS: days(365),
   SENDS_KEEP_DAYS: days(90),
   AI_USAGE_KEEP_DAYS: days(365),
   PREVIEWS_KEEP_DAYS: days(30),
@@ -21,6 +22,7 @@ export type RetentionSettings = Readonly<Record<Kept, number>>
 
 export function retentionSettings(env: z.output<z.ZodObject<typeof retentionShape>>): RetentionSettings {
   return {
+    audit: env.AUDIT_KEEP_DAYS,
     sends: env.SENDS_KEEP_DAYS,
     usage: env.AI_USAGE_KEEP_DAYS,
     previews: env.PREVIEWS_KEEP_DAYS,

@@ -62,6 +62,11 @@ test('a backup under load is one moment, and a service goes on from it', async (
   await ledger.claim(running)
   await ledger.ended(ann.id)
 
+  await source.query(
+    `insert into audit_event (kind, at) values ('account.updated', now() - interval '3 months')`,
+  )
+  await source.query(`select partitions_keep('audit_event', 0)`)
+
   let stop = false
   let written = 0
   const writer = async (n: number): Promise<void> => {
@@ -104,6 +109,9 @@ test('a backup under load is one moment, and a service goes on from it', async (
     'select count(*)::int as n from document d where not exists (select from blob b where b.sha256 = d.sha256)',
   )
   assert.equal(lost!.n, 0)
+
+  const [late] = await rowsOf(url, 'select count(*)::int as n from partitions.audit_event_default')
+  assert.equal(late!.n, 0, 'each event is in the partition of its month')
 
   // Another backup of what was restored has the same rows; only where the files live has changed.
   await backUp(settings(store('elsewhere')), to, at('second'))

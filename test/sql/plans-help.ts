@@ -29,6 +29,9 @@ export const PLAN_MODES = ['auto', 'force_custom_plan', 'force_generic_plan'] as
 // Tables of a few rows, which need no index.
 const FEW = ['worker_lease', 'blog_post_count', 'job_count', 'llm_current']
 
+const EMPTY_MONTHS = `select relname as name from pg_class where relnamespace = 'partitions'::regnamespace and relkind = 'r'
+  and reltuples <= 0`
+
 type Planned = readonly [what: string, WireStatement, ...ReadValue[]]
 
 /** A read with values of its types. */
@@ -52,7 +55,9 @@ export async function assertReadByIndex(
   // After five runs the server may choose one plan for all values.
   for (let run = 0; run < 6; run++) await client.query(execute)
   const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(`explain (format json) ${execute}`)
-  const tables = scanned(rows[0]!['QUERY PLAN'][0]!.Plan).filter((table) => !FEW.includes(table))
+  const { rows: months } = await client.query<{ name: string }>(EMPTY_MONTHS)
+  const few = [...FEW, ...months.map(({ name }) => name)]
+  const tables = scanned(rows[0]!['QUERY PLAN'][0]!.Plan).filter((table) => !few.includes(table))
   assert.deepEqual(tables, [], 'tables read from end to end')
 }
 

@@ -1,0 +1,48 @@
+-- Makes the months of a partitioned table that are missing, from `since` to two months ahead and those of rows in its
+-- default partition, and drops the months that ended `keep_days` ago (0: none). A partition that somebody reads for long,
+-- such as a backup, is left to the next call: whoever comes later would wait behind this one.
+create or replace function partitions_keep(of_table regclass, keep_days integer, since timestamptz default now(),
+  out made integer, out dropped integer) language plpgsql
+  set timezone = 'utc' set lock_timeout = '500ms'
+as $$
+declare
+  of_name constant text := (select relname from pg_class where oid = of_table);
+  at constant name := (select attname from pg_partitioned_table join pg_attribute on attrelid = partrelid and attnum = partattrs[0]
+    where partrelid = of_table);
+  rest constant text := format('partitions.%I', of_name || '_default');
+  month timestamptz;
+  part text;
+begin
+  made := 0;
+  dropped := 0;
+  perform pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0));
+  for month in execute format(
+    'select generate_series(date_trunc(''month'', $1), now() + interval ''2 months'', interval ''1 month'')
+     union select date_trunc(''month'', %I) from %s order by 1', at, rest) using least(since, now())
+  loop
+    part := format('partitions.%I', of_name || to_char(month, '_YYYY_MM'));
+    continue when to_regclass(part) is not null;
+    begin
+      execute format('lock table %s in access exclusive mode', rest);
+      execute format('create table %s (like %s including defaults including constraints)', part, of_table);
+      execute format('with moved as (delete from %s where %I >= $1 and %2$I < $2 returning *) insert into %s select * from moved',
+        rest, at, part) using month, month + interval '1 month';
+      execute format('alter table %s attach partition %s for values from (%L) to (%L)', of_table, part, month, month + interval '1 month');
+      made := made + 1;
+    exception when lock_not_available then
+      raise warning '% is in use: % is made by the next call', rest, part;
+    end;
+  end loop;
+  for part in
+    select inhrelid::regclass from pg_inherits join pg_class c on c.oid = inhrelid
+    where inhparent = of_table and keep_days > 0 and relname ~ '_\d{4}_\d\d$'
+      and to_date(right(relname, 7), 'YYYY_MM') + interval '1 month' <= now() - make_interval(days => keep_days)
+  loop
+    begin
+      execute format('drop table %s', part);
+      dropped := dropped + 1;
+    exception when lock_not_available then
+      raise warning '% is in use: it is dropped by the next call', part;
+    end;
+  end loop;
+end $$;

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { after, beforeEach, describe, test } from 'node:test'
+import { appendAudit, readAudit } from '../../sql/audit.ts'
+import { connect } from '../../sql/driver.ts'
+import { createReader } from '../../sql/reader.ts'
+import { keepPartitions } from '../../sql/retention.ts'
+import { testDatabase } from '../database.ts'
+
+/** The trail by months: always one for what is added, and old ones go as a whole. */
+
+const { url, db, query } = await testDatabase()
+const client = await connect({ url, applicationName: 'plans' })
+const reader = createReader({ url, applicationName: 'plans' })
+after(() => Promise.all([client.end(), reader.close()]))
+
+const keep = (days = 0) => db.one(keepPartitions('audit_event', days))
+const EVENT = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
+/** The months from now on, and before it, that have partitions: 0 is the current one. */
+const months = async (): Promise<unknown[]> =>
+  (
+    await query(`select (extract(year from m) * 12 + extract(month from m) - extract(year from now() at time zone 'utc') * 12
+        - extract(month from now() at time zone 'utc'))::int as n
+      from pg_inherits, lateral (select to_date(right(inhrelid::regclass::text, 7), 'YYYY_MM') as m) of_name
+      where inhparent = 'audit_event'::regclass and inhrelid::regclass::text !~ 'default' order by 1`)
+  ).map(({ n }) => n)
+const count = async (of: string): Promise<unknown> =>
+  (await query(`select count(*)::int as n from ${of}`))[0]!.n
+
+describe('partitions', { concurrency: false }, () => {
+  beforeEach(async () => {
+    await query('alter table audit_event disable trigger audit_append_only')
+    await query('truncate audit_event')
+    await query('alter table audit_event enable trigger audit_append_only')
+    // Drops them all.
+    await query(`select partitions_keep('audit_event', 1)`)
+  })
+
+  test('are there for this month and the next two, as soon as there is a database', async () => {
+    assert.deepEqual(await months(), [0, 1, 2])
+    assert.deepEqual(await keep(), { made: 0, dropped: 0 })
+    await db.run(appendAudit([{ kind: 'account.updated', actorId: null, address: null, requestId: null }]))
+    assert.equal(await count('partitions.audit_event_default'), 0)
+  })
+
+  test('take any time: what has no month waits for one in the default partition', async () => {
+    await query(`${EVENT}, now() + (n - 20) * interval '1 month' from generate_series(1, 40) n`)
+    assert.equal(await count('partitions.audit_event_default'), 37)
+    const before = await query('select * from audit_event order by id')
+    assert.deepEqual(await keep(), { made: 37, dropped: 0 })
+    assert.equal(await count('partitions.audit_event_default'), 0)
+    assert.deepEqual(await query('select * from audit_event order by id'), before)
+    assert.equal((await months()).length, 40)
+  })
+
+  test('are dropped when their last day is old enough, with what they have', async () => {
+    await query(`${EVENT}, now() - n * interval '31 days' from generate_series(0, 20) n`)
+    await keep()
+    const { dropped } = await keep(365)
+    assert.ok(dropped >= 7 && dropped <= 9, String(dropped))
+    const [old] = await query(`select count(*) filter (where at < now() - interval '396 days')::int as older,
+      count(*) filter (where at > now() - interval '365 days')::int as younger from audit_event`)
+    assert.deepEqual(old, { older: 0, younger: 12 })
+    assert.deepEqual(await keep(365), { made: 0, dropped: 0 })
+  })
+
+  test('that somebody reads for long are left to the next call, and nobody waits meanwhile', async () => {
+    await query(`${EVENT}, now() - n * interval '100 days' from generate_series(1, 3) n`)
+    await client.query('begin')
+    await client.query('select count(*) from audit_event')
+    assert.deepEqual(await keep(30), { made: 0, dropped: 0 })
+    await query(`${EVENT}, now() from generate_series(1, 1) n`)
+    await client.query('commit')
+    assert.deepEqual(await keep(30), { made: 3, dropped: 3 })
+    assert.equal(await count('audit_event'), 1)
+  })
+
+  test('made by several at once are made once', async () => {
+    await query(`${EVENT}, now() - n * interval '1 month' from generate_series(1, 5) n`)
+    const all = await Promise.all([keep(), keep(), keep()])
+    assert.deepEqual(
+      all.reduce((sum, { made }) => sum + made, 0),
+      5,
+    )
+  })
+
+  test('cost a page of a list some buffers each, whatever is in them', async () => {
+    const years = `now() - n * interval '10 minutes' from generate_series(100000, 1, -1) n`
+    await query(`${EVENT}, ${years}`)
+    await keep()
+    await query('vacuum analyze')
+    assert.ok((await months()).length > 20)
+    await client.query(`prepare audit as ${readAudit.text}`)
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await client.query(`set plan_cache_mode = ${mode}`)
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+        'explain (analyze, buffers, format json) execute audit(null, null, null, null, 0, 50)',
+      )
+      const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
+      // A hundred of them for counting to 10,000; all events have 1,050.
+      assert.ok(hit! + read! < 500, `${mode}: ${hit! + read!} buffers`)
+    }
+    const page = JSON.parse((await reader.text(readAudit, [null, null, null, null, 0, 50]))!)
+    const ids = await query('select id::int from audit_event order by id desc limit 50')
+    assert.deepEqual(
+      page.events.map(({ id }: { id: number }) => id),
+      ids.map(({ id }) => id),
+    )
+  })
+})
