@@ -186,9 +186,9 @@ export const tagsOf = (slugs: readonly string[]): Query<z.output<typeof Slugged>
 export const setTags = (postId: number, tagIds: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     with removed as (
-      delete from blog_post_tag where post_id = ${postId} and tag_id <> all(${sql.array([...tagIds], 'int4')})
+      delete from blog_post_tag where post_id = ${postId} and tag_id <> all(${sql.array([...tagIds], 'int8')})
     )
-    insert into blog_post_tag (post_id, tag_id) select ${postId}, given from unnest(${sql.array([...tagIds], 'int4')}) given
+    insert into blog_post_tag (post_id, tag_id) select ${postId}, given from unnest(${sql.array([...tagIds], 'int8')}) given
     on conflict do nothing`
 
 export const insertTag = (name: string, slug: string): Query<{ json: string }> =>

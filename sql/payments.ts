@@ -52,7 +52,7 @@ export const readTransactions = scoped<[status: string | null, ...page: PageValu
 export const readTransaction = scoped<[id: number]>(
   'payment_transaction',
   (owned) => `select payment_transaction_json(t)::text from payment_transaction t
-    where ${owned('t.customer_id')} and t.shown and t.id = $2::int`,
+    where ${owned('t.customer_id')} and t.shown and t.id = $2::bigint`,
 )
 
 export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
@@ -103,7 +103,7 @@ export const readDisputes = scoped<[status: string | null, ...page: PageValues]>
 export const readDispute = scoped<[id: number]>(
   'payment_dispute',
   (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED}
-    where ${owned('d.customer_id')} and d.id = $2::int`,
+    where ${owned('d.customer_id')} and d.id = $2::bigint`,
 )
 
 // The deployment's main currency: the one that most of its latest payments were in.

@@ -203,7 +203,7 @@ create table blob_chunk (
 );
 
 create table blog_post (
-  id integer not null generated always as identity,
+  id bigint not null generated always as identity,
   title text not null,
   slug text not null,
   excerpt text,
@@ -242,8 +242,8 @@ create table blog_post_count (
 ) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0);
 
 create table blog_post_tag (
-  post_id integer not null,
-  tag_id integer not null,
+  post_id bigint not null,
+  tag_id bigint not null,
   status text not null,
   created_at timestamp with time zone not null,
   published_at timestamp with time zone,
@@ -253,12 +253,12 @@ create table blog_post_tag (
 );
 
 create table blog_tag (
-  id integer not null generated always as identity,
+  id bigint not null generated always as identity,
   name text,
   slug text,
   created_at timestamp with time zone not null default now(),
   deleted_at timestamp with time zone,
-  applied_to integer,
+  applied_to bigint,
   constraint blog_tag_pkey PRIMARY KEY (id),
   constraint blog_tag_name_key UNIQUE (name),
   constraint blog_tag_slug_key UNIQUE (slug),
@@ -575,7 +575,7 @@ create table organization (
 );
 
 create table organization_invite (
-  id integer not null generated always as identity,
+  id bigint not null generated always as identity,
   organization_id integer not null,
   email text not null,
   role text not null,
@@ -594,7 +594,7 @@ create table organization_invite (
 );
 
 create table organization_member (
-  id integer not null generated always as identity,
+  id bigint not null generated always as identity,
   organization_id integer not null,
   user_id integer not null,
   role text not null,
@@ -607,7 +607,7 @@ create table organization_member (
 );
 
 create table payment_customer (
-  id integer not null generated always as identity,
+  id bigint not null generated always as identity,
   user_id integer,
   provider_customer_id text not null,
   created_at timestamp with time zone not null default now(),
@@ -618,9 +618,9 @@ create table payment_customer (
 );
 
 create table payment_dispute (
-  id integer not null generated always as identity,
-  transaction_id integer,
-  customer_id integer,
+  id bigint not null generated always as identity,
+  transaction_id bigint,
+  customer_id bigint,
   provider_dispute_id text not null,
   facts jsonb not null default '{}'::jsonb,
   status text not null generated always as ((facts #>> '{state,1,status}'::text[])),
@@ -660,14 +660,14 @@ create table payment_reconciliation (
 
 create table payment_reference (
   provider_id text not null,
-  transaction_id integer not null,
+  transaction_id bigint not null,
   constraint payment_reference_pkey PRIMARY KEY (provider_id),
   constraint payment_reference_transaction_id_fkey FOREIGN KEY (transaction_id) REFERENCES payment_transaction(id) ON DELETE CASCADE
 );
 
 create table payment_subscription (
-  id integer not null generated always as identity,
-  customer_id integer,
+  id bigint not null generated always as identity,
+  customer_id bigint,
   provider_subscription_id text not null,
   facts jsonb not null default '{}'::jsonb,
   status text not null generated always as (COALESCE((facts #>> '{status,1}'::text[]), 'incomplete'::text)),
@@ -682,9 +682,9 @@ create table payment_subscription (
 );
 
 create table payment_transaction (
-  id integer not null generated always as identity,
-  customer_id integer,
-  charge_id integer,
+  id bigint not null generated always as identity,
+  customer_id bigint,
+  charge_id bigint,
   facts jsonb not null default '{}'::jsonb,
   refunds bigint not null default 0,
   reserved bigint not null default 0,
@@ -1191,7 +1191,7 @@ CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
  STABLE
 AS $function$cab89f23e8301a28c37cba426f2bb338$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_post_fields(id integer, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text)
+CREATE OR REPLACE FUNCTION public.blog_post_fields(id bigint, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
@@ -1227,10 +1227,10 @@ CREATE OR REPLACE FUNCTION public.blog_posts_removed()
  LANGUAGE plpgsql
 AS $function$7c6c34c59ff5144f631fd1fd746dd4c7$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag integer, most integer)
+CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, most integer)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$6fcc6379cebe9dc0f6f373bce48408d4$function$;
+AS $function$eceb6660fc5ba22b1da20fa9923e30da$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  RETURNS json
@@ -1238,7 +1238,7 @@ CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  STABLE
 AS $function$52b2fc770a2d22bb4ec2f3855aca68b5$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts integer[])
+CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts bigint[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$a00b408beeb84f80b682c2710a194960$function$;
@@ -1296,7 +1296,7 @@ CREATE OR REPLACE FUNCTION public.invite_json(i organization_invite)
 RETURN json_build_object('id', (i).id, 'organization_id', (i).organization_id, 'email', (i).email, 'role', (i).role, 'status', (i).status, 'created_at', iso((i).created_at), 'expires_at', iso((i).expires_at));
 
 CREATE OR REPLACE FUNCTION public.invites_accept(account_id integer, address text)
- RETURNS TABLE(invite_id integer, organization_id integer, role text)
+ RETURNS TABLE(invite_id bigint, organization_id integer, role text)
  LANGUAGE plpgsql
 AS $function$e73c18776c2fac0027b0679edc6ab544$function$;
 
@@ -1556,7 +1556,7 @@ AS $function$53b06a697b2b9d6a33c5096b3a57b1ba$function$;
 CREATE OR REPLACE FUNCTION public.payment_apply_refund(refund text, ids text[], request uuid, said jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$50787f90c967f0cab4a6062170ba98b5$function$;
+AS $function$6fa49ff759f415b03873a8b306a99a8b$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_apply_subscription(subscription text, said jsonb)
  RETURNS void
@@ -1566,12 +1566,12 @@ AS $function$e1476c62376d00d05269519a1265cb6e$function$;
 CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], said jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$c5ab18dff3b921415d339da181da3cf6$function$;
+AS $function$589db6b295828a57ab61424c6d99ab07$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_customer_of(provider_customer text)
- RETURNS integer
+ RETURNS bigint
  LANGUAGE plpgsql
-AS $function$ecad9bc5572a1bb4593534bcfb390fe0$function$;
+AS $function$be1b85d1a2d0c9818c5729e21edc5abb$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
  RETURNS json
@@ -1605,15 +1605,15 @@ CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  IMMUTABLE PARALLEL SAFE
 RETURN (SELECT COALESCE(jsonb_object_agg(held.key, held.value), '{}'::jsonb) AS "coalesce" FROM (SELECT DISTINCT ON (said.key) said.key, said.value FROM (SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.one) jsonb_each(key, value) UNION ALL SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.other) jsonb_each(key, value)) said ORDER BY said.key, ((said.value ->> 0) COLLATE "C") DESC, (((said.value -> 1))::text COLLATE "C") DESC) held);
 
-CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id integer, owner integer, everybody boolean, amount bigint, reason text)
- RETURNS TABLE(refund_id integer, problem text, status text, available bigint)
+CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id bigint, owner integer, everybody boolean, amount bigint, reason text)
+ RETURNS TABLE(refund_id bigint, problem text, status text, available bigint)
  LANGUAGE plpgsql
 AS $function$3e9f859d2c6b27f79203d74c6e4e0f86$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_refunds_counted()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$4eccb12c4a1346d32c1635b842465a45$function$;
+AS $function$91f19a27df8eaa7f9362e75518c1c89b$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunds bigint)
  RETURNS text
@@ -1634,9 +1634,9 @@ CREATE OR REPLACE FUNCTION public.payment_transaction_json(t payment_transaction
 RETURN json_build_object('id', (t).id, 'provider_transaction_id', (t).provider_transaction_id, 'type', (t).type, 'status', (t).status, 'amount', (t).amount, 'currency', (t).currency, 'description', COALESCE((t).description, ('Refund of transaction '::text || (t).charge_id), ''::text), 'created_at', iso((t).created_at));
 
 CREATE OR REPLACE FUNCTION public.payment_transactions_locked(ids text[])
- RETURNS integer[]
+ RETURNS bigint[]
  LANGUAGE plpgsql
-AS $function$81a6f3df5108478f1c470fb535c54440$function$;
+AS $function$ced1369858fafb003b0686ce974f95c0$function$;
 
 CREATE OR REPLACE FUNCTION public.purge_rows(of_table regclass, by_column name, id integer, most integer, clears boolean, below regclass[], below_by name[])
  RETURNS integer

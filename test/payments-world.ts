@@ -78,7 +78,7 @@ export async function paymentsWorld(
     const answer = await send(event('payment_intent.succeeded', intentObject({ name, amount }, more)))
     assert.equal(answer.status, 200, answer.text)
     const [row] = await database.query(
-      'select transaction_id from payment_reference where provider_id = $1',
+      'select transaction_id::int from payment_reference where provider_id = $1',
       [ids.payment_intent],
     )
     return row!.transaction_id as number

@@ -10,7 +10,7 @@ const rowId = (largest: number) =>
     .refine((id) => id >= 1 && id <= largest, 'must be a positive integer')
     .meta({ type: 'integer' })
 
-/** The id of a record that there are at most 2 billion of, in a path. */
+/** The id of an account, an organization or a page, of which there are at most 2 billion, in a path. */
 export const RowId = rowId(2_147_483_647)
 
 /** The id of any other record. */

@@ -161,7 +161,7 @@ export interface NeededTag {
 }
 
 const texts = (all: readonly string[]) => sql.array([...all], 'text')
-const numbers = (all: readonly number[]) => sql.array([...all], 'int4')
+const numbers = (all: readonly number[]) => sql.array([...all], 'int8')
 
 /** Finds tags by their slugs, and creates missing ones; one whose name is taken is named after its slug. */
 export const neededTags = (tags: readonly NeededTag[]): Query<Slugged> => {

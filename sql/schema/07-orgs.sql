@@ -25,7 +25,7 @@ create index organization_deleted_idx on organization (id) where deleted_at is n
 create index organization_listed_idx on organization (id) where deleted_at is null;
 
 create table organization_member (
-  id integer generated always as identity,
+  id bigint generated always as identity,
   organization_id integer not null,
   user_id integer not null,
   role text not null,
@@ -43,7 +43,7 @@ create index organization_member_owner_idx on organization_member (organization_
 -- The token is derived from the id and the deployment's key and is not stored. A pending invite past its time no longer
 -- counts as pending; its row is marked as expired when it is next used.
 create table organization_invite (
-  id integer generated always as identity,
+  id bigint generated always as identity,
   organization_id integer not null,
   email text not null,
   role text not null,

@@ -3,7 +3,7 @@
 -- A post as clients see it, as JSON without its tags and its closing brace: built when the row is written, because it is
 -- read far more often. Without white space, see document_json. Truly immutable: JSON has dates in ISO form whatever the
 -- session's settings.
-create function blog_post_fields(id integer, title text, slug text, excerpt text, content text, status text,
+create function blog_post_fields(id bigint, title text, slug text, excerpt text, content text, status text,
   author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
   seo_title text, seo_description text, hero_image_url text)
 returns text language sql immutable parallel safe as $$
@@ -13,7 +13,7 @@ returns text language sql immutable parallel safe as $$
 $$;
 
 create table blog_post (
-  id integer generated always as identity,
+  id bigint generated always as identity,
   title text not null,
   -- Compared as bytes, so that a range finds the slugs with a common prefix.
   slug text collate "C" not null,
@@ -55,7 +55,7 @@ create index blog_post_status_idx on blog_post (status, created_at desc, id desc
 create index blog_post_author_id_idx on blog_post (author_id) where author_id is not null;
 
 create table blog_tag (
-  id integer generated always as identity,
+  id bigint generated always as identity,
   -- Null once it is deleted.
   name text,
   slug text collate "C",
@@ -63,7 +63,7 @@ create table blog_tag (
   -- Nobody sees it any more; a task removes it from its posts, and then its row.
   deleted_at timestamptz,
   -- A change or deletion is applied to the posts in the order of their ids: up to this one; null: to all of them.
-  applied_to integer,
+  applied_to bigint,
   constraint blog_tag_pkey primary key (id),
   constraint blog_tag_name_key unique (name),
   constraint blog_tag_slug_key unique (slug),
@@ -75,8 +75,8 @@ create index blog_tag_listed_idx on blog_tag (lower(name), name);
 create index blog_tag_applied_to_idx on blog_tag (id) where applied_to is not null;
 
 create table blog_post_tag (
-  post_id integer not null,
-  tag_id integer not null,
+  post_id bigint not null,
+  tag_id bigint not null,
   -- Those of the post, kept by triggers, so that the posts of a tag are found in the order of lists.
   status text not null,
   created_at timestamptz not null,

@@ -7,7 +7,7 @@
 
 -- A customer of the provider. `user_id` is null when the account was deleted, or there never was one.
 create table payment_customer (
-  id integer generated always as identity,
+  id bigint generated always as identity,
   user_id integer,
   provider_customer_id text not null,
   created_at timestamptz not null default now(),
@@ -27,10 +27,10 @@ return case
 
 -- A payment, or a refund of one. A refund has a row once requested, and is shown once the provider has accepted it.
 create table payment_transaction (
-  id integer generated always as identity,
-  customer_id integer,
+  id bigint generated always as identity,
+  customer_id bigint,
   -- The payment that a refund is for.
-  charge_id integer,
+  charge_id bigint,
   facts jsonb not null default '{}',
   -- The sums of its refunds that the provider has accepted, and of those that it was or will be asked for.
   refunds bigint not null default 0,
@@ -79,7 +79,7 @@ create index payment_transaction_reserved_idx on payment_transaction (id) where 
 -- Which row the provider's id of a charge, payment intent, invoice, session or refund belongs to.
 create table payment_reference (
   provider_id text not null,
-  transaction_id integer not null,
+  transaction_id bigint not null,
   constraint payment_reference_pkey primary key (provider_id),
   constraint payment_reference_transaction_id_fkey foreign key (transaction_id)
     references payment_transaction (id) on delete cascade
@@ -87,8 +87,8 @@ create table payment_reference (
 create index payment_reference_transaction_id_idx on payment_reference (transaction_id);
 
 create table payment_subscription (
-  id integer generated always as identity,
-  customer_id integer,
+  id bigint generated always as identity,
+  customer_id bigint,
   provider_subscription_id text not null,
   facts jsonb not null default '{}',
   status text not null generated always as (coalesce(facts #>> '{status,1}', 'incomplete')) stored,
@@ -109,10 +109,10 @@ create index payment_subscription_status_idx on payment_subscription (status, id
 
 -- Disputes and early fraud warnings. One may be reported before its payment.
 create table payment_dispute (
-  id integer generated always as identity,
-  transaction_id integer,
+  id bigint generated always as identity,
+  transaction_id bigint,
   -- That of its payment: a trigger sets it, whatever is written.
-  customer_id integer,
+  customer_id bigint,
   provider_dispute_id text not null,
   facts jsonb not null default '{}',
   status text not null generated always as (facts #>> '{state,1,status}') stored,

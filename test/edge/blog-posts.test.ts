@@ -254,7 +254,8 @@ test('what is not there is 404, what is no id is 422', async () => {
     ['DELETE', '/posts/999999', undefined],
   ] as const) {
     assertRefused(await call(editor, method, path, { json }), 404, 'Post not found')
-    for (const id of ['0', 'x', '2147483648', '-1'])
+    assertRefused(await call(editor, method, path.replace('999999', '9007199254740991'), { json }), 404)
+    for (const id of ['0', 'x', '9007199254740992', '-1'])
       assertRefused(await call(editor, method, path.replace('999999', id), { json }), 422)
   }
   assertRefused(await call(null, 'GET', '/posts/nowhere'), 404)

@@ -70,7 +70,7 @@ describe('changing a document', () => {
       { protected: 'yes' },
       { supersedes_id: '1' },
       { supersedes_id: 0 },
-      { supersedes_id: 2 ** 31 },
+      { supersedes_id: 2 ** 53 },
       { source: 'mine' },
       { title: 'good', unknown: 1 },
     ]

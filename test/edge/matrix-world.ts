@@ -200,11 +200,11 @@ export class World {
   }
 
   private async insert(text: string, ...values: readonly unknown[]): Promise<number> {
-    return (await this.database.query(`insert into ${text} returning id`, values))[0]!.id as number
+    return (await this.database.query(`insert into ${text} returning id::int`, values))[0]!.id as number
   }
 
   private async find(table: string, column: string, value: string): Promise<number> {
-    return (await this.database.query(`select id from ${table} where ${column} = $1`, [value]))[0]!
+    return (await this.database.query(`select id::int from ${table} where ${column} = $1`, [value]))[0]!
       .id as number
   }
 

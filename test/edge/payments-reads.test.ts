@@ -129,7 +129,9 @@ describe('disputes', () => {
 
   test('tell their payment, and when evidence is due', async () => {
     const { disputes } = await get(ann, '/disputes?status=needs_response')
-    const [payment] = await query(`select transaction_id from payment_reference where provider_id = 'pi_a1'`)
+    const [payment] = await query(
+      `select transaction_id::int from payment_reference where provider_id = 'pi_a1'`,
+    )
     const { id, created_at, updated_at, ...rest } = disputes[0]
     assert.deepEqual(rest, {
       transaction_id: payment!.transaction_id,

@@ -19,7 +19,7 @@ async function subscription(more: object = {}) {
   await link(who!, name)
   stripe.account.subscriptions.set(`sub_${name}`, object as never)
   await send(event('customer.subscription.created', object, { created: 1_700_000_000 }))
-  const [row] = await query('select id from payment_subscription where provider_subscription_id = $1', [
+  const [row] = await query('select id::int from payment_subscription where provider_subscription_id = $1', [
     `sub_${name}`,
   ])
   const id = row!.id as number

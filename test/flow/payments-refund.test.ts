@@ -44,7 +44,7 @@ describe('a refund', () => {
     assert.equal(created_at, new Date(Number(taken.created) * 1000).toISOString())
     assert.deepEqual(await transaction(who, own), answer.json)
     assert.equal(await status(), 'refunded')
-    const [row] = await query('select charge_id from payment_transaction where id = $1', [own])
+    const [row] = await query('select charge_id::int from payment_transaction where id = $1', [own])
     assert.equal(row!.charge_id, id)
     assertRefused(
       await refund(),

@@ -234,7 +234,7 @@ test('an invoice of today’s API is joined with its payment by asking the provi
   await send(event('payment_intent.succeeded', intentObject({ name, amount: 1500 })))
   await send(event('invoice.paid', invoice))
   const rows = () =>
-    query('select distinct transaction_id as id from payment_reference where provider_id in ($1, $2)', [
+    query('select distinct transaction_id::int as id from payment_reference where provider_id in ($1, $2)', [
       `in_${name}`,
       `pi_${name}`,
     ])

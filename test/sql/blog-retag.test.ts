@@ -49,7 +49,7 @@ describe('a tag of thousands of posts', () => {
     labels.length = 0
     await query('truncate blog_post, blog_tag cascade')
     const tags = await query(
-      `insert into blog_tag (name, slug) values ('Big', 'big'), ('Small', 'small') returning id`,
+      `insert into blog_tag (name, slug) values ('Big', 'big'), ('Small', 'small') returning id::int`,
     )
     big = tags[0]!.id as number
     await query(
@@ -132,7 +132,7 @@ describe('a tag of thousands of posts', () => {
 
   test('deleted, is not shown by a post that gets other tags before the job comes to it', async () => {
     await db.run(hideTag(big))
-    const [last] = await query('select max(id) as id from blog_post')
+    const [last] = await query('select max(id)::int as id from blog_post')
     await query(
       `insert into blog_post_tag (post_id, tag_id) select $1, id from blog_tag where slug = 'small' on conflict do nothing`,
       [last!.id],

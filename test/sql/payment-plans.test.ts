@@ -25,18 +25,20 @@ await query(
   `insert into payment_customer (user_id, provider_customer_id) select id, 'cus_' || id from account`,
 )
 await query(`insert into payment_transaction (customer_id, facts) select c.id, jsonb_build_object('money', '["", {"amount": 5, "currency": "usd"}]'::jsonb,
-    'outcome', jsonb_build_array('', case when n % 50 = 0 then 'failed' else 'succeeded' end), 'created', jsonb_build_array('', 1700000000 + n), 'payment_intent', jsonb_build_array('', 'pi' || c.id || '_' || n))
+    'outcome', jsonb_build_array('', case when n % 10 = 0 then 'failed' else 'succeeded' end), 'created', jsonb_build_array('', 1700000000 + n), 'payment_intent', jsonb_build_array('', 'pi' || c.id || '_' || n))
     from payment_customer c, generate_series(1, 10) n`)
 await query(
   `insert into payment_subscription (customer_id, provider_subscription_id, facts) select id, 'sub_' || id || '_' || n, '{"status": ["", "active"]}' from payment_customer, generate_series(1, 10) n`,
 )
 await query(`insert into payment_dispute (transaction_id, provider_dispute_id, facts) select id, 'du_' || id,
-    '{"state": ["", {"status": "won", "event_type": "x", "at": 1}], "created": ["", 1]}' from payment_transaction where id % 2 = 0`)
+    format('{"state": ["", {"status": "%s", "event_type": "x", "at": 1}], "created": ["", 1]}',
+      case when id % 20 = 0 then 'needs_response' when id % 3 = 0 then 'lost' else 'won' end)::jsonb
+    from payment_transaction where id % 2 = 0`)
 await query('vacuum analyze')
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number
-const id = (await query('select max(id) as id from payment_transaction'))[0]!.id as number
+const id = (await query('select max(id)::int as id from payment_transaction'))[0]!.id as number
 
 const reads = [
   planned('own transactions', readTransactions.own, owner, null, null, 0, 20),

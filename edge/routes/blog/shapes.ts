@@ -5,7 +5,7 @@ import { isLonger, LIMITS } from '../../../tasks/blog/limits.ts'
 import { isPicture, PICTURE } from '../../../tasks/blog/public.ts'
 import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, verbatim } from '../../pipeline/route.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the blog routes. */
 
@@ -73,8 +73,8 @@ export const TagSlug = z.string().max(LIMITS.tag_slug)
 
 // One name for both, because the reference cannot have two names for one place of a path.
 export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('Slug of the post') })
-export const PostParams = z.object({ post: RowId })
-export const TagParams = z.object({ tag_id: RowId })
+export const PostParams = z.object({ post: LongRowId })
+export const TagParams = z.object({ tag_id: LongRowId })
 
 /** A post as it is stored, or 404. */
 export function found<T>(text: string | null): Answer<T> {

@@ -22,7 +22,7 @@ const Changes = z
     document_date: document_date.nullish(),
     note: note.nullish(),
     channel: channel.nullish(),
-    supersedes_id: z.int().min(1).max(2_147_483_647).nullish(),
+    supersedes_id: z.int().min(1).nullish(),
     protected: z.boolean().optional(),
   })
   .meta({ id: 'DocumentUpdate' })

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { ORG_ROLES } from '../../../sql/orgs.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the organization routes. */
 
 export const OrgParams = z.object({ org_id: RowId })
 export const MemberParams = z.object({ org_id: RowId, user_id: RowId })
-export const InviteParams = z.object({ org_id: RowId, invite_id: RowId })
+export const InviteParams = z.object({ org_id: RowId, invite_id: LongRowId })
 
 /** The sizes of a page. */
 export const PAGES = { most: 1000, fallback: 1000 }

@@ -4,7 +4,7 @@ import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { Paged } from '../../pipeline/lists.ts'
 import { type Answer, json } from '../../pipeline/route.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the payment routes that are not those of their jobs. */
 
@@ -93,7 +93,7 @@ export const RevenueSeries = z
   })
   .meta({ id: 'RevenueSeries' })
 
-export const RowParams = z.object({ id: RowId })
+export const RowParams = z.object({ id: LongRowId })
 
 /** JSON that PostgreSQL built, or 404. */
 export function found<T>(text: string | null, missing: ErrorCode): Answer<T> {

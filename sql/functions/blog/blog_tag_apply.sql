@@ -1,9 +1,9 @@
 -- Applies the change or deletion of a tag to its next posts, at most `most`. Returns how many; fewer: that was all, and
 -- the row of a deleted tag is gone.
-create or replace function blog_tag_apply(tag integer, most integer) returns integer language plpgsql as $$
+create or replace function blog_tag_apply(tag bigint, most integer) returns integer language plpgsql as $$
 declare
   given blog_tag;
-  posts integer[];
+  posts bigint[];
 begin
   -- One at a time. Posts that get the tag meanwhile do not wait for this lock.
   select * into given from blog_tag where id = tag and applied_to is not null for no key update;

@@ -1,6 +1,6 @@
 -- Rewrites the tag lists of posts. Their rows are locked first, and their tags are read by another statement after
 -- that, so that it sees what concurrent transactions have changed.
-create or replace function blog_tags_shown(posts integer[]) returns void language plpgsql as $$
+create or replace function blog_tags_shown(posts bigint[]) returns void language plpgsql as $$
 begin
   perform from blog_post where id = any(posts) order by id for update;
   update blog_post p set tags = now.tags

@@ -1,6 +1,6 @@
 -- Makes a new account a member wherever its address is invited; returns the invites that were accepted.
 create or replace function invites_accept(account_id integer, address text)
-returns table (invite_id integer, organization_id integer, role text) language plpgsql as $$
+returns table (invite_id bigint, organization_id integer, role text) language plpgsql as $$
 #variable_conflict use_column
 begin
   perform invite_address_lock(address);

@@ -1,10 +1,10 @@
 -- Applies facts about a refund: the one with this id, or the one that the job `request` asked for.
 create or replace function payment_apply_refund(refund text, ids text[], request uuid, said jsonb) returns void language plpgsql as $$
 declare
-  rows integer[] := payment_transactions_locked(ids);
+  rows bigint[] := payment_transactions_locked(ids);
   charge payment_transaction;
-  known integer;
-  asked integer;
+  known bigint;
+  asked bigint;
   joined jsonb;
 begin
   select * into charge from payment_transaction where id = rows[1];

@@ -1,9 +1,9 @@
 -- Applies facts about a payment, by any of its ids. Rows that turn out to be the same payment merge into the oldest.
 create or replace function payment_apply_transaction(ids text[], said jsonb) returns void language plpgsql as $$
 declare
-  rows integer[] := payment_transactions_locked(ids);
-  kept integer := rows[1];
-  twin integer;
+  rows bigint[] := payment_transactions_locked(ids);
+  kept bigint := rows[1];
+  twin bigint;
   held jsonb;
   joined jsonb := said;
 begin

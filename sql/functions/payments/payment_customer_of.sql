@@ -1,6 +1,6 @@
-create or replace function payment_customer_of(provider_customer text) returns integer language plpgsql as $$
+create or replace function payment_customer_of(provider_customer text) returns bigint language plpgsql as $$
 declare
-  customer integer;
+  customer bigint;
 begin
   if provider_customer is null then return null; end if;
   select id into customer from payment_customer where provider_customer_id = provider_customer;

@@ -1,7 +1,7 @@
 -- Recomputes the refund sums of a payment whenever one of its refunds changes.
 create or replace function payment_refunds_counted() returns trigger language plpgsql as $$
 declare
-  counted integer;
+  counted bigint;
 begin
   -- In a loop, with the lock first: the sums then include what the previous holder of the lock has committed.
   for counted in select distinct c from unnest(array[old.charge_id, new.charge_id]) c where c is not null order by c loop

@@ -1,8 +1,8 @@
 -- Locks the rows that have one of these provider ids, and returns them oldest first.
-create or replace function payment_transactions_locked(ids text[]) returns integer[] language plpgsql as $$
+create or replace function payment_transactions_locked(ids text[]) returns bigint[] language plpgsql as $$
 declare
-  found_rows integer[];
-  still integer[];
+  found_rows bigint[];
+  still bigint[];
 begin
   loop
     select coalesce(array_agg(distinct transaction_id order by transaction_id), '{}') into found_rows
