@@ -375,7 +375,7 @@ create table document_page (
   constraint document_page_reason_check CHECK (((status = 'read'::text) OR (detail IS NOT NULL))),
   constraint document_page_size_check CHECK (((width IS NULL) = (height IS NULL))),
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
-);
+) with (autovacuum_vacuum_insert_scale_factor=0.02);
 
 create table document_tag_count (
   id bigint not null generated always as identity,
@@ -383,7 +383,7 @@ create table document_tag_count (
   label text not null,
   documents integer not null,
   constraint document_tag_count_pkey PRIMARY KEY (id)
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table idempotency_key (
   scope text not null,
@@ -397,7 +397,7 @@ create table idempotency_key (
   constraint idempotency_key_pkey PRIMARY KEY (scope, key),
   constraint idempotency_key_answer_check CHECK (((status IS NULL) = (body IS NULL))),
   constraint idempotency_key_use_check CHECK (((status IS NOT NULL) OR (job_id IS NOT NULL)))
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table job (
   id uuid not null,
@@ -439,7 +439,7 @@ create table job (
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
   constraint job_settle_check CHECK (((settle IS NULL) OR (mailbox_limit IS NOT NULL))),
   constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
-) with (fillfactor=85);
+) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.01);
 
 create table job_count (
   id bigint not null generated always as identity,
@@ -447,7 +447,7 @@ create table job_count (
   queued integer not null,
   running integer not null,
   constraint job_count_pkey PRIMARY KEY (id)
-) with (fillfactor=50);
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0);
 
 create table job_event_row (
   job_id uuid not null,
@@ -456,7 +456,7 @@ create table job_event_row (
   data jsonb not null,
   created_at timestamp with time zone not null default now(),
   constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
-);
+) with (autovacuum_vacuum_scale_factor=0.01);
 
 create table llm_current (
   id boolean not null default true,
@@ -792,7 +792,7 @@ create table refresh_token (
   constraint refresh_token_pkey PRIMARY KEY (digest),
   constraint refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE,
   constraint refresh_token_digest_check CHECK ((length(digest) = 32))
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table request_limit (
   name text not null,
@@ -800,7 +800,7 @@ create table request_limit (
   hits timestamp with time zone[] not null,
   expires_at timestamp with time zone not null,
   constraint request_limit_pkey PRIMARY KEY (name, subject)
-);
+) with (autovacuum_vacuum_scale_factor=0.02);
 
 create table search_word (
   word text not null,
@@ -1541,7 +1541,7 @@ CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days i
  LANGUAGE plpgsql
  SET "TimeZone" TO 'utc'
  SET lock_timeout TO '500ms'
-AS $function$35b451643acec40b5262ab98c5a533ae$function$;
+AS $function$9cfffb19f92a9ba72539908eb441cce6$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
  RETURNS void

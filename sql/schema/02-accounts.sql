@@ -53,7 +53,8 @@ create table refresh_token (
   constraint refresh_token_pkey primary key (digest),
   constraint refresh_token_digest_check check (length(digest) = 32),
   constraint refresh_token_session_id_fkey foreign key (session_id) references session (id) on delete cascade
-);
+  -- Each is written twice and deleted two weeks later.
+) with (autovacuum_vacuum_scale_factor = 0.02);
 create index refresh_token_session_id_idx on refresh_token (session_id);
 create index refresh_token_expires_at_idx on refresh_token (expires_at);
 -- One token of a family is current; every other one has been rotated.

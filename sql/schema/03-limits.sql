@@ -5,5 +5,6 @@ create unlogged table request_limit (
   hits timestamptz[] not null,
   expires_at timestamptz not null,
   constraint request_limit_pkey primary key (name, subject)
-);
+  -- Each request writes its row.
+) with (autovacuum_vacuum_scale_factor = 0.02);
 create index request_limit_expires_at_idx on request_limit (expires_at);

@@ -12,5 +12,6 @@ create table idempotency_key (
   constraint idempotency_key_pkey primary key (scope, key),
   constraint idempotency_key_answer_check check ((status is null) = (body is null)),
   constraint idempotency_key_use_check check (status is not null or job_id is not null)
-);
+  -- All of it is new each day.
+) with (autovacuum_vacuum_scale_factor = 0.02);
 create index idempotency_key_created_at_idx on idempotency_key (created_at);

@@ -113,7 +113,8 @@ create table document_tag_count (
   label text not null,
   documents integer not null,
   constraint document_tag_count_pkey primary key (id)
-);
+  -- Each change of a tag replaces rows.
+) with (autovacuum_vacuum_scale_factor = 0.02);
 create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents);
 
 create table document_page (
@@ -147,7 +148,9 @@ create table document_page (
   constraint document_page_size_check check ((width is null) = (height is null)),
   constraint document_page_image_check check (image is null or width is not null),
   constraint document_page_given_up_check check (status = 'unread' or not given_up)
-);
+  -- Each search reads through the words that vacuum has not moved into the index yet, and counts without looking at rows
+  -- only where it has been.
+) with (autovacuum_vacuum_insert_scale_factor = 0.02);
 alter table document_page alter column image set storage external;
 create index document_page_search_idx on document_page using gin (coalesce(owner_id, 0), search);
 

@@ -24,7 +24,8 @@ begin
     continue when to_regclass(part) is not null;
     begin
       execute format('lock table %s in access exclusive mode', rest);
-      execute format('create table %s (like %s including defaults including constraints)', part, of_table);
+      execute format('create table %s (like %s including defaults including constraints)
+        with (autovacuum_vacuum_insert_scale_factor = 0.02)', part, of_table);
       execute format('with moved as (delete from %s where %I >= $1 and %2$I < $2 returning *) insert into %s select * from moved',
         rest, at, part) using month, month + interval '1 month';
       execute format('alter table %s attach partition %s for values from (%L) to (%L)', of_table, part, month, month + interval '1 month');
