@@ -1,9 +1,18 @@
+import { setTimeout } from 'node:timers/promises'
 import { Logger, runMigrations } from 'graphile-worker'
+import { buildIndex, isConcurrent } from './concurrent-index.ts'
 import { type Client, connect, createQueuePool } from './driver.ts'
-import { BASELINE, BEFORE_BASELINE, functionAreas, migrationNames, migrationText } from './migrations.ts'
+import {
+  BASELINE,
+  BEFORE_BASELINE,
+  functionAreas,
+  MIGRATIONS,
+  migrationNames,
+  migrationText,
+} from './migrations.ts'
 
-// Of two concurrent starts, the second waits here, then finds nothing to do.
 const LOCK = 7_236_501_144
+const LOCK_RETRY_MS = 200
 
 /**
  * Brings a database to the current schema: graphile-worker's own migrations, the baseline, the migrations after it,
@@ -11,23 +20,27 @@ const LOCK = 7_236_501_144
  * again changes nothing.
  *
  * @param until applies no migration after this one.
+ * @param folder has the migrations after the baseline.
  * @returns the names of what this call applied.
  * @throws when the database was made before there was a baseline.
  */
-export async function migrate(url: string, until?: string): Promise<readonly string[]> {
+export async function migrate(
+  url: string,
+  until?: string,
+  folder: URL = MIGRATIONS,
+): Promise<readonly string[]> {
   const client = await connect({ url, applicationName: 'millrace-migrate' })
   try {
-    await client.query('select pg_advisory_lock($1)', [LOCK])
-    await client.query("set lock_timeout = '10s'")
+    await lock(client)
     await client.query(NOTES)
     const { rows } = await client.query<{ name: string }>('select name from migration')
     const applied = new Set(rows.map((row) => row.name))
     if (applied.has(BEFORE_BASELINE)) throw new Error(TOO_OLD)
-    const names = (await migrationNames()).filter((name) => until === undefined || name <= until)
+    const names = (await migrationNames(folder)).filter((name) => until === undefined || name <= until)
     const pending = names.filter((name) => !applied.has(name))
     if (pending.length > 0) await migrateQueue(url)
     for (const name of pending) {
-      await applyMigration(client, name)
+      await applyMigration(client, name, await migrationText(name, folder))
       if (name === BASELINE) await applyFunctions(client)
     }
     return [...pending, ...(await applyFunctions(client))]
@@ -43,11 +56,26 @@ const NOTES = `
   create table if not exists migration (name text constraint migration_pkey primary key, applied_at timestamptz not null default now());
   create table if not exists migration_functions (area text constraint migration_functions_pkey primary key, digest text not null)`
 
-async function applyMigration(client: Client, name: string): Promise<void> {
-  const text = await migrationText(name)
+/**
+ * Of two concurrent starts, the second waits here, then finds nothing to do. Not in a statement: it would have a snapshot,
+ * for which an index that the first one builds concurrently waits.
+ */
+async function lock(client: Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [
+      LOCK,
+    ])
+    if (rows[0]!.locked) return
+    await setTimeout(LOCK_RETRY_MS)
+  }
+}
+
+async function applyMigration(client: Client, name: string, text: string): Promise<void> {
+  const concurrent = isConcurrent(text)
+  if (concurrent) await buildIndex(client, name, text)
   await inTransaction(client, `Migration ${name} failed`, async () => {
     await client.query('insert into migration (name) values ($1)', [name])
-    await client.query(text)
+    if (!concurrent) await client.query(text)
   })
 }
 
@@ -70,8 +98,8 @@ async function applyFunctions(client: Client): Promise<string[]> {
 }
 
 async function inTransaction(client: Client, failure: string, work: () => Promise<void>): Promise<void> {
-  // Function bodies may refer to what is created after them.
-  await client.query('begin; set local check_function_bodies = off')
+  // Whoever comes later waits behind a lock that is waited for. Function bodies may refer to what is created after them.
+  await client.query(`begin; set local lock_timeout = '10s'; set local check_function_bodies = off`)
   try {
     await work()
     await client.query('commit')

@@ -26,16 +26,19 @@ export interface FunctionArea {
 
 const at = (path: string): URL => new URL(path, import.meta.url)
 
+/** Where the migrations after the baseline are. */
+export const MIGRATIONS = at('./migrations/')
+
 /** The names of the baseline, of its seeds and of all migrations, in the order in which they are applied. */
-export async function migrationNames(): Promise<string[]> {
-  const later = (await filesOf('./migrations/')).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name))
+export async function migrationNames(folder: URL = MIGRATIONS): Promise<string[]> {
+  const later = (await filesOf(folder)).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name))
   return [BASELINE, SEEDS, ...later]
 }
 
 /** The SQL of one of them. */
-export async function migrationText(name: string): Promise<string> {
-  if (name === BASELINE) return textOf('./schema/')
-  return name === SEEDS ? textOf('./seeds/') : readFile(at(`./migrations/${name}`), 'utf8')
+export async function migrationText(name: string, folder: URL = MIGRATIONS): Promise<string> {
+  if (name === BASELINE) return textOf(at('./schema/'))
+  return name === SEEDS ? textOf(at('./seeds/')) : readFile(new URL(name, folder), 'utf8')
 }
 
 /** The functions of all areas. Bodies may refer to what comes later, so they must be applied without being checked. */
@@ -43,22 +46,22 @@ export async function functionAreas(): Promise<readonly FunctionArea[]> {
   const areas = (await readdir(at('./functions/'))).sort()
   return Promise.all(
     areas.map(async (name) => {
-      const text = await textOf(`./functions/${name}/`)
+      const text = await textOf(at(`./functions/${name}/`))
       return { name, text, digest: createHash('sha256').update(text).digest('hex') }
     }),
   )
 }
 
 // `settings.sql` configures the functions of its area, so it comes after them.
-async function textOf(folder: string): Promise<string> {
+async function textOf(folder: URL): Promise<string> {
   const names = await filesOf(folder)
   const last = (name: string): number => Number(name === 'settings.sql')
   names.sort((a, b) => last(a) - last(b))
-  return (await Promise.all(names.map((name) => readFile(at(folder + name), 'utf8')))).join('\n')
+  return (await Promise.all(names.map((name) => readFile(new URL(name, folder), 'utf8')))).join('\n')
 }
 
-async function filesOf(folder: string): Promise<string[]> {
-  const names = await readdir(at(folder)).catch((error: NodeJS.ErrnoException) => {
+async function filesOf(folder: URL): Promise<string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw error
   })

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { connect } from '../../sql/driver.ts'
+import { migrate } from '../../sql/migrate.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** Indexes that are built while others write. */
+
+const { url, query } = await testDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
+const writer = await connect({ url, applicationName: 'writer', statementMs: 5000 })
+after(async () => {
+  await writer.end()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const run = () => migrate(url, undefined, pathToFileURL(`${folder}/`))
+const given = (name: string, statement: string) =>
+  writeFileSync(join(folder, name), `-- not in a transaction\n-- Why.\n${statement};\n`)
+const validity = async (index: string): Promise<unknown> =>
+  (await query('select indisvalid as valid from pg_index where indexrelid = to_regclass($1)', [index]))[0]
+    ?.valid
+const recorded = async (name: string): Promise<number> =>
+  (await query('select 1 from migration where name = $1', [name])).length
+const insert = (slug: string) =>
+  writer.query(`insert into organization (name, slug) values ('N', $1)`, [slug])
+const building = () =>
+  until('it waits for the transaction', async () => {
+    const rows = await query(`select from pg_stat_activity where datname = current_database()
+      and query ~ 'index concurrently' and wait_event_type = 'Lock'`)
+    return rows.length > 0
+  })
+
+describe('a migration in no transaction', { concurrency: false }, () => {
+  test('builds its index while others write, and waits for who began before', async () => {
+    const name = '000001-name.sql'
+    given(name, 'create index concurrently organization_name_idx on organization (name)')
+    const older = await connect({ url, applicationName: 'older' })
+    try {
+      await older.query('begin')
+      await older.query(`insert into organization (name, slug) values ('N', 'older')`)
+      const migrated = run()
+      await building()
+      await insert('meanwhile')
+      assert.equal(await recorded(name), 0)
+      await older.query('commit')
+      assert.deepEqual(await migrated, [name])
+    } finally {
+      await older.end()
+    }
+    assert.equal(await validity('organization_name_idx'), true)
+    assert.deepEqual(await run(), [])
+  })
+
+  test('that failed in the middle is repaired by the next attempt', async () => {
+    const name = '000002-description.sql'
+    given(name, 'create unique index concurrently organization_description_key on organization (description)')
+    await query(`update organization set description = 'twice'`)
+    await assert.rejects(run(), (error: Error & { cause?: { code?: string } }) => {
+      assert.match(error.message, /Migration 000002-description\.sql failed/)
+      assert.equal(error.cause?.code, '23505')
+      return true
+    })
+    assert.deepEqual([await validity('organization_description_key'), await recorded(name)], [false, 0])
+    await query(`update organization set description = slug`)
+    assert.deepEqual(await run(), [name])
+    assert.equal(await validity('organization_description_key'), true)
+  })
+
+  test('whose process was killed while it built is repaired, too', async () => {
+    const name = '000003-created.sql'
+    given(name, 'create index concurrently organization_created_at_idx on organization (created_at)')
+    await writer.query('begin')
+    await insert('open')
+    const migrated = assert.rejects(run())
+    await building()
+    await query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'millrace-migrate'`,
+    )
+    await migrated
+    await writer.query('commit')
+    assert.equal(await validity('organization_created_at_idx'), false)
+    assert.deepEqual(await run(), [name])
+    assert.equal(await validity('organization_created_at_idx'), true)
+  })
+
+  test('that was done and not recorded is recorded', async () => {
+    await query(`delete from migration where name like '00000_-%.sql'`)
+    const before = await query(`select 'organization_name_idx'::regclass::oid as oid`)
+    assert.equal((await run()).length, 3)
+    assert.deepEqual(await query(`select 'organization_name_idx'::regclass::oid as oid`), before)
+  })
+
+  test('is applied once by several starts at the same time, which do not wait for each other for ever', async () => {
+    given('000004-slug.sql', 'create index concurrently organization_slug_idx on organization (slug, name)')
+    const applied = await Promise.all([run(), run(), run()])
+    assert.deepEqual(applied.flat(), ['000004-slug.sql'])
+  })
+
+  test('is refused unless it is one index', async () => {
+    for (const statement of [
+      'create index organization_x_idx on organization (name)',
+      'create index concurrently if not exists organization_x_idx on organization (name)',
+      'update organization set name = name',
+    ]) {
+      given('000005-x.sql', statement)
+      await assert.rejects(run(), /000005-x\.sql: only "create index concurrently NAME on …"/)
+    }
+    given(
+      '000005-x.sql',
+      'create index concurrently organization_x_idx on organization (name); create index concurrently organization_y_idx on organization (name)',
+    )
+    await assert.rejects(
+      run(),
+      (error: Error & { cause?: { code?: string } }) => error.cause?.code === '25001',
+    )
+    assert.equal(await validity('organization_x_idx'), undefined)
+  })
+})
