@@ -1,15 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import {
-  CollectionVersion,
-  type LiveFile,
-  liveFiles,
-  loadFiles,
-  readChunks,
-  readNeighbours,
-  readState,
-  textOfVector,
-} from '../../sql/rag.ts'
+import { readChunks, readNeighbours, readState } from '../../sql/rag/reads.ts'
+import { CollectionVersion, type LiveFile, liveFiles, loadFiles, textOfVector } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { queryOf, searchTerms } from './bm25.ts'
 import { type Fused, fused } from './fuse.ts'

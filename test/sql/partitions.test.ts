@@ -90,15 +90,14 @@ describe('partitions', { concurrency: false }, () => {
     await query('vacuum analyze')
     assert.ok((await months()).length > 20)
     await client.query(`prepare audit as ${readAudit.text}`)
-    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-      await client.query(`set plan_cache_mode = ${mode}`)
-      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
-        'explain (analyze, buffers, format json) execute audit(null, null, null, null, 0, 50)',
-      )
-      const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
-      // A hundred of them for counting to 10,000; all events have 1,050.
-      assert.ok(hit! + read! < 500, `${mode}: ${hit! + read!} buffers`)
-    }
+    // As lists are planned.
+    await client.query('set plan_cache_mode = force_custom_plan')
+    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+      'explain (analyze, buffers, format json) execute audit(null, null, null, null, 0, 50)',
+    )
+    const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]!['QUERY PLAN'][0]!.Plan
+    // A hundred of them for counting to 10,000; all events have 1,050.
+    assert.ok(hit! + read! < 500, `${hit! + read!} buffers`)
     const page = JSON.parse((await reader.text(readAudit, [null, null, null, null, 0, 50]))!)
     const ids = await query('select id::int from audit_event order by id desc limit 50')
     assert.deepEqual(

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { OF_COLLECTION, purgeRows } from '../../sql/purge.ts'
+import { readChunks, readCollection, readCollections, readFiles, readState } from '../../sql/rag/reads.ts'
 import {
   addVectors,
   chunkTexts,
@@ -12,11 +13,6 @@ import {
   knownFiles,
   liveFiles,
   loadFiles,
-  readChunks,
-  readCollection,
-  readCollections,
-  readFiles,
-  readState,
   unembeddedFiles,
 } from '../../sql/rag.ts'
 import { testDatabase } from '../database.ts'

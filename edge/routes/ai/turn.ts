@@ -11,7 +11,7 @@ import {
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { readState } from '../../../sql/rag.ts'
+import { readState } from '../../../sql/rag/reads.ts'
 import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
 import { keyName } from '../../../tasks/ai/providers.ts'

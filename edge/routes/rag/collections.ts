@@ -3,11 +3,11 @@ import { fail } from '../../../sql/errors.ts'
 import {
   COLLECTION_ORDER,
   FILE_ORDER,
-  hideCollection,
   readCollection,
   readCollections,
   readFiles,
-} from '../../../sql/rag.ts'
+} from '../../../sql/rag/reads.ts'
+import { hideCollection } from '../../../sql/rag.ts'
 import { purge } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { array, cursor } from '../../pipeline/lists.ts'

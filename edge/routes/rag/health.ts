@@ -1,4 +1,4 @@
-import { readRagCounts } from '../../../sql/rag.ts'
+import { readRagCounts } from '../../../sql/rag/reads.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { modelProblem } from './model-state.ts'

@@ -11,7 +11,7 @@ from growth.size(100000) size, generate_series(1, size) n, growth.moment(n, size
   lateral (select case when n % 10 = 0 then 'draft' when n % 20 = 1 then 'archived' else 'published' end as state) of_it;
 
 insert into blog_post_tag (post_id, tag_id)
-select p.id, 1 + growth.pick(p.id, k, growth.size(1000)) from blog_post p, generate_series(1, 3) k
+select p.id, 1 + growth.pick(p.id::int, k, growth.size(1000)) from blog_post p, generate_series(1, 3) k
 union select id, 1 from blog_post where id % 2 = 0
 -- A tag that is rare whatever the size.
 union select id, growth.size(1000) from blog_post where id % greatest(1, growth.size(100000) / 20) = 0;
