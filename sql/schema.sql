@@ -237,9 +237,9 @@ create table blog_post (
 create table blog_post_count (
   id bigint not null generated always as identity,
   status text not null,
-  posts integer not null,
+  posts bigint not null,
   constraint blog_post_count_pkey PRIMARY KEY (id)
-) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0);
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table blog_post_tag (
   post_id bigint not null,
@@ -381,9 +381,9 @@ create table document_tag_count (
   id bigint not null generated always as identity,
   owner_id integer not null,
   label text not null,
-  documents integer not null,
+  documents bigint not null,
   constraint document_tag_count_pkey PRIMARY KEY (id)
-) with (autovacuum_vacuum_scale_factor=0.02);
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table idempotency_key (
   scope text not null,
@@ -927,6 +927,8 @@ CREATE INDEX blog_post_published_idx ON public.blog_post USING btree (published_
 
 CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, created_at DESC, id DESC);
 
+CREATE INDEX blog_post_count_status_idx ON public.blog_post_count USING btree (status);
+
 CREATE INDEX blog_post_tag_created_at_idx ON public.blog_post_tag USING btree (tag_id, created_at DESC, post_id DESC);
 
 CREATE INDEX blog_post_tag_published_idx ON public.blog_post_tag USING btree (tag_id, published_at DESC, post_id DESC) WHERE (status = 'published'::text);
@@ -1180,27 +1182,47 @@ CREATE OR REPLACE FUNCTION public.audit_append_only()
  LANGUAGE plpgsql
 AS $function$1466365e967d67807683af7c9ea470a5$function$;
 
-CREATE OR REPLACE FUNCTION public.blog_count_add(given text, more bigint)
- RETURNS void
- LANGUAGE sql
-AS $function$7d3141adfbcc3c526c52b724d0ed54fd$function$;
-
 CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
  RETURNS text
  LANGUAGE plpgsql
  STABLE
 AS $function$cab89f23e8301a28c37cba426f2bb338$function$;
 
+CREATE OR REPLACE FUNCTION public.blog_post_count_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$c34eec78d38104835d3e12bfcb3531bd$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_count_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$67d3b35b75fc6219f4702ca93789a2b0$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_count_of(p blog_post)
+ RETURNS SETOF blog_post_count
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$16962213292323cec38731f7cb469d5b$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_count_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$38bbb0f3f08d0d44016574a022e1bf5c$function$;
+
 CREATE OR REPLACE FUNCTION public.blog_post_fields(id bigint, title text, slug text, excerpt text, content text, status text, author_id integer, author_name text, created_at timestamp with time zone, updated_at timestamp with time zone, published_at timestamp with time zone, seo_title text, seo_description text, hero_image_url text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
-
-CREATE OR REPLACE FUNCTION public.blog_post_moved()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$bca7f9cd04354eb90fd28c003f0d601f$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_post_tag_placed()
  RETURNS trigger
@@ -1216,16 +1238,6 @@ CREATE OR REPLACE FUNCTION public.blog_post_tags_moved()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$b031ae7d9b6c2e2a4a379f4720e7fb5c$function$;
-
-CREATE OR REPLACE FUNCTION public.blog_posts_added()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$2e4fe498f81ed4a2072f956fad246a2d$function$;
-
-CREATE OR REPLACE FUNCTION public.blog_posts_removed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$7c6c34c59ff5144f631fd1fd746dd4c7$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, most integer)
  RETURNS integer
@@ -1263,15 +1275,35 @@ CREATE OR REPLACE FUNCTION public.document_supersedes()
  LANGUAGE plpgsql
 AS $function$ee9d8720bac5df27498dcd4ab9f06662$function$;
 
-CREATE OR REPLACE FUNCTION public.document_tags_add(owners integer[], labels text[], more bigint[])
- RETURNS void
- LANGUAGE sql
-AS $function$4a298a2a6250fb15006e21a9287b2f4a$function$;
-
-CREATE OR REPLACE FUNCTION public.document_tags_counted()
+CREATE OR REPLACE FUNCTION public.document_tag_count_delete()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$101c761582b14444cd7f43d88e10cd8b$function$;
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b3868bdcd1018a51903c306c117422f4$function$;
+
+CREATE OR REPLACE FUNCTION public.document_tag_count_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$4a7b681d8c4448a1c552ce030a9d6d68$function$;
+
+CREATE OR REPLACE FUNCTION public.document_tag_count_of(d document)
+ RETURNS SETOF document_tag_count
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$35aae229798db7d49f765586932cb49a$function$;
+
+CREATE OR REPLACE FUNCTION public.document_tag_count_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$bd1094deab37968ec4fe8dbe3b4b7c06$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[])
  RETURNS tsvector
@@ -1731,11 +1763,11 @@ CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING 
 
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 
-CREATE TRIGGER blog_post_added AFTER INSERT ON public.blog_post REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_posts_added();
+CREATE TRIGGER blog_post_count_delete AFTER DELETE ON public.blog_post REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_delete();
 
-CREATE TRIGGER blog_post_moved AFTER UPDATE OF status ON public.blog_post FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION blog_post_moved();
+CREATE TRIGGER blog_post_count_insert AFTER INSERT ON public.blog_post REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_insert();
 
-CREATE TRIGGER blog_post_removed AFTER DELETE ON public.blog_post REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_posts_removed();
+CREATE TRIGGER blog_post_count_update AFTER UPDATE ON public.blog_post REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_update();
 
 CREATE TRIGGER blog_post_tags_moved AFTER UPDATE OF status, created_at, published_at ON public.blog_post FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.published_at IS DISTINCT FROM new.published_at))) EXECUTE FUNCTION blog_post_tags_moved();
 
@@ -1751,11 +1783,11 @@ CREATE TRIGGER document_superseded_update AFTER UPDATE OF supersedes_id, deleted
 
 CREATE TRIGGER document_supersedes BEFORE INSERT OR UPDATE OF supersedes_id ON public.document FOR EACH ROW WHEN ((new.supersedes_id <> new.id)) EXECUTE FUNCTION document_supersedes();
 
-CREATE TRIGGER document_tags_deleted AFTER DELETE ON public.document REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION document_tags_counted();
+CREATE TRIGGER document_tag_count_delete AFTER DELETE ON public.document REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION document_tag_count_delete();
 
-CREATE TRIGGER document_tags_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tags_counted();
+CREATE TRIGGER document_tag_count_insert AFTER INSERT ON public.document REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tag_count_insert();
 
-CREATE TRIGGER document_tags_updated AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tags_counted();
+CREATE TRIGGER document_tag_count_update AFTER UPDATE ON public.document REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION document_tag_count_update();
 
 CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_words_kept();
 

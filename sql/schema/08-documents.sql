@@ -106,15 +106,14 @@ create index document_sha256_idx on document (sha256);
 create index document_search_idx on document using gin (coalesce(owner_id, 0), search) where deleted_at is null;
 create index document_tags_idx on document using gin (coalesce(owner_id, 0), tags) where deleted_at is null;
 
--- How many live documents of an owner (0: nobody) have a tag: the sum of its rows, as in blog_post_count.
+-- How many live documents of an owner (0: nobody) have a tag. Kept as functions/sums says.
 create table document_tag_count (
   id bigint generated always as identity,
   owner_id integer not null,
   label text not null,
-  documents integer not null,
+  documents bigint not null,
   constraint document_tag_count_pkey primary key (id)
-  -- Each change of a tag replaces rows.
-) with (autovacuum_vacuum_scale_factor = 0.02);
+) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents);
 
 create table document_page (
