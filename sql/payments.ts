@@ -12,16 +12,19 @@ type Scoped<M extends readonly ReadValue[]> = Readonly<
 
 export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
 
-/** A statement for both scopes; `owned` is the condition that a customer column belongs to the scope. */
+/**
+ * A statement for both scopes. `owned` is the condition that a customer column belongs to the scope, and `summed` that
+ * of kept sums does, where customer 0 has those of all.
+ */
 function scoped<M extends readonly ReadValue[]>(
   name: string,
-  text: (owned: (column: string) => string) => string,
+  text: (owned: (column: string) => string, summed: string) => string,
 ): Scoped<M> {
   const own = (column: string): string =>
     `${column} = (select c.id from payment_customer c where c.user_id = $1::int)`
   return {
-    own: { name: `${name}_own`, text: text(own) },
-    all: { name: `${name}_all`, text: text(() => '$1::int is null') },
+    own: { name: `${name}_own`, text: text(own, own('customer_id')) },
+    all: { name: `${name}_all`, text: text(() => '$1::int is null', '$1::int is null and customer_id = 0') },
   }
 }
 
@@ -113,26 +116,21 @@ const MAIN_CURRENCY = `coalesce((
     order by created_at desc, id desc limit 1000) latest
   group by currency order by count(*) desc, currency limit 1), 'usd')`
 
-// What has come in and stayed: the amount of each payment that succeeded, less what was refunded.
-const PAID = `t.shown and t.charge_id is null and t.status in ('succeeded', 'refunded', 'partially_refunded')`
-const REVENUE = 'sum(t.amount - least(coalesce(t.refunded, 0), t.amount))'
-
 /** Counts and sums; `enabled` and `isTestMode` are about the provider's key. */
 export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
-  (owned) => `
+  (_, summed) => `
     with main as (select ${MAIN_CURRENCY} as currency), sums as (
-      select t.currency, ${REVENUE} as revenue, count(*) as payments
-      from payment_transaction t where ${owned('t.customer_id')} and ${PAID} group by t.currency)
+      select currency, sum(transactions) as transactions, sum(payments) as payments, sum(revenue) as revenue
+      from payment_sum where ${summed} group by currency)
     select json_build_object('provider', 'stripe', 'enabled', $2::boolean, 'is_test_mode', $3::boolean,
-      'total_transactions',
-        (select count(*) from payment_transaction t where ${owned('t.customer_id')} and t.shown),
+      'total_transactions', (select coalesce(sum(transactions), 0) from sums),
       'total_revenue_cents', coalesce((select revenue from sums join main using (currency)), 0),
-      'active_subscriptions', (select count(*) from payment_subscription s
-        where ${owned('s.customer_id')} and s.status in ('active', 'trialing')),
+      'active_subscriptions',
+        (select coalesce(sum(subscriptions), 0) from payment_subscription_count where ${summed}),
       'currency', (select currency from main),
       'per_currency', (select coalesce(json_agg(json_build_object('currency', currency, 'revenue_cents', revenue,
-        'payments', payments) order by revenue desc, currency), '[]') from sums))::text`,
+        'payments', payments) order by revenue desc, currency), '[]') from sums where payments > 0))::text`,
 )
 
 /**
@@ -141,15 +139,13 @@ export const readSummary = scoped<[enabled: boolean, isTestMode: boolean]>(
  */
 export const readRevenue = scoped<[days: number, currency: string | null]>(
   'payment_revenue',
-  (owned) => `
+  (_, summed) => `
     with given as (
       select coalesce($3::text, ${MAIN_CURRENCY}) as currency, today, today - make_interval(days => $2::int - 1) as first
       from date_trunc('day', now() at time zone 'utc') today
     ), paid as (
-      select date_trunc('day', t.created_at at time zone 'utc') as day, ${REVENUE} as revenue, count(*) as payments
-      from payment_transaction t
-      where ${owned('t.customer_id')} and ${PAID} and t.currency = (select currency from given)
-        and t.created_at >= (select first at time zone 'utc' from given)
+      select day::timestamp as day, sum(revenue) as revenue, sum(payments) as payments from payment_sum
+      where ${summed} and currency = (select currency from given) and day >= (select first::date from given)
       group by 1
     )
     select json_build_object('currency', given.currency, 'days', $2::int, 'points', (

@@ -681,6 +681,24 @@ create table payment_subscription (
   constraint payment_subscription_status_check CHECK ((status = ANY (ARRAY['active'::text, 'past_due'::text, 'canceled'::text, 'incomplete'::text, 'trialing'::text, 'unpaid'::text])))
 );
 
+create table payment_subscription_count (
+  id bigint not null generated always as identity,
+  customer_id integer not null,
+  subscriptions bigint not null,
+  constraint payment_subscription_count_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
+create table payment_sum (
+  id bigint not null generated always as identity,
+  customer_id integer not null,
+  currency text not null,
+  day date not null,
+  transactions bigint not null,
+  payments bigint not null,
+  revenue bigint not null,
+  constraint payment_sum_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table payment_transaction (
   id bigint not null generated always as identity,
   customer_id bigint,
@@ -1064,6 +1082,10 @@ CREATE INDEX payment_subscription_customer_id_idx ON public.payment_subscription
 CREATE INDEX payment_subscription_customer_id_status_idx ON public.payment_subscription USING btree (customer_id, status, id DESC);
 
 CREATE INDEX payment_subscription_status_idx ON public.payment_subscription USING btree (status, id DESC);
+
+CREATE INDEX payment_subscription_count_customer_id_idx ON public.payment_subscription_count USING btree (customer_id);
+
+CREATE INDEX payment_sum_customer_id_idx ON public.payment_sum USING btree (customer_id, currency, day) INCLUDE (transactions, payments, revenue);
 
 CREATE INDEX payment_transaction_charge_id_idx ON public.payment_transaction USING btree (charge_id) WHERE (charge_id IS NOT NULL);
 
@@ -1653,11 +1675,71 @@ CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb,
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (is_refund OR (COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) <> 'succeeded'::text)) THEN COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) WHEN (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint, (0)::bigint) = 0) THEN 'succeeded'::text WHEN (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint) >= ((facts #>> '{money,1,amount}'::text[]))::bigint) THEN 'refunded'::text ELSE 'partially_refunded'::text END;
 
+CREATE OR REPLACE FUNCTION public.payment_subscription_count_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$1ffd51c38fd37cc369c31ba7afdc770b$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_subscription_count_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b7a284d0687f3990071201c228d29eb8$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_subscription_count_of(s payment_subscription)
+ RETURNS SETOF payment_subscription_count
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$84fc1501f9d83bdfdc99f3d7a57488fb$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_subscription_count_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$5f8bf69cd2f244eccd5b5a066832d1b7$function$;
+
 CREATE OR REPLACE FUNCTION public.payment_subscription_json(s payment_subscription)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (s).id, 'provider_subscription_id', (s).provider_subscription_id, 'plan_name', (s).plan_name, 'status', (s).status, 'current_period_start', iso((s).current_period_start), 'current_period_end', iso((s).current_period_end), 'cancel_at_period_end', (s).cancel_at_period_end);
+
+CREATE OR REPLACE FUNCTION public.payment_sum_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$71923e240d6affdd333b24a4dd672a1d$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_sum_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$e1bd04888ed00f67451341bd36fc308c$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_sum_of(t payment_transaction)
+ RETURNS SETOF payment_sum
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$5335b6ffb202e235e8fcfd744b64bca4$function$;
+
+CREATE OR REPLACE FUNCTION public.payment_sum_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$835d64b797dbe4d828bb0c4e51c8995e$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_transaction_json(t payment_transaction)
  RETURNS json
@@ -1807,6 +1889,12 @@ CREATE TRIGGER organization_owner_update AFTER UPDATE OF role, organization_id O
 
 CREATE TRIGGER payment_dispute_owned BEFORE INSERT OR UPDATE OF transaction_id, customer_id ON public.payment_dispute FOR EACH ROW EXECUTE FUNCTION payment_dispute_owned();
 
+CREATE TRIGGER payment_subscription_count_delete AFTER DELETE ON public.payment_subscription REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_delete();
+
+CREATE TRIGGER payment_subscription_count_insert AFTER INSERT ON public.payment_subscription REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_insert();
+
+CREATE TRIGGER payment_subscription_count_update AFTER UPDATE ON public.payment_subscription REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_update();
+
 CREATE TRIGGER payment_disputes_moved AFTER UPDATE OF customer_id ON public.payment_transaction FOR EACH ROW WHEN ((old.customer_id IS DISTINCT FROM new.customer_id)) EXECUTE FUNCTION payment_disputes_moved();
 
 CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction FOR EACH ROW WHEN ((old.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
@@ -1814,3 +1902,9 @@ CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction
 CREATE TRIGGER payment_refund_inserted AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN ((new.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_counted();
 
 CREATE TRIGGER payment_refund_updated AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((old.charge_id IS NOT NULL) OR (new.charge_id IS NOT NULL))) EXECUTE FUNCTION payment_refunds_counted();
+
+CREATE TRIGGER payment_sum_delete AFTER DELETE ON public.payment_transaction REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_delete();
+
+CREATE TRIGGER payment_sum_insert AFTER INSERT ON public.payment_transaction REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_insert();
+
+CREATE TRIGGER payment_sum_update AFTER UPDATE ON public.payment_transaction REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_update();

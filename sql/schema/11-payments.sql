@@ -76,6 +76,20 @@ create index payment_transaction_customer_id_idx on payment_transaction (custome
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 
+-- The transactions of a customer (0: of all) by currency and UTC day: how many are shown, how many of them are payments
+-- that succeeded, and what those brought in, less what was refunded of it. Kept as functions/sums says.
+create table payment_sum (
+  id bigint generated always as identity,
+  customer_id integer not null,
+  currency text not null,
+  day date not null,
+  transactions bigint not null,
+  payments bigint not null,
+  revenue bigint not null,
+  constraint payment_sum_pkey primary key (id)
+) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index payment_sum_customer_id_idx on payment_sum (customer_id, currency, day) include (transactions, payments, revenue);
+
 -- Which row the provider's id of a charge, payment intent, invoice, session or refund belongs to.
 create table payment_reference (
   provider_id text not null,
@@ -106,6 +120,15 @@ create table payment_subscription (
 create index payment_subscription_customer_id_idx on payment_subscription (customer_id, id desc);
 create index payment_subscription_customer_id_status_idx on payment_subscription (customer_id, status, id desc);
 create index payment_subscription_status_idx on payment_subscription (status, id desc);
+
+-- How many subscriptions of a customer (0: of all) are active. Kept as functions/sums says.
+create table payment_subscription_count (
+  id bigint generated always as identity,
+  customer_id integer not null,
+  subscriptions bigint not null,
+  constraint payment_subscription_count_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index payment_subscription_count_customer_id_idx on payment_subscription_count (customer_id);
 
 -- Disputes and early fraud warnings. One may be reported before its payment.
 create table payment_dispute (

@@ -1,5 +1,6 @@
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
+import { applyChanges } from '../../sql/payment-changes.ts'
 import {
   readDispute,
   readDisputes,
@@ -10,7 +11,7 @@ import {
   readTransactions,
 } from '../../sql/payments.ts'
 import { testDatabase } from '../database.ts'
-import { assertReadByIndex, PLAN_MODES, planned } from './plans-help.ts'
+import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What is asked of payments is found by an index, in tables of 30 000 rows. */
 
@@ -56,8 +57,34 @@ const reads = [
   planned('an own dispute', readDispute.own, owner, 5),
   planned('an own summary', readSummary.own, owner, true, true),
   planned('an own series', readRevenue.own, owner, 30, null),
+  planned('a summary', readSummary.all, null, true, true),
+  planned('a series', readRevenue.all, null, 30, null),
 ]
 
 for (const mode of PLAN_MODES)
   for (const [i, [what, statement, ...values]] of reads.entries())
     test(`${what} (${mode})`, () => assertReadByIndex(client, mode, `read_${mode}_${i}`, statement, values))
+
+test('what changes sums', async () => {
+  let n = 0
+  const money = ['1', { amount: 7, currency: 'usd' }]
+  const paid = () => {
+    const facts = {
+      money,
+      created: ['1', 1_700_000_000],
+      outcome: ['1', 'succeeded'],
+      customer: ['1', 'cus_5'],
+    }
+    return applyChanges([
+      { kind: 'transaction', ids: [`pi_new_${++n}`], facts },
+      { kind: 'refund', id: `re_${n}`, ids: [`pi_new_${n}`], request: null, facts },
+      {
+        kind: 'subscription',
+        id: `sub_5_${n}`,
+        facts: { status: ['1', 'active'], customer: ['1', 'cus_5'] },
+      },
+    ])
+  }
+  await assertWriteByIndex(client, paid, 'payment_s')
+  await assertWriteByIndex(client, paid, 'payment_t')
+})

@@ -23,7 +23,9 @@ begin
       string_agg(format('%s <> 0', name), ' or ') filter (where is_sum) as is_left
     from (values
       ('blog_post', 'blog_post_count', '{insert,update,delete}'::text[]),
-      ('document', 'document_tag_count', '{insert,update,delete}')
+      ('document', 'document_tag_count', '{insert,update,delete}'),
+      ('payment_subscription', 'payment_subscription_count', '{insert,update,delete}'),
+      ('payment_transaction', 'payment_sum', '{insert,update,delete}')
     ) kept (source, sums, events) cross join unnest(events) event
     cross join lateral (
       select string_agg(format('%s table as %s', age, rows), ' ') as transitions,
