@@ -75,7 +75,8 @@ export const deleteConversation = (id: string): Query<unknown> =>
 /** The state that the health check of the AI service reads. */
 export const readAiState: ReadStatement<[defaultAgent: string]> = {
   name: 'ai_state',
-  text: `select json_build_object('conversations', (select count(*) from ai_conversation),
+  text: `select json_build_object('conversations',
+      (select coalesce(sum(conversations), 0) from ai_conversation_count),
     'agent', (select json_build_object('is_active', is_active, 'model_id', model_id) from ai_agent where slug = $1::text),
     'chosen', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_current))::text`,
 }

@@ -104,6 +104,13 @@ create table ai_conversation (
   constraint ai_conversation_user_id_check CHECK (((length(user_id) >= 1) AND (length(user_id) <= 255)))
 );
 
+create table ai_conversation_count (
+  id bigint not null generated always as identity,
+  day date not null,
+  conversations bigint not null,
+  constraint ai_conversation_count_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table ai_message (
   id uuid not null,
   ordinal bigint not null generated always as identity,
@@ -129,6 +136,7 @@ create table ai_message (
 
 create table ai_sentiment (
   conversation_id uuid not null,
+  owner_id integer,
   sentiment text not null,
   performance text not null,
   score double precision not null,
@@ -139,6 +147,16 @@ create table ai_sentiment (
   constraint ai_sentiment_score_check CHECK (((score >= ('-1'::integer)::double precision) AND (score <= (1)::double precision))),
   constraint ai_sentiment_sentiment_check CHECK ((sentiment = ANY (ARRAY['positive'::text, 'neutral'::text, 'negative'::text, 'frustrated'::text])))
 );
+
+create table ai_sentiment_sum (
+  id bigint not null generated always as identity,
+  owner_id integer not null,
+  sentiment text not null,
+  performance text not null,
+  scores bigint not null,
+  score numeric not null,
+  constraint ai_sentiment_sum_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table ai_usage (
   id bigint not null generated always as identity,
@@ -161,8 +179,26 @@ create table ai_usage (
   constraint ai_usage_message_id_key UNIQUE (message_id),
   constraint ai_usage_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
   constraint ai_usage_cost_check CHECK ((cost >= (0)::numeric)),
-  constraint ai_usage_tokens_check CHECK (((input_tokens >= 0) AND (output_tokens >= 0) AND (cached_tokens >= 0) AND (reasoning_tokens >= 0)))
+  constraint ai_usage_tokens_check CHECK (((input_tokens >= 0) AND (output_tokens >= 0) AND (cached_tokens >= 0) AND (reasoning_tokens >= 0))),
+  constraint ai_usage_user_id_check CHECK (((length(user_id) >= 1) AND (length(user_id) <= 255)))
 );
+
+create table ai_usage_sum (
+  id bigint not null generated always as identity,
+  user_id text not null,
+  owner_id integer not null,
+  day date not null,
+  vendor text not null,
+  model text not null,
+  requests bigint not null,
+  successes bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  unpriced bigint not null,
+  estimated bigint not null,
+  cost numeric not null,
+  constraint ai_usage_sum_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table audit_event (
   id bigint not null generated always as identity,
@@ -909,17 +945,25 @@ CREATE INDEX ai_conversation_unscored_idx ON public.ai_conversation USING btree 
 
 CREATE INDEX ai_conversation_user_id_idx ON public.ai_conversation USING btree (user_id, updated_at DESC, id DESC) WHERE (owner_id IS NULL);
 
+CREATE INDEX ai_conversation_count_day_idx ON public.ai_conversation_count USING btree (day);
+
 CREATE INDEX ai_message_conversation_id_idx ON public.ai_message USING btree (conversation_id, ordinal);
 
 CREATE UNIQUE INDEX ai_message_job_id_key ON public.ai_message USING btree (job_id) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX ai_sentiment_negative_idx ON public.ai_sentiment USING btree (scored_at DESC) WHERE (sentiment = ANY (ARRAY['negative'::text, 'frustrated'::text]));
 
+CREATE INDEX ai_sentiment_owner_id_idx ON public.ai_sentiment USING btree (owner_id, scored_at DESC) WHERE (sentiment = ANY (ARRAY['negative'::text, 'frustrated'::text]));
+
+CREATE INDEX ai_sentiment_sum_owner_id_idx ON public.ai_sentiment_sum USING btree (owner_id, sentiment, performance);
+
 CREATE INDEX ai_usage_created_at_idx ON public.ai_usage USING btree (created_at DESC, id DESC);
 
 CREATE INDEX ai_usage_owner_id_idx ON public.ai_usage USING btree (owner_id) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX ai_usage_user_id_idx ON public.ai_usage USING btree (user_id, created_at DESC, id DESC);
+
+CREATE INDEX ai_usage_sum_user_id_idx ON public.ai_usage_sum USING btree (user_id, day, owner_id, vendor, model) INCLUDE (requests, successes, input_tokens, output_tokens, unpriced, estimated, cost);
 
 CREATE INDEX audit_event_account_id_idx ON ONLY public.audit_event USING btree (account_id, id DESC) WHERE (account_id IS DISTINCT FROM actor_id);
 
@@ -1174,6 +1218,28 @@ CREATE OR REPLACE FUNCTION public.account_leave(id integer, most integer)
  LANGUAGE plpgsql
 AS $function$8c8d74d60dd17f5fe2abe80b2da92d14$function$;
 
+CREATE OR REPLACE FUNCTION public.ai_conversation_count_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$065b848b91b02ec2d79ed66c246a5c8c$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_conversation_count_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$d3cb65dfdef94c2cb766627985f31b59$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_conversation_count_of(c ai_conversation)
+ RETURNS SETOF ai_conversation_count
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$4318ac2e1030e1d6497f9285696ce9a2$function$;
+
 CREATE OR REPLACE FUNCTION public.ai_conversation_json(c ai_conversation)
  RETURNS json
  LANGUAGE sql
@@ -1188,6 +1254,36 @@ CREATE OR REPLACE FUNCTION public.ai_messages_counted()
  SET enable_mergejoin TO 'off'
 AS $function$b7e6abe2d3d623ca1dd53770370c6ce3$function$;
 
+CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$fa8ff737ebb337c6993a2bd4d10a1c5b$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$bad99f7b612f993c8b3248f53a7bdca9$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_of(s ai_sentiment)
+ RETURNS SETOF ai_sentiment_sum
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$7a442105fc1b457d7fb5ed962d7e839c$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$46191f384f9428144ef1135428e8155c$function$;
+
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
@@ -1198,6 +1294,36 @@ CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  LANGUAGE sql
  STABLE
 AS $function$a45d8396a6a1e5f6f4845bb6c37646ab$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_usage_sum_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$671629b7955a0e80e26c05cac1831660$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_usage_sum_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$cff836b23534aaf9fc3183417cc07c4d$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_usage_sum_of(u ai_usage)
+ RETURNS SETOF ai_usage_sum
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$1a631a411e9c1937b1c8bbcc9279b295$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b9c129b208aa4ba15a476e1aa65725ee$function$;
 
 CREATE OR REPLACE FUNCTION public.audit_append_only()
  RETURNS trigger
@@ -1837,11 +1963,27 @@ CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH
 
 CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND ((new.role <> 'admin'::text) OR (NOT new.is_active)))) EXECUTE FUNCTION account_last_admin();
 
+CREATE TRIGGER ai_conversation_count_delete AFTER DELETE ON public.ai_conversation REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_delete();
+
+CREATE TRIGGER ai_conversation_count_insert AFTER INSERT ON public.ai_conversation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_insert();
+
 CREATE TRIGGER ai_message_added AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
 
 CREATE TRIGGER ai_message_changed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
 
 CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_counted();
+
+CREATE TRIGGER ai_sentiment_sum_delete AFTER DELETE ON public.ai_sentiment REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_delete();
+
+CREATE TRIGGER ai_sentiment_sum_insert AFTER INSERT ON public.ai_sentiment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_insert();
+
+CREATE TRIGGER ai_sentiment_sum_update AFTER UPDATE ON public.ai_sentiment REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_update();
+
+CREATE TRIGGER ai_usage_sum_delete AFTER DELETE ON public.ai_usage REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_usage_sum_delete();
+
+CREATE TRIGGER ai_usage_sum_insert AFTER INSERT ON public.ai_usage REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_usage_sum_insert();
+
+CREATE TRIGGER ai_usage_sum_update AFTER UPDATE ON public.ai_usage REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_usage_sum_update();
 
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_event FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only();
 

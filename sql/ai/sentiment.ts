@@ -46,10 +46,10 @@ export const storeJudgement = (c: { id: string; since: string }, j: Judgement): 
       update ai_conversation set unscored_since = null
       where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz
         and not exists (select from ai_message where conversation_id = ${c.id}::uuid and status = 'pending')
-      returning id
+      returning id, owner_id
     )
-    insert into ai_sentiment (conversation_id, sentiment, performance, score)
-    select id, ${j.sentiment}, ${j.performance}, ${j.score} from scored
+    insert into ai_sentiment (conversation_id, owner_id, sentiment, performance, score)
+    select id, owner_id, ${j.sentiment}, ${j.performance}, ${j.score} from scored
     on conflict on constraint ai_sentiment_pkey do update set sentiment = excluded.sentiment,
       performance = excluded.performance, score = excluded.score, scored_at = now()`
 
@@ -59,33 +59,30 @@ export const postponeJudgement = (c: { id: string; since: string }): Query<unkno
     update ai_conversation set unscored_since = now() where id = ${c.id}::uuid and unscored_since = ${c.since}::timestamptz`
 
 const counted = (column: string, values: readonly string[]): string =>
-  `json_build_object(${values.map((value) => `'${value}', count(*) filter (where s.${column} = '${value}')`).join(', ')})`
+  `json_build_object(${values.map((value) => `'${value}', coalesce(sum(scores) filter (where ${column} = '${value}'), 0)`).join(', ')})`
 
-// `enabled`: whether scoring is switched on.
+// `enabled`: whether scoring is switched on; `owner`: that of the sums, 0 for all.
 const stats = <M extends readonly ReadValue[]>(
   name: string,
-  join: string,
+  owner: string,
   whose: string,
 ): ReadStatement<[enabled: boolean, ...more: M]> => ({
   name,
-  text: `select json_build_object('enabled', $1::boolean, 'total', count(*),
+  text: `select json_build_object('enabled', $1::boolean, 'total', coalesce(sum(scores), 0),
       'distribution', ${counted('sentiment', SENTIMENTS)},
       'performance', ${counted('performance', PERFORMANCES)},
-      'average_score', coalesce(round(avg(s.score)::numeric, 4), 0),
-      'recent_negatives', (select coalesce(json_agg(json_build_object('conversation_id', n.conversation_id, 'title', n.title,
+      'average_score', coalesce(round(sum(score) / nullif(sum(scores), 0), 4), 0),
+      'recent_negatives', (select coalesce(json_agg(json_build_object('conversation_id', n.conversation_id, 'title', c.title,
           'sentiment', n.sentiment, 'performance', n.performance, 'score', n.score, 'scored_at', iso(n.scored_at))
           order by n.scored_at desc), '[]')
-        from (select s.*, c.title from ai_sentiment s join ai_conversation c on c.id = s.conversation_id
-          where s.sentiment in ('negative', 'frustrated') and ${whose} order by s.scored_at desc limit 10) n))::text
-    from ai_sentiment s ${join}`,
+        from (select * from ai_sentiment where sentiment in ('negative', 'frustrated') and ${whose}
+          order by scored_at desc limit 10) n
+        join ai_conversation c on c.id = n.conversation_id))::text
+    from ai_sentiment_sum where owner_id = ${owner}`,
 })
 
 /** Statistics of all conversations. */
-export const readSentiment = stats<[]>('ai_sentiment', '', 'true')
+export const readSentiment = stats<[]>('ai_sentiment', '0', 'true')
 
 /** Statistics of the conversations of an account. */
-export const readSentimentOf = stats<[owner: number]>(
-  'ai_sentiment_of',
-  'join ai_conversation c on c.id = s.conversation_id where c.owner_id = $2::int',
-  'c.owner_id = $2::int',
-)
+export const readSentimentOf = stats<[owner: number]>('ai_sentiment_of', '$2::int', 'owner_id = $2::int')

@@ -3,21 +3,40 @@ import type { ReadStatement, ReadValue } from '../reader.ts'
 
 /** What models were used for, and what it cost. */
 
-// From `start` on and before `end` (null: open); `recent` is how many of the latest are listed.
+const START = `coalesce($1::timestamptz, '-infinity')`
+const END = `coalesce($2::timestamptz, 'infinity')`
+// All of them are in the index of the kept sums.
+const COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.unpriced, s.estimated,
+  s.cost`
+
+// From `start` on and before `end` (null: open); `recent` is how many of the latest are listed. Whole UTC days come from
+// the kept sums, and the hours before the first one and after the last one from the rows. `whose` and `summed` are the
+// conditions of whose usage it is, for rows and for sums.
 const usage = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
-): ReadStatement<[start: string | null, end: string | null, recent: number, ...more: M]> => {
-  const found = `from ai_usage u where ${whose} and ($1::timestamptz is null or u.created_at >= $1)
-    and ($2::timestamptz is null or u.created_at < $2)`
-  return {
-    name,
-    text: `
-    with model as materialized (
-      select u.vendor, u.model, count(*) as requests, count(*) filter (where u.success) as successes,
-        sum(u.input_tokens) as input, sum(u.output_tokens) as output, sum(u.cost) as cost,
-        count(*) filter (where u.cost is null) as unpriced, count(*) filter (where u.estimated) as estimated
-      ${found} group by u.vendor, u.model
+  summed: string,
+): ReadStatement<[start: string | null, end: string | null, recent: number, ...more: M]> => ({
+  name,
+  text: `
+    with given as (
+      select *, first::timestamp at time zone 'utc' as first_at, greatest(first, after_last)::timestamp at time zone 'utc' as last_at
+      from (select (${START} at time zone 'utc' - interval '1 microsecond')::date + 1 as first,
+        (${END} at time zone 'utc')::date as after_last) days
+    ), part as (
+      select ${COLUMNS} from ai_usage_sum s
+      where ${summed} and s.day >= (select first from given) and s.day < (select after_last from given)
+      union all
+      select ${COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
+      where ${whose} and ${summed} and u.created_at >= ${START} and u.created_at < (select least(first_at, ${END}) from given)
+      union all
+      select ${COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
+      where ${whose} and ${summed} and u.created_at >= (select last_at from given) and u.created_at < ${END}
+    ), model as materialized (
+      select vendor, model, sum(requests) as requests, sum(successes) as successes, sum(input_tokens) as input,
+        sum(output_tokens) as output, case when sum(requests) > sum(unpriced) then sum(cost) end as cost,
+        sum(unpriced) as unpriced, sum(estimated) as estimated
+      from part group by vendor, model having sum(requests) > 0
     ), total as (
       select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, coalesce(sum(input), 0) as input,
         coalesce(sum(output), 0) as output, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
@@ -36,18 +55,19 @@ const usage = <M extends readonly ReadValue[]>(
       'recent_activity', (select coalesce(json_agg(json_build_object('timestamp', iso(r.created_at), 'model', r.model,
           'vendor', r.vendor, 'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'cost', r.cost,
           'estimated', r.estimated, 'success', r.success, 'action', r.action) order by r.created_at desc, r.id desc), '[]')
-        from (select * ${found} order by u.created_at desc, u.id desc limit $3::int) r))::text
+        from (select * from ai_usage u where ${whose} and u.created_at >= ${START} and u.created_at < ${END}
+          order by u.created_at desc, u.id desc limit $3::int) r))::text
     from total t`,
-  }
-}
+})
 
 /** Usage of everybody. */
-export const readUsage = usage<[]>('ai_usage', 'true')
+export const readUsage = usage<[]>('ai_usage', 'true', `s.user_id = ''`)
 
 /** Usage of one user_id: that of an account, of nobody (null), or with `ofAnybody` all of it. */
 export const readUsageOf = usage<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',
+  's.user_id = $4::text and ($6::boolean or s.owner_id = coalesce($5::int, 0))',
 )
 
 /** Usage of a model outside of turns. */

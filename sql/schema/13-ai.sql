@@ -49,6 +49,15 @@ create index ai_conversation_user_id_idx on ai_conversation (user_id, updated_at
 create index ai_conversation_owner_id_idx on ai_conversation (owner_id, updated_at desc, id desc) where owner_id is not null;
 create index ai_conversation_unscored_idx on ai_conversation (unscored_since) where unscored_since is not null;
 
+-- How many conversations there are that began on a UTC day. Kept as functions/sums says.
+create table ai_conversation_count (
+  id bigint generated always as identity,
+  day date not null,
+  conversations bigint not null,
+  constraint ai_conversation_count_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index ai_conversation_count_day_idx on ai_conversation_count (day);
+
 -- status:  complete  a question, or a complete answer
 --          pending   its job has not ended
 --          failed, stopped  the answer up to the point where the turn failed or was stopped; often empty
@@ -100,6 +109,7 @@ create table ai_usage (
   constraint ai_usage_pkey primary key (id),
   constraint ai_usage_owner_id_fkey foreign key (owner_id) references account (id) on delete set null,
   constraint ai_usage_message_id_key unique (message_id),
+  constraint ai_usage_user_id_check check (length(user_id) between 1 and 255),
   constraint ai_usage_tokens_check check (input_tokens >= 0 and output_tokens >= 0 and cached_tokens >= 0 and reasoning_tokens >= 0),
   constraint ai_usage_cost_check check (cost >= 0)
 );
@@ -107,8 +117,32 @@ create index ai_usage_created_at_idx on ai_usage (created_at desc, id desc);
 create index ai_usage_user_id_idx on ai_usage (user_id, created_at desc, id desc);
 create index ai_usage_owner_id_idx on ai_usage (owner_id) where owner_id is not null;
 
+-- The usage of a user_id ('': of all) and an owner (0: nobody, or of all) by UTC day and model. `cost` is that of
+-- usage with a known price. Kept as functions/sums says.
+create table ai_usage_sum (
+  id bigint generated always as identity,
+  user_id text not null,
+  owner_id integer not null,
+  day date not null,
+  vendor text not null,
+  model text not null,
+  requests bigint not null,
+  successes bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  unpriced bigint not null,
+  estimated bigint not null,
+  cost numeric not null,
+  constraint ai_usage_sum_pkey primary key (id)
+) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+-- Of a user, each day is on a page of its own: a year of them is read from the index.
+create index ai_usage_sum_user_id_idx on ai_usage_sum (user_id, day, owner_id, vendor, model)
+  include (requests, successes, input_tokens, output_tokens, unpriced, estimated, cost);
+
 create table ai_sentiment (
   conversation_id uuid not null,
+  -- The conversation's, which is gone before its score is.
+  owner_id integer,
   sentiment text not null,
   performance text not null,
   score double precision not null,
@@ -120,3 +154,17 @@ create table ai_sentiment (
   constraint ai_sentiment_score_check check (score between -1 and 1)
 );
 create index ai_sentiment_negative_idx on ai_sentiment (scored_at desc) where sentiment in ('negative', 'frustrated');
+create index ai_sentiment_owner_id_idx on ai_sentiment (owner_id, scored_at desc) where sentiment in ('negative', 'frustrated');
+
+-- The scores of the conversations of an owner (0: of all). Kept as functions/sums says.
+create table ai_sentiment_sum (
+  id bigint generated always as identity,
+  owner_id integer not null,
+  sentiment text not null,
+  performance text not null,
+  scores bigint not null,
+  -- Exact, which a sum of floating-point numbers is not once it is taken from.
+  score numeric not null,
+  constraint ai_sentiment_sum_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index ai_sentiment_sum_owner_id_idx on ai_sentiment_sum (owner_id, sentiment, performance);

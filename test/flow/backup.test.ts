@@ -16,6 +16,7 @@ import { edgeAndDatabase, SECRET, startEdge } from '../edge/harness.ts'
 import { ledgerOf } from '../edge/ledger.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
+import { differences } from '../sql/sums-help.ts'
 
 /** Backups while the service works, and services on what was restored. */
 
@@ -58,6 +59,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
   const extraction = await api.post(`/api/v1/documents/${kept}/extract?background=true`, { token: ann.token })
   await api.upload(ann.token, 'some text', { name: 'text.txt' })
   await api.call('PATCH', `/api/v1/documents/${kept}`, { token: ann.token, json: { note: 'a\tb\\\n"c" é' } })
+  await api.call('POST', `/api/v1/documents/${kept}/tags`, { token: ann.token, json: { label: 'kept' } })
   const running = await ledger.add(ann.id)
   await ledger.claim(running)
   await ledger.ended(ann.id)
@@ -109,6 +111,7 @@ test('a backup under load is one moment, and a service goes on from it', async (
     'select count(*)::int as n from document d where not exists (select from blob b where b.sha256 = d.sha256)',
   )
   assert.equal(lost!.n, 0)
+  assert.deepEqual(await differences((text) => rowsOf(url, text)), {}, 'kept sums are those of the rows')
 
   const [late] = await rowsOf(url, 'select count(*)::int as n from partitions.audit_event_default')
   assert.equal(late!.n, 0, 'each event is in the partition of its month')

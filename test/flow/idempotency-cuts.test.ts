@@ -35,8 +35,8 @@ const edge = await startProcess('edge', link.url, env)
 const NO_EFFECT = [
   'idempotency_key',
   'request_limit',
-  'blog_post_count',
-  'job_count',
+  ...['ai_conversation_count', 'ai_sentiment_sum', 'ai_usage_sum', 'blog_post_count', 'document_tag_count'],
+  ...['job_count', 'payment_subscription_count', 'payment_sum'],
   'search_word',
   ...['blob', 'blob_chunk', 'blog_upload', 'blog_upload_chunk'],
 ]

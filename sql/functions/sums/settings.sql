@@ -22,7 +22,11 @@ begin
       string_agg(format('%1$s = total.%1$s', name), ', ') filter (where is_sum) as assignments,
       string_agg(format('%s <> 0', name), ' or ') filter (where is_sum) as is_left
     from (values
-      ('blog_post', 'blog_post_count', '{insert,update,delete}'::text[]),
+      -- What a conversation counts for never changes, and a turn updates it several times.
+      ('ai_conversation', 'ai_conversation_count', '{insert,delete}'::text[]),
+      ('ai_sentiment', 'ai_sentiment_sum', '{insert,update,delete}'),
+      ('ai_usage', 'ai_usage_sum', '{insert,update,delete}'),
+      ('blog_post', 'blog_post_count', '{insert,update,delete}'),
       ('document', 'document_tag_count', '{insert,update,delete}'),
       ('payment_subscription', 'payment_subscription_count', '{insert,update,delete}'),
       ('payment_transaction', 'payment_sum', '{insert,update,delete}')

@@ -24,8 +24,8 @@ insert into ai_usage (user_id, owner_id, conversation_id, message_id, action, ve
 select owner::text, owner, id, answer, 'chat', 'openai', case when turn % 4 = 0 then 'gpt-4.1' else 'gpt-4.1-mini' end,
   200 + n % 500, 100 + n % 90, 0.0005, n % 9 = 0, n % 40 > 0, asked from growth.turn order by asked;
 
-insert into ai_sentiment (conversation_id, sentiment, performance, score, scored_at)
-select id, (array['positive', 'positive', 'neutral', 'neutral', 'neutral', 'neutral', 'neutral', 'neutral', 'negative', 'frustrated'])[1 + n % 10],
+insert into ai_sentiment (conversation_id, owner_id, sentiment, performance, score, scored_at)
+select id, owner, (array['positive', 'positive', 'neutral', 'neutral', 'neutral', 'neutral', 'neutral', 'neutral', 'negative', 'frustrated'])[1 + n % 10],
   (array['good', 'good', 'acceptable', 'poor'])[1 + n % 4], (n % 21 - 10) / 10.0, at + interval '1 day'
 from growth.conversation where n % 4 > 0 order by n;
 drop table growth.conversation, growth.turn;

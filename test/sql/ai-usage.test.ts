@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readUsage, readUsageOf } from '../../sql/ai/usage.ts'
+import { chanceOf } from '../chance.ts'
+import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
+
+/** Usage of a range of time, of which whole days are summed before, is that of its rows. */
+
+const { query } = await testDatabase()
+const { numRuns, seed } = runs(150)
+const chance = chanceOf(seed)
+const DAYS = 6
+const HOUR = 3_600_000
+const START = Date.UTC(2025, 11, 29)
+/** Often at the very beginning of a day, or right beside it. */
+const moment = (): string => {
+  const at = START + chance.between(0, DAYS * 24) * HOUR
+  return new Date(
+    (chance.happens(0.5) ? at - (at % (24 * HOUR)) : at) + chance.pick([-1, 0, 0, 1]),
+  ).toISOString()
+}
+
+await query(
+  `insert into account (id, email, password_hash) overriding system value values (5, 'a@example.com', 'x')`,
+)
+for (let n = 0; n < 300; n++)
+  await query(
+    `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
+     values ($1, $2, 'chat', $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      ...chance.pick([
+        ['5', 5],
+        ['5', null],
+        ['6', null],
+      ]),
+      ...chance.pick([
+        ['v', 'm'],
+        ['v', 'n'],
+        ['w', 'm'],
+        ['free', 'f'],
+      ]),
+      ...[
+        chance.between(0, 9),
+        chance.between(0, 9),
+        chance.happens(0.7) ? chance.between(0, 99) / 1000 : null,
+      ],
+      ...[chance.happens(0.3), chance.happens(0.8), moment()],
+    ],
+  )
+await query(`update ai_usage set cost = null where model = 'f'`)
+
+// The statement as it would be without kept sums.
+const summed = (whose: string): string => `
+  with model as (
+    select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(cost) as cost,
+      count(*) filter (where cost is null)::int as unpriced, count(*) filter (where estimated)::int as estimated,
+      count(*) filter (where success)::int as successes
+    from ai_usage u where ${whose} and created_at >= coalesce($1::timestamptz, '-infinity')
+      and created_at < coalesce($2::timestamptz, 'infinity') group by 1, 2)
+  select coalesce(sum(requests), 0)::int as requests, coalesce(sum(tokens), 0)::int as tokens,
+    (case when count(*) = 0 then 0 else sum(cost) end)::float8 as cost, coalesce(sum(unpriced), 0)::int as unpriced,
+    coalesce(sum(estimated), 0)::int as estimated, coalesce(sum(successes), 0)::int as successes,
+    coalesce(json_agg(json_build_object('vendor', vendor, 'model_id', model, 'requests', requests, 'tokens', tokens, 'cost', cost,
+      'unpriced_requests', unpriced) order by requests desc, vendor, model), '[]') as models
+  from model`
+
+const READS = [
+  { whose: 'true', read: readUsage.text, values: [] },
+  { whose: `user_id = '5' and owner_id = 5`, read: readUsageOf.text, values: ['5', 5, false] },
+  { whose: `user_id = '5' and owner_id is null`, read: readUsageOf.text, values: ['5', null, false] },
+  { whose: `user_id = '5'`, read: readUsageOf.text, values: ['5', null, true] },
+  { whose: `user_id = '7'`, read: readUsageOf.text, values: ['7', null, true] },
+] as const
+
+test('usage of any range of time is the sum of its rows, wherever in a day it begins and ends', async () => {
+  let met = 0
+  for (let n = 0; n < numRuns; n++) {
+    const { whose, read, values } = chance.pick(READS)
+    const range = [chance.happens(0.1) ? null : moment(), chance.happens(0.1) ? null : moment()]
+    const [row] = await query(summed(whose), range)
+    const [answer] = await query(read, [...range, 5, ...values])
+    const { models, ...said } = JSON.parse(Object.values(answer!)[0] as string)
+    const { requests, successes, ...sums } = row as Record<string, number>
+    assert.deepEqual(
+      {
+        requests: said.total_requests,
+        rate: said.success_rate,
+        tokens: said.total_tokens,
+        cost: said.total_cost,
+        unpriced: said.unpriced_requests,
+        estimated: said.estimated_requests,
+        models: models.map(({ percentage: _, ...model }: { percentage: number }) => model),
+      },
+      { requests, rate: requests === 0 ? 100 : Number(((100 * successes!) / requests!).toFixed(2)), ...sums },
+      `${whose} ${range}`,
+    )
+    assert.equal(said.recent_activity.length, Math.min(5, requests!))
+    if (requests! > 0) met += 1
+  }
+  assert.ok(met > numRuns / 4, `${met} ranges had usage`)
+})
+
+test('usage has a user_id, since none stands for the sums of all', async () => {
+  for (const user of ['', 'u'.repeat(256)])
+    await assert.rejects(
+      query(
+        `insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
+         values ($1, 'chat', 'v', 'm', 1, 1, false, true)`,
+        [user],
+      ),
+      { constraint: 'ai_usage_user_id_check' },
+    )
+})

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import type { Query } from '../../sql/db.ts'
+import type { Client } from '../../sql/driver.ts'
+import type { TestDatabase } from '../database.ts'
+
+/** The tables of kept sums, and what they must hold. */
+
+const WHOSE = (column: string): string =>
+  `(select 0 as whose union all select ${column} where ${column} is not null)`
+const DAY = `(created_at at time zone 'utc')::date`
+
+/** Table of sums -> its key, its sums, and those that the rows give. */
+const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string[], rows: string]>> = {
+  ai_conversation_count: [
+    'day',
+    ['conversations'],
+    `select ${DAY}, count(*) from ai_conversation group by 1`,
+  ],
+  ai_sentiment_sum: [
+    'owner_id, sentiment, performance',
+    ['scores', 'score'],
+    `select whose, sentiment, performance, count(*), sum(score::numeric)
+     from ai_sentiment s join ai_conversation c on c.id = s.conversation_id
+     cross join lateral ${WHOSE('c.owner_id')} w group by 1, 2, 3`,
+  ],
+  ai_usage_sum: [
+    'user_id, owner_id, day, vendor, model',
+    ['requests', 'successes', 'input_tokens', 'output_tokens', 'unpriced', 'estimated', 'cost'],
+    `select user_id, owner_id, day, vendor, model, count(*), count(*) filter (where success), sum(input_tokens),
+       sum(output_tokens), count(*) filter (where cost is null), count(*) filter (where estimated), coalesce(sum(cost), 0)
+     from (
+       select '' as user_id, 0 as owner_id, ${DAY} as day, vendor, model, success, input_tokens, output_tokens, cost, estimated
+       from ai_usage
+       union all
+       select user_id, coalesce(owner_id, 0), ${DAY}, vendor, model, success, input_tokens, output_tokens, cost, estimated
+       from ai_usage) each group by 1, 2, 3, 4, 5`,
+  ],
+  blog_post_count: ['status', ['posts'], 'select status, count(*) from blog_post group by 1'],
+  document_tag_count: [
+    'owner_id, label',
+    ['documents'],
+    `select coalesce(owner_id, 0), label, count(*) from document, unnest(tags) label where deleted_at is null group by 1, 2`,
+  ],
+  payment_subscription_count: [
+    'customer_id',
+    ['subscriptions'],
+    `select whose, count(*) from payment_subscription, lateral ${WHOSE('customer_id')} w
+     where status in ('active', 'trialing') group by 1`,
+  ],
+  payment_sum: [
+    'customer_id, currency, day',
+    ['transactions', 'payments', 'revenue'],
+    `select whose, currency, ${DAY}, count(*), count(*) filter (where paid),
+       coalesce(sum(amount - least(refunded, amount)) filter (where paid), 0)
+     from (select *, charge_id is null and status in ('succeeded', 'refunded', 'partially_refunded') as paid
+       from payment_transaction where shown) t, lateral ${WHOSE('customer_id')} w group by 1, 2, 3`,
+  ],
+}
+
+export const SUM_TABLES = Object.keys(SUMS)
+
+/** The sums that are kept but not there, and those that are there but not kept, by table. */
+export async function differences(query: TestDatabase['query']): Promise<Record<string, unknown[]>> {
+  const found: Record<string, unknown[]> = {}
+  for (const [table, [key, sums, rows]] of Object.entries(SUMS)) {
+    const kept = `select ${key}, ${sums.map((name) => `sum(${name})`)} from ${table} group by ${key}
+      having ${sums.map((name) => `sum(${name}) <> 0`).join(' or ')}`
+    const wrong = await query(`(${kept} except ${rows}) union all ((${rows}) except ${kept})`)
+    if (wrong.length > 0) found[table] = wrong
+  }
+  return found
+}
+
+/** Runs a query of the service, or text. */
+export async function run(
+  client: Client,
+  query: Query<unknown> | string,
+): Promise<Record<string, unknown>[]> {
+  if (typeof query === 'string') return (await client.query<Record<string, unknown>>(query)).rows
+  const text = query.sql.replaceAll('$slonik_', '$')
+  return (await client.query<Record<string, unknown>>({ text, values: query.values as unknown[] })).rows
+}
+
+/** Adds a row to each of the tables that sums are kept of, which adds to the same sums each time. */
+export async function rowOfEach(client: Client): Promise<void> {
+  const name = randomUUID()
+  const fact = (value: unknown): readonly unknown[] => ['', value]
+  const paid = { money: fact({ amount: 5, currency: 'usd' }), created: fact(0), outcome: fact('succeeded') }
+  await client.query(
+    `insert into ai_conversation (id, user_id, title, provider, model) values ($1, 'u', 'T', 'p', 'm')`,
+    [name],
+  )
+  await client.query(
+    `insert into ai_sentiment (conversation_id, sentiment, performance, score) values ($1, 'neutral', 'good', 0.5)`,
+    [name],
+  )
+  await client.query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
+    values ('u', 'chat', 'v', 'm', 1, 1, false, true)`)
+  await client.query(`insert into blog_post (title, slug) values ('T', $1)`, [name])
+  await client.query(
+    `insert into document (title, media_type, byte_size, sha256, tags) values ('T', 'text/plain', 1, sha256($1), '{t}')`,
+    [Buffer.from(name)],
+  )
+  await client.query('insert into payment_subscription (provider_subscription_id, facts) values ($1, $2)', [
+    name,
+    { status: fact('active') },
+  ])
+  await client.query('insert into payment_transaction (facts) values ($1)', [paid])
+}

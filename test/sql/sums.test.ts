@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { type Client, connect } from '../../sql/driver.ts'
+import { type Chance, chanceOf } from '../chance.ts'
+import { testDatabase } from '../database.ts'
+import { runs } from '../runs.ts'
+import { differences, rowOfEach, run, SUM_TABLES } from './sums-help.ts'
+import { type Ids, LATEST_IDS, randomWrite } from './sums-writes.ts'
+
+/** Sums that are kept are those of the rows, whatever is written and by how many at once. */
+
+const { query, url } = await testDatabase()
+const AT_ONCE = 6
+const TRANSACTIONS = 6
+const clients = await Promise.all(
+  Array.from({ length: AT_ONCE }, () => connect({ url, applicationName: 'sums' })),
+)
+after(() => Promise.all(clients.map((client) => client.end())))
+
+// Refused, and so rolled back: refunds of more than was paid, what exists already, what is of nobody any more; deadlocks.
+const REFUSALS = ['23514', '23505', '23503', '40P01']
+
+const latest = async (): Promise<Ids> => {
+  const [row] = await query(`select ${LATEST_IDS}`)
+  return Object.fromEntries(Object.entries(row!).map(([table, ids]) => [table, ids ?? [1]])) as Ids
+}
+
+/** Some transactions, one after the other, of which some are given up; answers how many were refused. */
+async function writeSome(client: Client, chance: Chance, ids: Ids): Promise<number> {
+  let refused = 0
+  for (let n = 0; n < TRANSACTIONS; n++) {
+    await client.query('begin')
+    try {
+      for (let each = chance.between(1, 3); each > 0; each--) await run(client, randomWrite(chance, ids))
+      await client.query(chance.happens(0.2) ? 'rollback' : 'commit')
+    } catch (error) {
+      await client.query('rollback')
+      if (!REFUSALS.includes((error as { code: string }).code)) throw error
+      refused += 1
+    }
+  }
+  return refused
+}
+
+test('kept sums are those of the rows, whatever is written at once', async () => {
+  const unseen = new Set(SUM_TABLES)
+  let [begun, refused] = [0, 0]
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), async (seed) => {
+      const ids = await latest()
+      const all = await Promise.all(clients.map((client, i) => writeSome(client, chanceOf(seed + i), ids)))
+      assert.deepEqual(await differences(query), {})
+      begun += AT_ONCE * TRANSACTIONS
+      for (const n of all) refused += n
+      for (const table of unseen)
+        if ((await query(`select from ${table} limit 1`)).length > 0) unseen.delete(table)
+    }),
+    // What happens at once differs from run to run, so a smaller example would be another one.
+    { ...runs(25), endOnFailure: true, includeErrorInReport: true },
+  )
+  assert.deepEqual([...unseen], [], 'tables without any sum')
+  assert.ok(refused < begun / 2, `${refused} of ${begun} transactions were refused`)
+})
+
+test('transactions that add to the same sums do not wait for each other, and what is rolled back leaves nothing', async () => {
+  const [one, other] = [clients[0]!, clients[1]!]
+  const rows = async (): Promise<unknown[]> =>
+    Promise.all(SUM_TABLES.map((table) => query(`select * from ${table} order by id`)))
+  await rowOfEach(one)
+  const before = await rows()
+  for (const client of [one, other]) {
+    await client.query('begin')
+    // Whoever had to wait would be refused.
+    await client.query('set local lock_timeout = 1')
+    await rowOfEach(client)
+  }
+  assert.deepEqual(await rows(), before, 'nobody else sees what is not committed')
+  await one.query('rollback')
+  await other.query('commit')
+  assert.notDeepEqual(await rows(), before)
+  assert.deepEqual(await differences(query), {})
+})
+
+test('a sum has one row again after the next change, however many changed it at once', async () => {
+  const DAY = '2024-02-03T04:05:06Z'
+  const keys = async (): Promise<unknown[]> =>
+    query(`select user_id, count(*)::int as rows, sum(requests)::int as requests from ai_usage_sum
+      where day = date '${DAY}' group by 1 order by 1`)
+  const use = `insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
+    values ('few', 'chat', 'v', 'm', 1, 1, false, true, '${DAY}')`
+  for (const client of clients) {
+    await client.query('begin')
+    await client.query(use)
+  }
+  for (const client of clients) await client.query('commit')
+  assert.deepEqual(
+    await keys(),
+    ['', 'few'].map((user_id) => ({ user_id, rows: AT_ONCE, requests: AT_ONCE })),
+  )
+  await query(use)
+  assert.deepEqual(
+    await keys(),
+    ['', 'few'].map((user_id) => ({ user_id, rows: 1, requests: AT_ONCE + 1 })),
+  )
+  await query(`delete from ai_usage where user_id = 'few'`)
+  assert.deepEqual(await keys(), [], 'a sum of nothing has no row')
+})
