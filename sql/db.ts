@@ -95,7 +95,7 @@ export interface DatabaseOptions {
   readonly waitMs?: number
   /** The group of connections that this pool's belong to. */
   readonly connections?: Connections
-  /** Gets the end of the WAL after the commit of each transaction: `sql/wal.ts`. */
+  /** Gets the end of the WAL after each commit, single statements among them: `sql/wal.ts`. */
   readonly onCommit?: (position: string) => void
 }
 

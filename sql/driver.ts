@@ -5,7 +5,6 @@ import { type Servers, serversOf } from './hosts.ts'
 /** The only importer of `pg`: every connection of a process is opened here. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
-export type QueryResult<R extends pg.QueryResultRow> = pg.QueryResult<R>
 export const typeParserOf = pg.types.getTypeParser
 
 /** Where a connection goes, and the name that it reports. */
@@ -23,6 +22,8 @@ export interface ConnectOptions {
   readonly answerMs?: number
   /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string
+  /** Sends statements without waiting for the answers to those before. */
+  readonly pipeline?: boolean
   /** How long connecting may take; default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
 }
@@ -82,13 +83,14 @@ export class ServerClient extends pg.Client {
     const servers = serversOf(options.url)
     const { urls } = servers
     const index = (nextServers.get(options.url) ?? 0) % urls.length
-    const { applicationName, statementMs, idleInTransactionMs, startOptions } = options
+    const { applicationName, statementMs, idleInTransactionMs, startOptions, pipeline = false } = options
     const connectMs = options.connectMs ?? (urls.length > 1 ? CONNECT_ONE_OF_MS : CONNECT_MS)
     super({
       connectionString: urls[index]!,
       application_name: applicationName,
       connectionTimeoutMillis: connectMs,
       keepAlive: true,
+      pipeline,
       keepAliveInitialDelayMillis: 10_000,
       ...(statementMs && { statement_timeout: statementMs }),
       ...(idleInTransactionMs && { idle_in_transaction_session_timeout: idleInTransactionMs }),

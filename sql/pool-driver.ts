@@ -1,5 +1,5 @@
 import { createDriverFactory, type DriverCommand, type DriverFactory } from '@slonik/driver'
-import { type ConnectOptions, type QueryResult, ServerClient, typeParserOf } from './driver.ts'
+import { type ConnectOptions, ServerClient, typeParserOf } from './driver.ts'
 import { END_OF_WAL } from './wal.ts'
 
 type Row = Record<string, unknown>
@@ -16,19 +16,22 @@ const TEXTS: readonly (readonly [oid: number, array: number])[] = [
 const TEXT_ARRAY = 1009
 
 export interface PoolDriverOptions extends ConnectOptions {
-  /** Gets the end of the WAL after each commit, which is asked for in the same message. */
+  /** Gets the end of the WAL after each commit, single statements among them: it is asked for in the same write. */
   readonly onCommit?: (position: string) => void
 }
 
-// What slonik ends a transaction with.
+// What slonik begins and ends a transaction with.
+const BEGIN = 'START TRANSACTION'
 const COMMIT = 'COMMIT'
+const IDLE = 'I'
+const END = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
 
 /** How slonik's pool reaches PostgreSQL: by the clients that every other connection is. */
 export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
   const { onCommit } = options
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
-      const client = new ServerClient(options)
+      const client = new ServerClient({ ...options, pipeline: onCommit !== undefined })
       useTypes(client)
       // Before slonik has the client, and after it has given it up, nobody listens: an error would be thrown.
       client.on('error', (error) => {
@@ -41,10 +44,10 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
         end: () => client.end(),
         query: async (text, values, named) => {
           const name = named?.name
+          const send = () => client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
+          const commits = text === COMMIT || (client.getTransactionStatus() === IDLE && text !== BEGIN)
           const result =
-            onCommit !== undefined && text === COMMIT
-              ? await commit(client, onCommit)
-              : await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
+            onCommit !== undefined && commits ? await withEnd(client, send, onCommit) : await send()
           const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
           return {
             command: result.command as DriverCommand,
@@ -61,13 +64,18 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
   }))
 }
 
-async function commit(client: ServerClient, onCommit: (position: string) => void): Promise<QueryResult<Row>> {
-  // One message, whose second statement begins when the commit is done.
-  const results = (await client.query(`${COMMIT}; select ${END_OF_WAL} as position`)) as unknown
-  const [committed, end] = results as [QueryResult<Row>, QueryResult<{ position: string | null }>]
-  const position = end.rows[0]?.position
-  if (position) onCommit(position)
-  return committed
+/** Sends a statement, and after it the question where the WAL ends once it is committed. */
+async function withEnd<T>(
+  client: ServerClient,
+  send: () => Promise<T>,
+  onCommit: (position: string) => void,
+): Promise<T> {
+  client.socket.cork()
+  const both = Promise.all([send(), client.query<{ position: string | null }>(END)])
+  client.socket.uncork()
+  const [result, { rows }] = await both
+  if (rows[0]?.position) onCommit(rows[0].position)
+  return result
 }
 
 function useTypes(client: ServerClient): void {

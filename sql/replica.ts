@@ -117,7 +117,7 @@ class StandbyReads implements ReplicaReads {
     send: Send<T>,
   ): Promise<{ readonly value: T } | null> {
     const floor = this.#options.wal.floor()
-    if (this.state !== 'used' || floor === null || since === Number.POSITIVE_INFINITY) return null
+    if (this.state !== 'used' || floor === null) return null
     const check = (text: string | null): void => this.#check(text!, Math.max(since, floor))
     return this.#reads.run(caller, kind, async (reader, { limitMs }) => {
       const early = performance.now() + limitMs * EARLY

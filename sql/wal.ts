@@ -6,11 +6,10 @@ import type { Reads } from './slow-reads.ts'
  * position has what was committed before it (https://www.postgresql.org/docs/current/functions-admin.html).
  */
 
-/** In bytes, exact up to 8 PiB; Infinity: further than any standby will ever come. */
+/** In bytes, exact up to 8 PiB. */
 export type Position = number
 
 const HALF = 2 ** 32
-const BEYOND = 'FFFFFFFF/FFFFFFFF'
 const POSITION = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
 
 /** A position as PostgreSQL writes it; null: it is none. */
@@ -20,7 +19,6 @@ export function parsePosition(text: string): Position | null {
 }
 
 export function formatPosition(position: Position): string {
-  if (position === Number.POSITIVE_INFINITY) return BEYOND
   return [Math.floor(position / HALF), position % HALF].map((n) => n.toString(16).toUpperCase()).join('/')
 }
 
@@ -38,12 +36,10 @@ const SAMPLE: ReadStatement<[]> = {
 
 /** Where the primary's WAL ends, as one process knows it. */
 export interface Wal {
-  /** At or beyond everything that this process has committed in transactions, and that reads of `covering` have returned. */
+  /** At or beyond everything that this process has committed, and that reads of `covering` have returned. */
   readonly end: Position
   /** Takes a position that came with a commit. */
   committed(position: string): void
-  /** Asks for the present end, once for all who ask in one turn of the event loop; Infinity if there is no answer. */
-  ask(): Promise<Position>
   /** Reads whose answers are no newer than `end` is afterwards. */
   covering(reader: Reads): Reads
   /** Where everything was flushed that is older than `maxLagMs`; null while the primary does not answer. */
@@ -73,7 +69,6 @@ class WatchedWal implements Wal {
   readonly #primary: Reader
   readonly #maxLagMs: number
   #samples: Sample[] = []
-  #asking: Promise<Position> | null = null
   /** The end, of what has become known since the last sample was asked for. */
   #recent = 0
   #isClosed = false
@@ -89,24 +84,6 @@ class WatchedWal implements Wal {
     const known = parsePosition(position)!
     this.end = Math.max(this.end, known)
     this.#recent = Math.max(this.#recent, known)
-  }
-
-  ask(): Promise<Position> {
-    if (this.#asking === null) {
-      this.#asking = this.#primary.text(END, []).then(
-        (position) => {
-          if (position === null) return Number.POSITIVE_INFINITY
-          this.committed(position)
-          return parsePosition(position)!
-        },
-        () => Number.POSITIVE_INFINITY,
-      )
-      // The statement is not sent before: what was committed by then is behind its answer.
-      setImmediate(() => {
-        this.#asking = null
-      })
-    }
-    return this.#asking
   }
 
   covering(reader: Reads): Reads {

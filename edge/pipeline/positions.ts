@@ -26,8 +26,6 @@ export interface Asked {
 
 /** What one request has written. */
 export interface WrittenPosition {
-  /** Waits until the position is known of what was committed outside of a transaction. */
-  settle(): Promise<void>
   /** Remembers what its caller has been told by now. */
   remember(): void
   /** Headers of its answer, which is remembered. */
@@ -54,16 +52,12 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, mos
     },
     of: ({ request, caller, address }) => {
       const who = caller?.ownerId ?? address
-      let known: Position = 0
-      const position = (): Position => Math.max(known, wal.end)
+      const remember = (): void => memory.set(who, wal.end)
       return {
-        settle: async () => {
-          known = await wal.ask()
-        },
-        remember: () => memory.set(who, position()),
+        remember,
         headers: () => {
-          memory.set(who, position())
-          const text = formatPosition(position())
+          remember()
+          const text = formatPosition(wal.end)
           const header: Header = [POSITION_HEADER, text]
           // Browsers send no Authorization of their own.
           return request.header('authorization') === ''

@@ -26,7 +26,6 @@ export async function respondWithHandle(ending: Ending): Promise<void> {
   const writes = method === 'get' ? null : new RequestWrites(ending, key)
   const given = writes === null ? input : (writes.inputOf(input) as never)
   const answer = checked(edge, entry, await handle!(given))
-  if (writes?.wrote === false) await exchange.written?.settle()
   if (key !== null && writes?.wrote !== true)
     throw new TypeError(`${method} ${entry.pattern} has a side effect outside of its transaction`)
   return sendAnswer(exchange, completed(edge, entry, answer))
@@ -59,7 +58,6 @@ async function runJob(ending: Ending, background: boolean, place: Place | null):
   const { jobId } = begun
   if (place !== null) return openStream(ending, await follow!.open(input, jobId), place)
   const answer = background ? accepted(jobId) : await waitForJob(ending, jobId)
-  if (background) await exchange.written?.settle()
   // After a disconnect this is not the final answer: a repetition reads the job.
   if (key !== null && !background && !exchange.responder.done) await keepAnswer(edge, key, answer)
   await exchange.kept(answer)
@@ -152,16 +150,13 @@ function openStream(
 
 export async function respondWithRaw(ending: Ending): Promise<void> {
   const { entry, exchange, input } = ending
-  const writes = new RequestWrites(ending, keyOf(exchange, entry))
   const raw = {
-    ...writes.inputOf(input),
+    ...new RequestWrites(ending, keyOf(exchange, entry)).inputOf(input),
     responder: exchange.responder,
     head: (status: number, headers: Parameters<RequestContext['head']>[1]) => exchange.head(status, headers),
   }
   const answer = await entry.route.raw!(raw as never)
-  if (answer === undefined) return
-  if (!writes.wrote) await exchange.written?.settle()
-  await sendAnswer(exchange, answer)
+  if (answer !== undefined) await sendAnswer(exchange, answer)
 }
 
 async function waitForJob({ edge, entry, exchange }: Ending, jobId: string): Promise<KeptAnswer> {
