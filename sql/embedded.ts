@@ -4,10 +4,10 @@ import { connect } from './driver.ts'
 import { findBinaries } from './embedded/binaries.ts'
 import { prepareCluster } from './embedded/cluster.ts'
 import { clearLeftovers, readPidFile } from './embedded/leftover.ts'
-import { takeLock } from './embedded/lock.ts'
 import { findPlace, prepareSockets } from './embedded/place.ts'
 import { isPostgresOf } from './embedded/processes.ts'
 import { runServer } from './embedded/server.ts'
+import { takeLock } from './file-lock.ts'
 
 export interface EmbeddedOptions {
   /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Created if missing. */
@@ -59,7 +59,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
   const { log = () => {}, ephemeral = false } = options
   const dataDir = path.resolve(options.dataDir)
   const place = findPlace(dataDir, ephemeral, log)
-  const unlock = takeLock(place.home)
+  const unlock = takeLock(
+    path.join(place.home, 'lock'),
+    (pid) => `The database in ${place.home} is already running (pid ${pid}); stop that process first`,
+  )
   try {
     const binaries = findBinaries(place)
     await clearLeftovers(place.data, log)

@@ -1,12 +1,18 @@
-import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { from, to } from 'pg-copy-streams'
 import type { Client } from '../driver.ts'
 
 /** Rows of a table as PostgreSQL's COPY writes and reads them. The only importer of pg-copy-streams. */
 
-export function copyOut(client: Client, statement: string): Readable {
-  return client.query(to(statement))
+/** @param copied gets the number of rows after the last of them. */
+export async function* copyOut(
+  client: Client,
+  statement: string,
+  copied: (rows: number) => void,
+): AsyncGenerator<Uint8Array> {
+  const source = client.query(to(statement))
+  yield* source
+  copied(source.rowCount ?? 0)
 }
 
 /** Returns the number of rows. */

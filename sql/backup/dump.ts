@@ -1,7 +1,6 @@
-import type { Client } from '../driver.ts'
+import { type Client, type ConnectOptions, connect } from '../driver.ts'
 import { copyOut } from './copy.ts'
-import type { Section } from './format.ts'
-import { copyOutStatement, type Table, tablesOf } from './tables.ts'
+import { copyOutStatements, type Table, tablesOf } from './tables.ts'
 
 /** The header of a section of a backup, by its kind. */
 export type Header =
@@ -11,7 +10,8 @@ export type Header =
       /** The migrations of its database, which a restore applies before it fills the tables. */
       readonly migrations: readonly string[]
     }
-  | (Table & { readonly kind: 'table'; readonly rows: number })
+  /** A large table has several, in order, from 0. */
+  | (Table & { readonly kind: 'table'; readonly part: number })
   | { readonly kind: 'sequences'; readonly values: Readonly<Record<string, number>> }
   | { readonly kind: 'bytes'; readonly blob: StoredBytes }
   | { readonly kind: 'missing'; readonly blob: StoredBytes }
@@ -24,35 +24,75 @@ export interface StoredBytes {
   readonly byte_size: number
 }
 
-async function* nothing(): AsyncGenerator<Uint8Array> {}
-
-/** Begins a transaction that sees one snapshot of the database, however long it takes, and blocks nobody. */
-export async function beginSnapshot(client: Client): Promise<void> {
-  await client.query('begin isolation level repeatable read read only')
-  await client.query('set local statement_timeout = 0')
-  await client.query('set local idle_in_transaction_session_timeout = 0')
+/** A section that is yet to be read, by any connection of the {@link Snapshot}. */
+export interface Source {
+  readonly header: Header
+  read(client: Client): AsyncIterable<Uint8Array>
 }
 
-/** The database's own sections, in a transaction of {@link beginSnapshot}. */
-export async function* databaseSections(client: Client): AsyncGenerator<Section<Header>> {
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+/** Connections that see one snapshot of the database, however long it takes, and block nobody. */
+export interface Snapshot {
+  /** For looking at what there is. */
+  readonly main: Client
+  /** For reading it, each a section at a time. */
+  readonly readers: readonly Client[]
+  close(): Promise<void>
+}
+
+/** @param readers how many sections are read at a time. */
+export async function openSnapshot(options: ConnectOptions, readers: number): Promise<Snapshot> {
+  const clients: Client[] = []
+  const close = async (): Promise<void> => {
+    await Promise.all(clients.map((client) => client.end()))
+  }
+  const begin = async (): Promise<Client> => {
+    const client = await connect(options)
+    clients.push(client)
+    await client.query('begin isolation level repeatable read read only')
+    return client
+  }
+  try {
+    const main = await begin()
+    const { rows } = await main.query<{ id: string }>('select pg_export_snapshot() as id')
+    for (let n = 0; n < readers; n++)
+      await (await begin()).query(`set transaction snapshot ${main.escapeLiteral(rows[0]!.id)}`)
+    for (const client of clients)
+      await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
+    return { main, readers: clients.slice(1), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/**
+ * The database's own sections.
+ *
+ * @param copied gets the number of rows of each section of a table.
+ */
+export async function* databaseSections(
+  client: Client,
+  copied: (rows: number) => void,
+): AsyncGenerator<Source> {
   const { rows } = await client.query<{ at: string; migrations: string[] }>(
     `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at, array(select name from migration order by name) as migrations`,
   )
   const { at, migrations } = rows[0]!
-  yield { header: { kind: 'backup', createdAt: at, migrations }, data: nothing() }
-  for (const table of await tablesOf(client)) {
-    const { rows: counted } = await client.query<{ count: number }>(
-      `select count(*)::float8 as count from public."${table.name}"`,
-    )
-    const header = { kind: 'table' as const, ...table, rows: counted[0]!.count }
-    yield { header, data: copyOut(client, copyOutStatement(table)) }
-  }
-  // Sequences belong to no snapshot: read last, they are past every id above.
+  yield { header: { kind: 'backup', createdAt: at, migrations }, read: nothing }
+  for (const table of await tablesOf(client))
+    for (const [part, statement] of (await copyOutStatements(client, table)).entries())
+      yield {
+        header: { kind: 'table', ...table, part },
+        read: (reader) => copyOut(reader, statement, copied),
+      }
+  // Sequences belong to no snapshot: read after it was taken, they are past every id in it.
   const { rows: sequences } = await client.query<{ name: string; value: string }>(
     `select sequencename as name, last_value as value from pg_sequences where schemaname = 'public' and last_value is not null`,
   )
   const values = Object.fromEntries(sequences.map(({ name, value }) => [name, Number(value)]))
-  yield { header: { kind: 'sequences', values }, data: nothing() }
+  yield { header: { kind: 'sequences', values }, read: nothing }
 }
 
 /** The sealed bytes in a kind of store, ordered by id; `like` is a pattern of `blob.store`. */
@@ -65,10 +105,13 @@ export async function storedBytes(client: Client, like: string): Promise<StoredB
   return rows
 }
 
-export function bytesSection(blob: StoredBytes, data: AsyncIterable<Uint8Array>): Section<Header> {
-  return { header: { kind: 'bytes', blob }, data }
-}
+/** @param read reads them from their store. */
+export const bytesSection = (blob: StoredBytes, read: () => AsyncIterable<Uint8Array>): Source => ({
+  header: { kind: 'bytes', blob },
+  read,
+})
 
-export function missingSection(blob: StoredBytes): Section<Header> {
-  return { header: { kind: 'missing', blob }, data: nothing() }
-}
+export const missingSection = (blob: StoredBytes): Source => ({
+  header: { kind: 'missing', blob },
+  read: nothing,
+})

@@ -4,11 +4,11 @@ import { open } from 'node:fs/promises'
 import { createGunzip } from 'node:zlib'
 
 /**
- * A backup file: a line that identifies it, then a gzip stream of frames: a letter, four bytes of length, the payload.
- * `H` opens a section with its JSON, `D` holds bytes of it, `E` ends it with their number and SHA-256, and `Z` ends the
- * file with the number of sections, so that truncation and corruption are detected.
+ * A backup file: a line that identifies it, then gzip members, one after the other, that together hold frames: a letter,
+ * four bytes of length, the payload. `H` opens a section with its JSON, `D` holds bytes of it, `E` ends it with their
+ * number and SHA-256, and `Z` ends the file with the number of sections, so that truncation and corruption are detected.
  */
-export const MAGIC = 'millrace-backup 1\n'
+export const MAGIC = 'millrace-backup 2\n'
 
 export interface Section<H> {
   readonly header: H
@@ -20,23 +20,22 @@ export class BackupError extends Error {}
 
 const MOST_FRAME_BYTES = 16 * 1024 * 1024
 
-/** Sections as the bytes after the first line, before they are compressed. */
-export async function* frames<H>(sections: AsyncIterable<Section<H>>): AsyncGenerator<Uint8Array> {
-  let count = 0
-  for await (const { header, data } of sections) {
-    count++
-    yield* frame('H', Buffer.from(JSON.stringify(header)))
-    const hash = createHash('sha256')
-    let bytes = 0
-    for await (const chunk of data) {
-      hash.update(chunk)
-      bytes += chunk.length
-      yield* frame('D', chunk)
-    }
-    yield* frame('E', Buffer.from(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
+/** The frames of a section. */
+export async function* sectionFrames<H>({ header, data }: Section<H>): AsyncGenerator<Uint8Array> {
+  yield* frame('H', Buffer.from(JSON.stringify(header)))
+  const hash = createHash('sha256')
+  let bytes = 0
+  for await (const chunk of data) {
+    hash.update(chunk)
+    bytes += chunk.length
+    yield* frame('D', chunk)
   }
-  yield* frame('Z', Buffer.from(JSON.stringify({ sections: count })))
+  yield* frame('E', Buffer.from(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
 }
+
+/** The frame after the last section. */
+export const endFrame = (sections: number): Generator<Uint8Array> =>
+  frame('Z', Buffer.from(JSON.stringify({ sections })))
 
 function* frame(letter: string, payload: Uint8Array): Generator<Uint8Array> {
   const head = Buffer.alloc(5)

@@ -32,9 +32,46 @@ export async function tablesOf(client: Client): Promise<Table[]> {
   return rows
 }
 
-export function copyOutStatement({ name, columns, key }: Table): string {
+// Some MB when compressed.
+const PART_BYTES = 32 * 1024 * 1024
+
+/**
+ * The statements that copy a table, in the order of its key: one, or of a large table several, each of as many rows as have
+ * some 32 MiB on average.
+ */
+export async function copyOutStatements(client: Client, table: Table): Promise<string[]> {
+  const { name, columns, key } = table
   const order = key.length === 0 ? '' : ` order by ${quoted(key)}`
-  return `copy (select ${quoted(columns)} from public.${quoted([name])}${order}) to stdout`
+  const starts = key.length === 0 ? [] : await partStarts(client, table)
+  const tuple = (values: readonly string[]) =>
+    `(${values.map((value) => client.escapeLiteral(value)).join(', ')})`
+  return [undefined, ...starts].map((start, n) => {
+    const bounds = [
+      ...(start === undefined ? [] : [`(${quoted(key)}) >= ${tuple(start)}`]),
+      ...(starts[n] === undefined ? [] : [`(${quoted(key)}) < ${tuple(starts[n])}`]),
+    ]
+    const where = bounds.length === 0 ? '' : ` where ${bounds.join(' and ')}`
+    return `copy (select ${quoted(columns)} from public.${quoted([name])}${where}${order}) to stdout`
+  })
+}
+
+/** The keys at which the parts of a table begin, after the first one. */
+async function partStarts(client: Client, { name, key }: Table): Promise<string[][]> {
+  const { rows: sizes } = await client.query<{ bytes: number }>(
+    `select (pg_table_size($1::regclass) + coalesce((select sum(pg_table_size(inhrelid)) from pg_inherits
+       where inhparent = $1::regclass), 0))::float8 as bytes`,
+    [quoted([name])],
+  )
+  const parts = Math.ceil(sizes[0]!.bytes / PART_BYTES)
+  if (parts <= 1) return []
+  const { rows } = await client.query<{ start: string[] }>(
+    `select array[${key.map((column) => `${quoted([column])}::text`).join(', ')}] as start from (
+       select ${quoted(key)}, row_number() over (order by ${quoted(key)}) as place,
+         ceil(count(*) over () / $1::float8)::bigint as size from public.${quoted([name])}) placed
+     where place > 1 and (place - 1) % size = 0 order by place`,
+    [parts],
+  )
+  return rows.map(({ start }) => start)
 }
 
 export function copyInStatement({ name, columns }: Table): string {

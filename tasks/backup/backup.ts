@@ -1,21 +1,22 @@
 import { open, rename, rm, stat } from 'node:fs/promises'
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
+import { availableParallelism } from 'node:os'
 import {
-  beginSnapshot,
   bytesSection,
   databaseSections,
-  type Header,
   missingSection,
+  openSnapshot,
+  type Source,
   type StoredBytes,
   storedBytes,
 } from '../../sql/backup/dump.ts'
-import { BackupError, frames, MAGIC, type Section } from '../../sql/backup/format.ts'
+import { BackupError, MAGIC } from '../../sql/backup/format.ts'
 import { createDatabase } from '../../sql/db.ts'
-import { type Client, connect } from '../../sql/driver.ts'
+import type { Client } from '../../sql/driver.ts'
+import { takeLock } from '../../sql/file-lock.ts'
 import type { CommandDatabase } from '../command.ts'
 import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
+import { compressed } from './compress.ts'
 
 /** What a backup contains, and what it does not. */
 export interface BackupReport {
@@ -29,12 +30,12 @@ export interface BackupReport {
   elsewhere: { readonly store: string; readonly count: number; readonly bytes: number }[]
 }
 
-// Fast, and still compresses text well; images and PDFs do not get smaller anyway.
-const GZIP_LEVEL = 3
+// The rest of the machine may be the database's.
+const READERS = Math.min(Math.max(availableParallelism(), 2), 8)
 
 /**
  * Writes a consistent snapshot of the database and of the files in folders, while the service runs. The file appears
- * under its name once it is complete and on disk.
+ * under its name once it is complete and on disk; what a backup that was killed has left of it is replaced.
  *
  * @throws BackupError when the file already exists.
  */
@@ -44,60 +45,69 @@ export async function backUp(
   file: string,
 ): Promise<BackupReport> {
   if (await exists(file)) throw new BackupError(`${file} already exists`)
-  const applicationName = `${settings.projectName}-backup`
-  const db = createDatabase({
-    url: database.url,
-    applicationName,
-    size: 1,
-    validateRows: false,
-    pooled: settings.databasePooled,
-  })
-  const blobs = createBlobs(db, settings)
-  const client = await connect({ url: database.directUrl, applicationName })
-  const report: BackupReport = { tables: 0, rows: 0, files: 0, missing: 0, elsewhere: [] }
+  const unlock = takeLock(`${file}.lock`, (pid) => `Another backup is writing ${file} (pid ${pid})`)
   const part = `${file}.part`
   try {
-    await beginSnapshot(client)
-    const target = await open(part, 'wx', 0o600)
-    try {
-      await target.appendFile(MAGIC)
-      const gzip = createGzip({ level: GZIP_LEVEL })
-      await pipeline(frames(sections(client, blobs, report)), gzip, async (chunks) => {
-        for await (const chunk of chunks) await target.appendFile(chunk as Buffer)
-      })
-      await target.sync()
-    } finally {
-      await target.close()
-    }
+    const report = await writePart(settings, database, part)
     await rename(part, file)
     return report
   } catch (error) {
     await rm(part, { force: true })
     throw error
   } finally {
-    await client.end()
+    unlock()
+  }
+}
+
+async function writePart(settings: Settings, database: CommandDatabase, part: string): Promise<BackupReport> {
+  const applicationName = `${settings.projectName}-backup`
+  const db = createDatabase({
+    url: database.url,
+    applicationName,
+    size: READERS,
+    validateRows: false,
+    pooled: settings.databasePooled,
+  })
+  const blobs = createBlobs(db, settings)
+  const report: BackupReport = { tables: 0, rows: 0, files: 0, missing: 0, elsewhere: [] }
+  try {
+    const snapshot = await openSnapshot({ url: database.directUrl, applicationName }, READERS)
+    try {
+      await writeFile(part, compressed(sections(snapshot.main, blobs, report), snapshot.readers))
+    } finally {
+      await snapshot.close()
+    }
+    return report
+  } finally {
     await blobs.close()
     await db.close()
   }
 }
 
-async function* sections(
-  client: Client,
-  blobs: Blobs,
-  report: BackupReport,
-): AsyncGenerator<Section<Header>> {
-  for await (const section of databaseSections(client)) {
-    if (section.header.kind === 'table') {
-      report.tables++
-      report.rows += section.header.rows
-    }
+async function writeFile(name: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  const target = await open(name, 'w', 0o600)
+  try {
+    await target.appendFile(MAGIC)
+    for await (const chunk of chunks) await target.appendFile(chunk)
+    await target.sync()
+  } finally {
+    await target.close()
+  }
+}
+
+async function* sections(client: Client, blobs: Blobs, report: BackupReport): AsyncGenerator<Source> {
+  const copied = (rows: number): void => {
+    report.rows += rows
+  }
+  for await (const section of databaseSections(client, copied)) {
+    if (section.header.kind === 'table' && section.header.part === 0) report.tables++
     yield section
   }
   for (const blob of await storedBytes(client, 'file:%')) {
     // The collector may have removed it since the snapshot, when nothing referenced it any more.
     const found = await blobs.exists(atOf(blob), blob.byte_size)
     report[found ? 'files' : 'missing']++
-    yield found ? bytesSection(blob, blobs.read(atOf(blob), 0, blob.byte_size)) : missingSection(blob)
+    yield found ? bytesSection(blob, () => blobs.read(atOf(blob), 0, blob.byte_size)) : missingSection(blob)
   }
   const byStore = Map.groupBy(await storedBytes(client, 's3://%'), ({ store }) => store)
   for (const [store, all] of byStore)

@@ -96,7 +96,7 @@ async function fill(
       const { header, data } = section
       if (header.kind === 'table' || header.kind === 'sequences') {
         report.rows += await loadSection(client, section)
-        if (header.kind === 'table') report.tables++
+        if (header.kind === 'table' && header.part === 0) report.tables++
         continue
       }
       if (header.kind === 'bytes') {

@@ -9,7 +9,7 @@ import type { Header } from '../../sql/backup/dump.ts'
 import { MAGIC, readSections } from '../../sql/backup/format.ts'
 import { connect } from '../../sql/driver.ts'
 import { backUp } from '../../tasks/backup/backup.ts'
-import { restore } from '../../tasks/backup/restore.ts'
+import { restore, verifyBackup } from '../../tasks/backup/restore.ts'
 import { parse } from '../../tasks/settings.ts'
 import { emptyDatabase } from '../database.ts'
 import { edgeAndDatabase, SECRET, startEdge } from '../edge/harness.ts'
@@ -40,13 +40,14 @@ const rowsOf = async (url: string, text: string): Promise<Record<string, unknown
   }
 }
 
-/** What is in each section of a backup: of a table, the digest of its rows. */
+/** What is in a backup: of a table, the digest of its rows, whatever its parts. */
 async function digests(file: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
+  let hash = createHash('sha256')
   for await (const { header, data } of readSections<Header>(file)) {
-    const hash = createHash('sha256')
+    if (header.kind !== 'table' || header.part === 0) hash = createHash('sha256')
     for await (const chunk of data) hash.update(chunk)
-    if (header.kind === 'table') found.set(header.name, `${header.rows} ${hash.digest('hex')}`)
+    if (header.kind === 'table') found.set(header.name, hash.copy().digest('hex'))
     else if (header.kind === 'bytes') found.set(`bytes ${header.blob.blob_id}`, hash.digest('hex'))
     else if (header.kind === 'sequences') found.set('sequences', JSON.stringify(header.values))
   }
@@ -169,6 +170,49 @@ test('what is in a bucket is named, not copied', async () => {
   const report = await backUp(settings(), from, at('bucket'))
   assert.deepEqual(report.elsewhere, [{ store: 's3://bucket', count: 1, bytes: 5 }])
   await source.query(`delete from blob where store = 's3://bucket'`)
+})
+
+test('a large table is in several sections, each row in one of them', async () => {
+  const [blob] = await source.query(`insert into blob (byte_size) values (8e7) returning id`)
+  await source.query(
+    `insert into blob_chunk (blob_id, ordinal, bytes) select $1, n, convert_to(repeat(chr(97 + n % 26), 1000000), 'utf8')
+     from generate_series(1, 80) n`,
+    [blob!.id],
+  )
+  await backUp(settings(), from, at('large'))
+  let sections = 0
+  for await (const { header, data } of readSections<Header>(at('large'))) {
+    if (header.kind === 'table' && header.name === 'blob_chunk') sections++
+    for await (const _ of data);
+  }
+  assert.equal(sections, 3)
+  const url = await emptyDatabase()
+  await restore(settings(), { url, directUrl: url }, at('large'))
+  const digest = `select md5(string_agg(ordinal || md5(bytes), '' order by ordinal)) as md5 from blob_chunk where blob_id = ${blob!.id}`
+  assert.deepEqual(await rowsOf(url, digest), await rowsOf(source.url, digest))
+  await source.query('delete from blob where id = $1', [blob!.id])
+})
+
+test('what a killed backup has left is replaced, and what another one is writing is not', async () => {
+  writeFileSync(at('again.part'), 'x'.repeat(10_000_000))
+  writeFileSync(at('again.lock'), JSON.stringify({ pid: 2 ** 30, started: 'long ago' }))
+  const both = await Promise.allSettled([
+    backUp(settings(), from, at('again')),
+    backUp(settings(), from, at('again')),
+  ])
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    ['fulfilled', 'rejected'],
+  )
+  assert.match(
+    String((both[1] as PromiseRejectedResult).reason),
+    /Another backup is writing .*again \(pid \d+\)/,
+  )
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.startsWith('again')),
+    ['again'],
+  )
+  await verifyBackup(at('again'))
 })
 
 test('a file that is there is not written over, and nothing is left of a backup that fails', async () => {

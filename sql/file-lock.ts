@@ -1,22 +1,20 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
-import { identify } from './processes.ts'
+import { identify } from './embedded/processes.ts'
 
 /**
- * Takes the lock of a database folder: the file `lock` names the process that owns the running server. A lock whose
- * owner is gone is taken over. It only excludes processes on the same machine.
+ * Takes a lock, which is a file that names the process that has it. A lock whose owner is gone is taken over. It only
+ * excludes processes on the same machine.
  *
+ * @param refusal what to say when its owner, a process with this id, is alive.
  * @returns a function that releases the lock.
- * @throws "already running" when its owner is alive.
  */
-export function takeLock(home: string): () => void {
-  const file = path.join(home, 'lock')
+export function takeLock(file: string, refusal: (pid: number) => string): () => void {
   const mine = `${file}.${process.pid}`
   const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
   writeFileSync(mine, record, { mode: 0o600 })
   try {
     // Linking makes the lock appear together with its content, or not at all.
-    while (!succeeds(() => linkSync(mine, file), 'EEXIST')) removeStale(file, home)
+    while (!succeeds(() => linkSync(mine, file), 'EEXIST')) removeStale(file, refusal)
   } finally {
     rmSync(mine, { force: true })
   }
@@ -27,13 +25,11 @@ export function takeLock(home: string): () => void {
   }
 }
 
-function removeStale(file: string, home: string): void {
+function removeStale(file: string, refusal: (pid: number) => string): void {
   const seen = read(file)
   if (seen === undefined) return
   const owner = liveOwner(seen)
-  if (owner !== undefined) {
-    throw new Error(`The database in ${home} is already running (pid ${owner}); stop that process first`)
-  }
+  if (owner !== undefined) throw new Error(refusal(owner))
   // Two processes may find the same stale lock: the one that moved the winner's new lock away puts it back.
   const aside = `${file}.stale.${process.pid}`
   if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return
