@@ -21,6 +21,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   '/llm/modalities': 'there are four',
   '/llm/prices': 'of one model, one a day at most',
   '/api/v1/jobs/events': 'a stream',
+  '/api/v1/blog/export': 'the whole of it, in batches',
 }
 
 const fieldsOf = (query: unknown): string[] =>

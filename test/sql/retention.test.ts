@@ -51,7 +51,16 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'payment_subscription',
     'payment_dispute',
   ],
-  'a few rows, sums of others': ['job_count', 'blog_post_count', 'document_tag_count'],
+  'sums of other tables, which go with their rows': [
+    'job_count',
+    'blog_post_count',
+    'document_tag_count',
+    'payment_sum',
+    'payment_subscription_count',
+    'ai_usage_sum',
+    'ai_sentiment_sum',
+    'ai_conversation_count',
+  ],
   configuration: [
     'ai_agent',
     'voice_settings',
