@@ -21,7 +21,8 @@ export async function runFiles(files: readonly string[], claims: string): Promis
   }
 }
 
-const FILE_MS = 120_000
+// For a file that hangs: on a busy machine the longest take minutes.
+const FILE_MS = 600_000
 
 /** Makes the file, of which there can be one; false when another process has. */
 function claim(file: string): boolean {
