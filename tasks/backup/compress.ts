@@ -4,7 +4,7 @@ import type { Snapshot, Source } from '../../sql/backup/dump.ts'
 import { endFrame, sectionFrames } from '../../sql/backup/format.ts'
 
 // Fast, and still compresses text well; images and PDFs do not get smaller anyway.
-const GZIP_LEVEL = 3
+const GZIP = { level: 3, chunkSize: 256 * 1024 }
 // A part of a table usually fits, so that its connection goes on with another one before it is written.
 const AHEAD_BYTES = 16 * 1024 * 1024
 
@@ -47,6 +47,6 @@ function gzipped(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Read
   const ahead = new PassThrough({ highWaterMark: AHEAD_BYTES })
   // An error ends `ahead` with it, and whoever reads that gets it, perhaps later.
   ahead.on('error', () => {})
-  pipeline(frames, createGzip({ level: GZIP_LEVEL }), ahead, () => {})
+  pipeline(frames, createGzip(GZIP), ahead, () => {})
   return ahead
 }

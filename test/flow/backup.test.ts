@@ -175,8 +175,8 @@ test('what is in a bucket is named, not copied', async () => {
 test('a large table is in several sections, each row in one of them', async () => {
   const [blob] = await source.query(`insert into blob (byte_size) values (8e7) returning id`)
   await source.query(
-    `insert into blob_chunk (blob_id, ordinal, bytes) select $1, n, convert_to(repeat(chr(97 + n % 26), 1000000), 'utf8')
-     from generate_series(1, 80) n`,
+    `insert into blob_chunk (blob_id, ordinal, bytes) select $1, n, convert_to(repeat(chr(97 + n % 26), 30000), 'utf8')
+     from generate_series(1, 2700) n`,
     [blob!.id],
   )
   await backUp(settings(), from, at('large'))
