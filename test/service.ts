@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { after } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { until } from './until.ts'
 
@@ -86,7 +87,12 @@ export class Client {
     this.base = `http://127.0.0.1:${port}`
   }
 
-  fetch(path: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
+  async fetch(
+    path: string,
+    init: RequestInit & { headers?: Record<string, string> } = {},
+  ): Promise<Response> {
+    // Where a test has just computed for long, connections are closed that nobody has looked at.
+    await setImmediate()
     const headers = {
       ...(this.token === '' ? {} : { authorization: `Bearer ${this.token}` }),
       ...init.headers,

@@ -8,7 +8,7 @@ const LAST_MS = 40
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  deadlineMs = 10_000,
+  deadlineMs = 30_000,
 ): Promise<Exclude<T, null | undefined | false>> {
   const end = Date.now() + deadlineMs
   for (let restMs = FIRST_MS; ; restMs = Math.min(restMs * 1.3, LAST_MS)) {
