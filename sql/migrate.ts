@@ -98,7 +98,7 @@ async function applyFunctions(client: Client): Promise<string[]> {
 }
 
 async function inTransaction(client: Client, failure: string, work: () => Promise<void>): Promise<void> {
-  // Whoever comes later waits behind a lock that is waited for. Function bodies may refer to what is created after them.
+  // All that come later wait behind a lock that is waited for. Function bodies may refer to what is created after them.
   await client.query(`begin; set local lock_timeout = '10s'; set local check_function_bodies = off`)
   try {
     await work()

@@ -8,7 +8,7 @@ import { count } from './schemas.ts'
 /** Lists in pages, all in one way: by number, as far as a list counts, and by cursor without an end. */
 
 /** Fields of a list that counts no further than {@link MOST_COUNTED}. */
-export const Total = {
+const Total = {
   total: z.int().meta({ description: `How many there are; at most ${MOST_COUNTED.toLocaleString('en')}` }),
   total_is_exact: z.boolean().meta({ description: 'false: there are more than `total`' }),
 }

@@ -6,14 +6,14 @@ import type { EdgeRequest } from '../http/server.ts'
 import type { Caller } from './auth.ts'
 
 /**
- * What callers have written or been told of, as positions in the WAL: a list comes from a standby that has come to the
+ * What callers have written or been shown, as positions in the WAL: a list comes from a standby that has come to the
  * position of its caller, or from the primary. Callers are told their position and send it back; for those who don't,
  * it is remembered, by this process only.
  */
 export interface Positions {
   /** What the lists of a request have to show: the furthest of its header, its cookie and what is remembered. */
   wanted(asked: Asked): Position
-  /** The position of a request that may write, or be told of writes. */
+  /** The position of a request that may write, or show what was written. */
   of(asked: Asked): WrittenPosition
 }
 

@@ -45,7 +45,7 @@ async function* first(
 
 function gzipped(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
   const ahead = new PassThrough({ highWaterMark: AHEAD_BYTES })
-  // An error ends `ahead` with it, and whoever reads that gets it, perhaps later.
+  // An error ends `ahead` with it, and what reads that gets it, perhaps later.
   ahead.on('error', () => {})
   pipeline(frames, createGzip(GZIP), ahead, () => {})
   return ahead

@@ -1,6 +1,6 @@
 -- Makes the months of a partitioned table that are missing, from `since` to two months ahead and those of rows in its
 -- default partition, and drops the months that ended `keep_days` ago (0: none). A partition that somebody reads for long,
--- such as a backup, is left to the next call: whoever comes later would wait behind this one.
+-- such as a backup, is left to the next call: all that come later would wait behind this one.
 create or replace function partitions_keep(of_table regclass, keep_days integer, since timestamptz default now(),
   out made integer, out dropped integer) language plpgsql
   set timezone = 'utc' set lock_timeout = '500ms'
