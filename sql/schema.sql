@@ -856,6 +856,12 @@ create table request_limit (
   constraint request_limit_pkey PRIMARY KEY (name, subject)
 ) with (autovacuum_vacuum_scale_factor=0.02);
 
+create table search_pass (
+  begun_at timestamp with time zone not null default now(),
+  document_id bigint not null default 0,
+  page_number integer not null default 0
+);
+
 create table search_word (
   word text not null,
   seen_at timestamp with time zone not null default now(),
@@ -1035,7 +1041,7 @@ CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id 
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_search_idx ON public.document USING gin (COALESCE(owner_id, 0), search) WHERE (deleted_at IS NULL);
+CREATE INDEX document_search_idx ON public.document USING gin (owned_vector(owner_id, search)) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
 
@@ -1045,7 +1051,7 @@ CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (s
 
 CREATE INDEX document_tags_idx ON public.document USING gin (COALESCE(owner_id, 0), tags) WHERE (deleted_at IS NULL);
 
-CREATE INDEX document_page_search_idx ON public.document_page USING gin (COALESCE(owner_id, 0), search);
+CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_vector(owner_id, search));
 
 CREATE INDEX document_tag_count_owner_id_idx ON public.document_tag_count USING btree (owner_id, label) INCLUDE (documents);
 
@@ -1160,6 +1166,8 @@ CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token
 CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (session_id);
 
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
+
+CREATE UNIQUE INDEX search_pass_key ON public.search_pass USING btree ((true));
 
 CREATE INDEX search_word_seen_at_idx ON public.search_word USING btree (seen_at);
 
@@ -1705,6 +1713,18 @@ CREATE OR REPLACE FUNCTION public.organization_owner()
  LANGUAGE plpgsql
 AS $function$702730324db9c06282f9886963040413$function$;
 
+CREATE OR REPLACE FUNCTION public.owned_query(owner integer, query tsquery)
+ RETURNS tsquery
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (regexp_replace((query)::text, '''((?:[^'']|'''')+)'''::text, ((''''::text || to_hex(COALESCE(owner, 0))) || ':\1'''::text), 'g'::text))::tsquery;
+
+CREATE OR REPLACE FUNCTION public.owned_vector(owner integer, vector tsvector)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN array_to_tsvector(ARRAY(SELECT ((to_hex(COALESCE(owned_vector.owner, 0)) || ':'::text) || "left"(word.word, 500)) FROM unnest(tsvector_to_array(owned_vector.vector)) word(word)));
+
 CREATE OR REPLACE FUNCTION public.page_indexed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1714,7 +1734,7 @@ CREATE OR REPLACE FUNCTION public.page_vector(given text)
  RETURNS tsvector
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$b68065a8596c5b7ff68095606e69a38d$function$;
+AS $function$213bcb9cd8c73fdf666ef98913e89588$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -1933,7 +1953,7 @@ CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, given text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$8e5b22be3b33fb71fa420c96a7203598$function$;
+AS $function$303691ac5abe370ffc2fc7444a27651f$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger
@@ -1952,7 +1972,7 @@ CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, most int
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
-AS $function$9d236d1e87472bbbee0b3c0970a4a7d7$function$;
+AS $function$f99a30f11afe2e2fc67f3a50c6bab907$function$;
 
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)

@@ -8,7 +8,8 @@ const MOST_RANKED = 500
 // A phrase is looked for in this many pages with its words: the index does not know their places.
 const MOST_WITH_WORDS = 5000
 
-const ownedBy = (row: string): string => `coalesce(${row}.owner_id, 0) = coalesce($1::int, 0)`
+/** What `words` of a search's terms are looked for in. */
+const owned = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
 // Without `offset 0` the pages of all owners with the word are looked up, and those of the document chosen among them.
 const pagesOf = (document: string): string =>
@@ -30,9 +31,9 @@ export const searchDocuments: ReadStatement<[...Listed, search: string, ...page:
       select t.n, t.most, t.exact, t.wide, possible.*, not t.is_phrase or possible.search @@ t.wide as matches
       from term t cross join lateral (
         (select d.id, d.search from document d
-          where ${ownedBy('d')} and d.search @@ t.words and d.deleted_at is null limit t.most + 1)
+          where ${owned('d')} @@ t.words and d.deleted_at is null limit t.most + 1)
         union all
-        (select p.document_id, p.search from document_page p where ${ownedBy('p')} and p.search @@ t.words limit t.most + 1)
+        (select p.document_id, p.search from document_page p where ${owned('p')} @@ t.words limit t.most + 1)
       ) possible
       where not t.negated
     ), size as materialized (
@@ -51,8 +52,8 @@ export const searchDocuments: ReadStatement<[...Listed, search: string, ...page:
       select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
       from term t cross join (
         select * from document_page p
-        where ${ownedBy('p')} and (select is_cut from rarest) and (select count(*) > 1 from size)
-          and p.search @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
+        where (select is_cut from rarest) and (select count(*) > 1 from size)
+          and ${owned('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
         limit ${MOST_RANKED}) p
       where not t.negated and p.search @@ t.wide
     ), best as (

@@ -52,6 +52,12 @@ language sql immutable parallel safe as $$
     || setweight(to_tsvector('folded', coalesce(note, '')), 'B')
 $$;
 
+-- What an index looks for in a vector: its words, each behind its owner (0: nobody), so that what a search reads does not
+-- follow what others have, not even for the beginning of a word. A key holds less than 2 KiB; longer words are cut.
+create function owned_vector(owner integer, vector tsvector) returns tsvector language sql immutable parallel safe
+  return array_to_tsvector(array(
+    select to_hex(coalesce(owner, 0)) || ':' || left(word, 500) from unnest(tsvector_to_array(vector)) word));
+
 create table document (
   id bigint generated always as identity,
   owner_id integer,
@@ -102,8 +108,8 @@ create index document_deleted_idx on document (deleted_at) where deleted_at is n
 create index document_collected_idx on document (deleted_at) where collected_at is not null;
 -- For finding the documents with given bytes, of any owner.
 create index document_sha256_idx on document (sha256);
--- With the owner, or a word would be looked for in everybody's documents; 0: nobody's, since GIN can't look for null.
-create index document_search_idx on document using gin (coalesce(owner_id, 0), search) where deleted_at is null;
+create index document_search_idx on document using gin (owned_vector(owner_id, search)) where deleted_at is null;
+-- With the owner, or a tag would be looked for in everybody's documents; 0: nobody's, since GIN can't look for null.
 create index document_tags_idx on document using gin (coalesce(owner_id, 0), tags) where deleted_at is null;
 
 -- How many live documents of an owner (0: nobody) have a tag. Kept as functions/sums says.
@@ -151,7 +157,7 @@ create table document_page (
   -- only where it has been.
 ) with (autovacuum_vacuum_insert_scale_factor = 0.02);
 alter table document_page alter column image set storage external;
-create index document_page_search_idx on document_page using gin (coalesce(owner_id, 0), search);
+create index document_page_search_idx on document_page using gin (owned_vector(owner_id, search));
 
 -- Every word that occurs, for finding words by a part of them: an index over whole texts would be several times their
 -- size, and using it would cost more than reading them.
@@ -163,3 +169,12 @@ create table search_word (
 );
 create index search_word_seen_at_idx on search_word (seen_at);
 create index search_word_trigram_idx on search_word using gin (word gin_trgm_ops);
+
+-- The pass over all texts that marks their words, so that those of none can be told: at most one is under way.
+create table search_pass (
+  begun_at timestamptz not null default now(),
+  -- The last text that it has marked: a page, or page 0, what is said about a document.
+  document_id bigint not null default 0,
+  page_number integer not null default 0
+);
+create unique index search_pass_key on search_pass ((true));

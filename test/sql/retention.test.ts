@@ -71,6 +71,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'llm_current',
   ],
   'a row, or one for each process, function or migration': [
+    'search_pass',
     'payment_reconciliation',
     'worker_lease',
     'migration',

@@ -29,7 +29,7 @@ const PAGE = `insert into document_page (document_id, page_number, status, metho
   values ($1, $2, 'read', 'none', $3, gen_random_uuid())`
 
 describe('words', { concurrency: false }, () => {
-  beforeEach(() => query('truncate document, document_page, search_word cascade'))
+  beforeEach(() => query('truncate document, document_page, search_word, search_pass cascade'))
 
   test('that no page and no live document has any more go, once they have not been seen for as long', async () => {
     const id = await document('title')
@@ -41,14 +41,34 @@ describe('words', { concurrency: false }, () => {
     await age(29)
     assert.deepEqual(await swept(), { count: 0, deleted: 0 })
     await age(31)
-    assert.deepEqual(await swept(), { count: 8, deleted: 2 })
+    assert.deepEqual(await swept(), { count: 3 + 2, deleted: 2 }, 'two documents and a page, and two words')
     assert.equal(await words(), 'back neill o quagga slash title')
     assert.deepEqual(await swept(), { count: 0, deleted: 0 }, 'those that were found count as seen')
     await query('delete from document_page')
     await age(31)
-    const [first, rest] = [await swept(2), await swept()]
-    assert.deepEqual([first.count, rest.count, first.deleted + rest.deleted], [2, 4, 5])
+    await swept()
     assert.equal(await words(), 'title')
+  })
+
+  test('are looked for in as many texts at a time as told, from where the last time ended', async () => {
+    for (const title of ['one', 'two', 'three']) {
+      const id = await document(title)
+      for (const page of [1, 2, 3]) await query(PAGE, [id, page, `${title}${page}`])
+    }
+    const kept = await words()
+    await query(`insert into search_word (word) select 'gone' || n from generate_series(1, 12) n`)
+    await age(31)
+    const batches: { count: number; deleted: number }[] = []
+    for (let full = true; full; full = batches.at(-1)!.count >= 5) batches.push(await swept(5))
+    assert.deepEqual(batches, [
+      { count: 5, deleted: 0 },
+      { count: 5, deleted: 0 },
+      { count: 2 + 5, deleted: 5 },
+      { count: 5, deleted: 5 },
+      { count: 2, deleted: 2 },
+    ])
+    assert.equal(await words(), kept)
+    assert.deepEqual(await query('select * from search_pass'), [])
   })
 
   test('are marked when they are written again, at most once in three days', async () => {
@@ -77,7 +97,7 @@ describe('words', { concurrency: false }, () => {
       async () => (await query(`select from pg_locks where not granted`))[0],
     )
     await other.query('commit')
-    assert.deepEqual(await sweeping, { count: 1, deleted: 0 })
+    assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')
     assert.equal(await words(), 'okapi t')
   })
 

@@ -1,7 +1,7 @@
 -- The terms of an owner's search, at most 16: words, "phrases", and either with a leading `-` for what must not occur. `exact`
 -- is the term itself; `wide` also matches it as the beginning of a word, and as a part of one if that finds less than a page.
--- `words` matches all that `wide` does, by the index alone: of a phrase it asks for its words in any order. A term without any
--- word is left out.
+-- `words` matches all that `wide` does, by the index alone, so it asks an `owned_vector`: of a phrase for its words in any order.
+-- A term without any word is left out.
 create or replace function search_terms(p_owner integer, given text)
 returns table (n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery) language plpgsql stable rows 3 as $$
 declare
@@ -25,10 +25,10 @@ begin
       -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
       if (length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]') and (
         select count(*) from (
-          (select from document d where coalesce(d.owner_id, 0) = coalesce(p_owner, 0) and d.search @@ wide
+          (select from document d where owned_vector(d.owner_id, d.search) @@ owned_query(p_owner, wide)
             and d.deleted_at is null limit 50)
           union all
-          (select from document_page p where coalesce(p.owner_id, 0) = coalesce(p_owner, 0) and p.search @@ wide limit 50)
+          (select from document_page p where owned_vector(p.owner_id, p.search) @@ owned_query(p_owner, wide) limit 50)
         ) found) < 50
       then
         wide := wide || coalesce((
@@ -39,7 +39,7 @@ begin
             order by length(word), word limit 100) found), '');
       end if;
     end if;
-    words := case when is_phrase then plainto_tsquery('folded', term[2]) else wide end;
+    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', term[2]) else wide end);
     return next;
   end loop;
 end $$;

@@ -1,20 +1,43 @@
--- Looks for the words that were last seen `keep_days` ago, at most `most` of them, and deletes those that nothing contains any
--- more. Who writes a text marks its words first, and has ended within the 3 days for which `search_words_of` relies on a mark:
--- so a word that is old when it is deleted is in no text that is being written.
+-- Deletes the words that nothing contains any more. Once one was last seen `keep_days` ago, a pass begins: it marks the words of
+-- all texts, and then what was not seen from `keep_days` before it on is in none of them. Each call does `most` texts, or those
+-- that are left and `most` words. Who writes a text marks its words first, and has ended within the 3 days for which `search_words_of` relies on a
+-- mark: so a word that is deleted is in no text that is being written.
 create or replace function search_words_sweep(keep_days integer, most integer, out looked integer, out gone integer)
   language plpgsql
   set enable_seqscan = off
 as $$
 declare
-  before constant timestamptz := now() - make_interval(days => greatest(keep_days, 7));
-  due constant text[] := array(select word from search_word where seen_at < before order by seen_at limit most);
-  used text[];
+  kept constant interval := make_interval(days => greatest(keep_days, 7));
+  pass search_pass;
 begin
-  used := array(select word from unnest(due) word, lateral (select quoted_lexeme(word)::tsquery as query) quoted
-    where exists (select from document_page where search @@ query)
-      or exists (select from document where search @@ query and deleted_at is null));
-  update search_word set seen_at = now() where word = any(used);
-  delete from search_word where word = any(due) and word <> all(used) and seen_at < before;
+  insert into search_pass select where exists (select from search_word where seen_at < now() - kept) on conflict do nothing;
+  select * into pass from search_pass for update;
+  looked := 0;
+  gone := 0;
+  if pass.begun_at is null then return; end if;
+  with text as materialized (
+    select * from (
+      (select d.id as document_id, 0 as page_number, case when d.deleted_at is null then d.search end as search from document d
+        where d.id > pass.document_id order by d.id limit most)
+      union all
+      (select p.document_id, p.page_number, p.search from document_page p
+        where (p.document_id, p.page_number) > (pass.document_id, pass.page_number)
+        order by p.document_id, p.page_number limit most)
+    ) texts order by document_id, page_number limit most
+  ), marked as materialized (
+    select search_words_of(array(select search from text where search is not null))
+  )
+  select count(*), (array_agg(document_id order by document_id desc, page_number desc))[1],
+    (array_agg(page_number order by document_id desc, page_number desc))[1]
+  into looked, pass.document_id, pass.page_number from text, marked;
+  if looked > 0 then
+    update search_pass set document_id = pass.document_id, page_number = pass.page_number;
+  end if;
+  if looked = most then return; end if;
+  -- Asked again of a row that a transaction has marked meanwhile.
+  delete from search_word where seen_at < pass.begun_at - kept and word = any(array(
+    select word from search_word where seen_at < pass.begun_at - kept order by seen_at limit most));
   get diagnostics gone = row_count;
-  looked := cardinality(due);
+  looked := looked + gone;
+  if gone < most then delete from search_pass; end if;
 end $$;

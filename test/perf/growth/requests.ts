@@ -52,9 +52,12 @@ const values = (who: Who, name: string, given: readonly string[], more: Omit<Ask
 const anybody: Make = by(['nobody'])
 const everybody: Make = by(['admin', 'big', 'small'])
 
+// As few as there are of what is rare on the smallest table.
+const SHORT = { query: { limit: 10 } }
+
 const accounts: Record<string, Make> = {
   '/api/v1/auth/me': everybody,
-  '/api/v1/auth/sessions': everybody,
+  '/api/v1/auth/sessions': by(['admin', 'big', 'small'], SHORT),
   '/api/v1/auth/users': ({ total }) => ends('admin', total.accounts),
   '/api/v1/auth/users/:user_id': by(['admin'], { params: { user_id: 3 } }),
   '/api/v1/auth/audit': ({ total }) => [
@@ -96,7 +99,10 @@ const blog: Record<string, Make> = {
     ...values('admin', 'status', ['draft', 'published', 'archived']),
     admin({ what: 'drafts of a common tag', query: { tag: 'tag-1', status: 'draft' } }),
   ],
-  '/api/v1/blog/tags': anybody,
+  '/api/v1/blog/tags': () => [
+    nobody({ what: 'the most' }),
+    nobody({ what: 'on a small page', query: { page_size: 10 } }),
+  ],
   '/api/v1/blog/export': by(['admin'], {
     what: 'the whole of it',
     query: { format: 'json' },
@@ -154,8 +160,6 @@ function searches(who: Who, word: Places['word']): Asked[] {
   ]
 }
 
-// As few as there are of what is rare on the smallest table.
-const SHORT = { query: { limit: 10 } }
 const comms: Record<string, Make> = {
   '/api/v1/comms/status': by(['admin']),
   '/api/v1/comms/sends': () => [
