@@ -133,6 +133,7 @@ class GroupRunner implements QueueRunner {
       this.#poolId = workerPool.id
       this.#options.onPool()
     })
+    holdUntilReleased(events)
     // The delivery that it was to get may be locked for it: only another pool is sure to get it.
     events.on('worker:getJob:error', () => this.#current !== null && this.#stopRunner(this.#current))
     const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
@@ -155,6 +156,21 @@ class GroupRunner implements QueueRunner {
   async #closeSlots(): Promise<void> {
     await Promise.all([...this.#slots.values()].map((one) => one.close()))
   }
+}
+
+/**
+ * Keeps a stopping runner waiting until what it had prefetched is back in the queue. graphile-worker 0.18.0 doesn't wait, because
+ * a queue with nothing in the background counts as released (`LocalQueue.background`); nobody handles the error of a return
+ * that fails then, which would end the process. So something is in the background until the queue is released.
+ */
+function holdUntilReleased(events: EventEmitter): void {
+  events.once('localQueue:init', ({ localQueue }: { localQueue: { background(held: Promise<void>): void } }) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    localQueue.background(promise)
+    events.on('localQueue:setMode', ({ newMode }: { newMode: string }) => {
+      if (newMode === 'RELEASED') resolve()
+    })
+  })
 }
 
 /** Claims and runs as many jobs of a delivery as there are free slots; without a slot, puts the delivery back. */

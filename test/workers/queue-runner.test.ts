@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { QueuePool } from '../../sql/driver.ts'
+import type { Delivery } from '../../sql/jobs/claims.ts'
+import { openQueuePool } from '../../sql/queue-pool.ts'
+import type { AnyTask } from '../../tasks/task.ts'
+import { startQueueRunner } from '../../workers/queue/runner.ts'
+import { testDatabase } from '../database.ts'
+import { stopAfterFile } from '../services.ts'
+import { until } from '../until.ts'
+import { log, settingsFor } from './parts.ts'
+
+/** What a runner has prefetched when it stops. */
+
+const { url, query } = await testDatabase()
+const TASK = 'test.prefetched'
+const locked = async (): Promise<number> =>
+  Number(
+    (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
+  )
+
+/** A runner that has all of 300 deliveries, most of them in hand; the others stay in its memory. */
+async function prefetched(pool: QueuePool) {
+  await query('delete from graphile_worker._private_jobs')
+  await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK])
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  let claims = 0
+  const runner = startQueueRunner({
+    queue: 'test',
+    tasks: [{ name: TASK, pool: 'io' } as AnyTask],
+    settings: settingsFor(url),
+    pool,
+    log,
+    ledger: {
+      // The first few end at once, so that the runner fetches again; the others are in hand until the end.
+      claim: async () => {
+        if (++claims > 3) await ended
+        return []
+      },
+      sendAgain: async (_: Delivery) => {},
+    },
+    executor: { run: async () => {} },
+    cron: new Map(),
+    onPool: () => {},
+    unlock: async () => {},
+  } as Parameters<typeof startQueueRunner>[0])
+  await until('it has more than it can handle', async () => (await locked()) > 256)
+  return { runner, end }
+}
+
+async function openPool(): Promise<QueuePool> {
+  const pool = await openQueuePool({
+    url,
+    directUrl: url,
+    pooled: false,
+    applicationName: 'queue-runner',
+    size: 5,
+    onError: () => {},
+  })
+  stopAfterFile(() => (pool as unknown as { end(): Promise<void> }).end())
+  return pool
+}
+
+describe('what a runner has prefetched when it stops', { concurrency: false }, () => {
+  test('is back in the queue before it has stopped', async () => {
+    const { runner, end } = await prefetched(await openPool())
+    const stopping = runner.stop()
+    await until('what is not in hand is back', async () => (await locked()) <= 256)
+    end()
+    await stopping
+    assert.equal(await locked(), 0)
+  })
+
+  test('stays locked while the database is away, which ends nothing but the runner', async (t) => {
+    const pool = await openPool()
+    const { runner, end } = await prefetched(pool)
+    const unhandled = t.mock.fn()
+    process.on('unhandledRejection', unhandled)
+    t.after(() => process.off('unhandledRejection', unhandled))
+    const away = async (): Promise<never> => {
+      throw new Error('The database is away')
+    }
+    t.mock.method(pool as unknown as { connect(): unknown }, 'connect', away)
+    t.mock.method(pool as unknown as { query(): unknown }, 'query', away)
+    end()
+    await runner.stop()
+    assert.equal(unhandled.mock.callCount(), 0)
+  })
+})
