@@ -109,6 +109,7 @@ const IDLE_MS = 60_000
 export function createDatabase(options: DatabaseOptions): Database {
   let opened: Promise<DatabasePool> | null = null
   let pool: DatabasePool | null = null
+  let isClosed = false
   // slonik forgets callers waiting for a connection when those in use die together, so none ever waits inside it.
   const semaphore = createSemaphore(options.size, patienceOf(options))
   const open = (): Promise<DatabasePool> => {
@@ -126,7 +127,8 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
   const enter = <T>(use: (pool: DatabasePool) => Promise<T>): Promise<T> =>
     semaphore.run(async () => {
-      if (options.connections?.isRefusing) throw fail('database.down')
+      // Who repeats what fails in an outage does so until the process has ended.
+      if (isClosed || options.connections?.isRefusing) throw fail('database.down')
       return use(await open())
     })
   const on = <T>(use: (queries: Queries) => Promise<T>): Promise<T> => enter((pool) => use(queries(pool)))
@@ -138,6 +140,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     transaction: (work) =>
       enter((pool) => guarded(transact(pool, options.pooled ? limited(work, options.statementMs) : work))),
     close: async () => {
+      isClosed = true
       await (await opened?.catch(() => null))?.end()
     },
     usage: () => ({

@@ -83,7 +83,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     const found = [...nemesis.failures, ...history.violations, ...(await judge(world, history))]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
-    for (const one of found.slice(0, MOST_SAID)) say(`violation: ${one}`)
+    for (const one of found.slice(0, MOST_SAID)) say(`violation: ${one}${logOf(world, one)}`)
     if (found.length > 0)
       for (const { at, fault, over } of nemesis.history) say(`${at} ms: ${fault}${over ? ' over' : ''}`)
     return found
@@ -105,6 +105,14 @@ async function isSettled({ query }: World): Promise<boolean> {
     `select from job where status in ('queued', 'running') and run_at < now() + interval '10 s' limit 1`,
   ).catch(() => [null])
   return open.length === 0
+}
+
+/** What members have logged of the request that a violation names. */
+function logOf({ members }: World, violation: string): string {
+  const [, id] = /\(request ([\w-]+)\)/.exec(violation) ?? []
+  if (id === undefined) return ''
+  const lines = members.flatMap(({ log }) => log.filter((line) => line.includes(id)))
+  return lines.map((line) => `\n    ${line}`).join('')
 }
 
 async function report(

@@ -234,6 +234,8 @@ describe('a database pool', () => {
       async () =>
         (await query(`select 1 from pg_stat_activity where application_name = 'pool-close'`)).length === 0,
     )
+    for (const closed of [db, used])
+      await assert.rejects(closed.one(select), { code: 'database.down' }, 'as in an outage')
   })
 })
 
