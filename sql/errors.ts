@@ -332,6 +332,7 @@ interface DatabaseError {
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof Failure) return error
+  let [isLost, hasCode] = [false, false]
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code, constraint } = e as DatabaseError
     // PostgreSQL quotes whole rows in it, including password hashes, and logs print everything that an error holds.
@@ -340,16 +341,18 @@ export function mapDatabaseError(error: unknown): unknown {
       const mapped = constraints[constraint]
       if (mapped !== undefined) return fail(mapped, {}, { cause: error })
     }
-    if (OUTAGE_NAMES.has(e.name) || OUTAGE_TEXT.test(e.message))
-      return fail('database.down', {}, { cause: error })
+    if (OUTAGE_TEXT.test(e.message)) return fail('database.down', {}, { cause: error })
+    isLost ||= LOST.has(e.constructor.name)
     if (typeof code !== 'string') continue
+    hasCode = true
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
     if (code === '53300' || code === '55P03') return fail('database.busy', {}, { cause: error })
     if (OUTAGE.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
   }
-  return error
+  // With a code it may be a wrong password, of which slonik says no more than that there is no connection.
+  return isLost && !hasCode ? fail('database.down', {}, { cause: error }) : error
 }
 
 // Beside the classes 08 (connection exceptions) and 57P (shut down, starting up): 25006 read_only_sql_transaction (a standby,
@@ -367,11 +370,8 @@ const OUTAGE = new Set([
   'EPIPE',
   'ETIMEDOUT',
 ])
-const OUTAGE_NAMES = new Set([
-  'BackendTerminatedError',
-  'BackendTerminatedUnexpectedlyError',
-  'ConnectionError',
-])
+// slonik's errors of connections, whose classes have no `name`.
+const LOST = new Set(['BackendTerminatedError', 'BackendTerminatedUnexpectedlyError', 'ConnectionError'])
 // Errors of `pg` that have no code.
 const OUTAGE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/

@@ -17,25 +17,34 @@ interface Fault {
   readonly modes?: readonly Mode[]
   /** Faults of the database itself come one at a time. */
   readonly ofDatabase?: true
+  /**
+   * A process of ours dies, and none does before all have been up for as long as they took to start: on a slow machine there
+   * would be nothing but starts.
+   */
+  readonly kills?: true
   inject(world: World, chance: Chance): Promise<void>
 }
 
 const LOCKED_TABLES = ['job', 'blog_post', 'comms_send', 'worker_lease', 'document_page']
 
+export const CHILD_KILLED = "worker's child killed"
+
 const FAULTS: readonly Fault[] = [
-  { name: 'edge killed', weight: 3, inject: (w, c) => c.pick(w.edges).end('SIGKILL') },
-  { name: 'worker killed', weight: 3, inject: (w, c) => c.pick(w.workers).end('SIGKILL') },
-  { name: 'edge stopped', weight: 1, inject: (w, c) => c.pick(w.edges).end('SIGTERM') },
-  { name: 'worker stopped', weight: 1, inject: (w, c) => c.pick(w.workers).end('SIGTERM') },
+  { name: 'edge killed', weight: 3, kills: true, inject: (w, c) => c.pick(w.edges).end('SIGKILL') },
+  { name: 'worker killed', weight: 3, kills: true, inject: (w, c) => c.pick(w.workers).end('SIGKILL') },
+  { name: 'edge stopped', weight: 1, kills: true, inject: (w, c) => c.pick(w.edges).end('SIGTERM') },
+  { name: 'worker stopped', weight: 1, kills: true, inject: (w, c) => c.pick(w.workers).end('SIGTERM') },
   { name: 'member frozen', weight: 3, inject: (w, c) => c.pick(w.members).freeze(c.between(300, 8_000)) },
   {
     name: 'all killed',
     weight: 1,
+    kills: true,
     inject: async (w) => void (await Promise.all(w.members.map((member) => member.end('SIGKILL')))),
   },
   {
-    name: "worker's child killed",
+    name: CHILD_KILLED,
     weight: 2,
+    kills: true,
     inject: async (w, c) => {
       const children = w.workers.flatMap((worker) => worker.children())
       if (children.length > 0) kill(c.pick(children))
@@ -204,11 +213,15 @@ export class Nemesis {
     while (!this.#stopped) {
       await delay(this.#chance.between(...PAUSE_MS))
       const fault = this.#chance.pick(lots)
-      if (this.#stopped || this.#open.size >= MOST_AT_ONCE || (fault.ofDatabase && this.#databaseBusy))
-        continue
+      if (this.#stopped || this.#open.size >= MOST_AT_ONCE || !this.#isPossible(fault)) continue
       const open: Promise<void> = this.#inject(fault).finally(() => this.#open.delete(open))
       this.#open.add(open)
     }
+  }
+
+  #isPossible({ ofDatabase, kills }: Fault): boolean {
+    if (ofDatabase) return !this.#databaseBusy
+    return !kills || this.#world.members.every(({ isSteady }) => isSteady)
   }
 
   async #inject(fault: Fault): Promise<void> {

@@ -2,23 +2,29 @@ import { assertGapless } from '../flow/crash.ts'
 import type { History } from './caller.ts'
 import type { World } from './world.ts'
 
-/** What must hold of everything, whichever area it is of. */
-export async function judge(world: World, history: History): Promise<string[]> {
+/** What must hold of everything, whichever area it is of. `childKills`: how many children of workers were killed. */
+export async function judge(world: World, history: History, childKills: number): Promise<string[]> {
   return [
     ...world.members.flatMap(({ strayEnds }) => strayEnds),
     ...world.members.flatMap(({ name, log }) => log.filter(isUncaught).map((line) => `${name}: ${line}`)),
-    ...(await judgeJobs(world)),
+    ...(await judgeJobs(world, childKills)),
     ...(await judgeStreams(world, history)),
   ]
 }
 
 const isUncaught = (line: string): boolean => /"level":60|nobody caught|UnhandledPromise/.test(line)
 
-async function judgeJobs({ query }: World): Promise<string[]> {
-  const bad = await query(
-    `select id, name, status, attempt, interruptions, error_code, error_detail from job
+// WORKER_MAX_TRIES: as many times the child that runs a job may die, which counts as the job's failure.
+const MAX_TRIES = 3
+
+async function judgeJobs({ query }: World, childKills: number): Promise<string[]> {
+  const notDone = await query(
+    `select id, name, status, attempt, tries, interruptions, error_code, error_detail from job
      where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now())`,
   )
+  const crashed = notDone.filter(({ error_code }) => error_code === 'job.crashed')
+  const bad =
+    crashed.length * MAX_TRIES <= childKills ? notDone.filter((job) => !crashed.includes(job)) : notDone
   const deliveries = await query(
     `select count(*)::int as n from graphile_worker._private_jobs where locked_at < now() - interval '1 minute'`,
   )

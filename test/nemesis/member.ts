@@ -20,6 +20,8 @@ export class Member {
   readonly #url: string
   readonly #env: Readonly<Record<string, string>>
   #child: Child | null = null
+  #startedAt = 0
+  #upAt = 0
   #expected = false
   #stopped = false
   #living: Promise<void> = Promise.resolve()
@@ -45,6 +47,11 @@ export class Member {
 
   get isUp(): boolean {
     return this.#child !== null
+  }
+
+  /** Whether it has been up for as long as it took to start. */
+  get isSteady(): boolean {
+    return this.isUp && performance.now() - this.#upAt >= this.#upAt - this.#startedAt
   }
 
   begin(): void {
@@ -96,9 +103,11 @@ export class Member {
     while (!this.#stopped) {
       this.#expected = false
       this.starts++
+      this.#startedAt = performance.now()
       try {
         const child = await launch(this.kind, this.#url, this.#env, [], this.log)
         this.#child = child
+        this.#upAt = performance.now()
         if (this.#stopped) await child.kill()
         if (child.process.exitCode === null && child.process.signalCode === null)
           await new Promise((resolve) => child.process.once('exit', resolve))

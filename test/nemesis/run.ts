@@ -15,7 +15,7 @@ import { retrieval } from './areas/retrieval.ts'
 import { tasks } from './areas/tasks.ts'
 import { voices } from './areas/voices.ts'
 import { Caller, History } from './caller.ts'
-import { Nemesis } from './faults.ts'
+import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
@@ -80,7 +80,11 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     say(
       `all ended ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault${settled ? '' : ': not all'}`,
     )
-    const found = [...nemesis.failures, ...history.violations, ...(await judge(world, history))]
+    const found = [
+      ...nemesis.failures,
+      ...history.violations,
+      ...(await judge(world, history, nemesis.counts.get(CHILD_KILLED) ?? 0)),
+    ]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
     for (const one of found.slice(0, MOST_SAID)) say(`violation: ${one}${logOf(world, one)}`)

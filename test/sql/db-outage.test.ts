@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { ConnectionError } from 'slonik'
 import { z } from 'zod'
 import { createDatabase, type Database, noRows, sql } from '../../sql/db.ts'
-import { Failure } from '../../sql/errors.ts'
+import { Failure, mapDatabaseError } from '../../sql/errors.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
@@ -260,4 +261,14 @@ describe('callers that wait for a connection', () => {
         if (end.status === 'rejected') assert.ok(isDown(end.reason), String(end.reason))
     }
   })
+})
+
+test('an error of a connection is an outage, unless its cause says what else it is', () => {
+  const mapped = (cause: object): unknown =>
+    mapDatabaseError(new ConnectionError('No connection', { cause: Object.assign(new Error('Why'), cause) }))
+  assert.ok(mapDatabaseError(new ConnectionError('Client is pending destroy.')) instanceof Failure)
+  assert.equal((mapped({}) as Failure).code, 'database.down')
+  assert.equal((mapped({ code: '57P03' }) as Failure).code, 'database.down')
+  assert.equal((mapped({ code: '53300' }) as Failure).code, 'database.busy')
+  assert.ok(mapped({ code: '28P01' }) instanceof ConnectionError, 'a wrong password does not pass')
 })

@@ -125,13 +125,13 @@ class ThreadPools implements Pools {
     // Aborts are rare enough for a linear search; a key by id and attempt would cost every job a string.
     const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
     if (found === undefined || found.abort !== null) return
-    this.#channel.postMessage({ attemptId: found.attemptId, reason } satisfies Command)
+    this.#tell({ attemptId: found.attemptId, reason })
     const kill = setTimeout(() => this.#kill(found), this.#options.killGraceMs ?? 2000)
     found.abort = { reason, kill }
   }
 
   breakConnections(): void {
-    this.#channel.postMessage('break connections' satisfies Command)
+    this.#tell('break connections')
   }
 
   get threads(): number {
@@ -142,6 +142,11 @@ class ThreadPools implements Pools {
     this.#isClosed = true
     await Promise.all([...this.#pools.values()].map(({ piscina }) => piscina.destroy()))
     this.#channel.close()
+  }
+
+  /** Tells all threads; once they have been told to end, nobody. */
+  #tell(command: Command): void {
+    if (!this.#isClosed) this.#channel.postMessage(command)
   }
 
   #poolOf(queue: string, name: PoolName): ThreadPool {
@@ -228,7 +233,7 @@ class ThreadPools implements Pools {
     found.threadId = threadId
     if (found.abort === null) return
     // Its thread was not there yet to receive the signal: the grace period starts now.
-    this.#channel.postMessage({ attemptId, reason: found.abort.reason } satisfies Command)
+    this.#tell({ attemptId, reason: found.abort.reason })
     found.abort.kill.refresh()
   }
 
