@@ -37,6 +37,8 @@ export interface List {
   readonly numbered?: boolean
   /** A subquery of how many rows there are, where that is kept; by default they are counted to `MOST_COUNTED`. */
   readonly total?: string
+  /** Whether `total` may be null, which has them counted. */
+  readonly isTotalPartial?: boolean
   /** Further tables that the JSON of a row needs, each with one row at most. */
   readonly join?: string
   /** The JSON of a row. */
@@ -109,11 +111,18 @@ export const cursorOf = (values: readonly string[]): string =>
   `translate(rtrim(encode(convert_to(json_build_array(${values.join(', ')})::text, 'UTF8'), 'base64'), '='), E'+/\\n', '-_')`
 
 /** A subquery of one row: `n`, how many rows a list has, and `exact`, whether that is all of them. */
-function totalOf({ table, row, where, total }: List): string {
-  if (total !== undefined) return `(select (${total}) as n, true as exact)`
+function totalOf(list: List): string {
+  const { total, isTotalPartial = false } = list
+  if (total === undefined) return countOf(list)
+  if (!isTotalPartial) return `(select (${total}) as n, true as exact)`
+  return `(select coalesce(kept.n, counted.n) as n, kept.n is not null or counted.exact as exact
+    from (select (${total}) as n) kept cross join lateral ${countOf(list, 'kept.n is null')} counted)`
+}
+
+function countOf({ table, row, where }: List, when = 'true'): string {
   const most = `limit ${MOST_COUNTED + 1}`
   const branches = conditions(where).map(
-    (condition) => `(select from ${table} ${row} where ${condition} ${most})`,
+    (condition) => `(select from ${table} ${row} where (${condition}) and ${when} ${most})`,
   )
   return `(select least(count(*), ${MOST_COUNTED}) as n, count(*) <= ${MOST_COUNTED} as exact
     from (select from (${branches.join(' union all ')}) branches ${most}) matching)`

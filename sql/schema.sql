@@ -418,6 +418,7 @@ create table document_tag_count (
   owner_id integer not null,
   label text not null,
   documents bigint not null,
+  superseded bigint not null,
   constraint document_tag_count_pkey PRIMARY KEY (id)
 ) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
@@ -1037,7 +1038,7 @@ CREATE INDEX document_kind_idx ON public.document USING btree (owner_id, kind, i
 
 CREATE INDEX document_listed_idx ON public.document USING btree (owner_id, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
 
-CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC);
+CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC) INCLUDE (deleted_at);
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
@@ -1053,7 +1054,7 @@ CREATE INDEX document_tags_idx ON public.document USING gin (COALESCE(owner_id, 
 
 CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_vector(owner_id, search));
 
-CREATE INDEX document_tag_count_owner_id_idx ON public.document_tag_count USING btree (owner_id, label) INCLUDE (documents);
+CREATE INDEX document_tag_count_owner_id_idx ON public.document_tag_count USING btree (owner_id, label) INCLUDE (documents, superseded);
 
 CREATE INDEX idempotency_key_created_at_idx ON public.idempotency_key USING btree (created_at);
 
@@ -1167,7 +1168,7 @@ CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (s
 
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
 
-CREATE UNIQUE INDEX search_pass_key ON public.search_pass USING btree ((true));
+CREATE UNIQUE INDEX search_pass_single_key ON public.search_pass USING btree ((true));
 
 CREATE INDEX search_word_seen_at_idx ON public.search_word USING btree (seen_at);
 
@@ -1437,7 +1438,7 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_delete()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b3868bdcd1018a51903c306c117422f4$function$;
+AS $function$b2fa1a38214b4f51df8d729462f87fc9$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_insert()
  RETURNS trigger
@@ -1445,13 +1446,13 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_insert()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$4a7b681d8c4448a1c552ce030a9d6d68$function$;
+AS $function$74f1e2efe571ab3a918f044b311c6af2$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_of(d document)
  RETURNS SETOF document_tag_count
  LANGUAGE sql
  IMMUTABLE
-AS $function$35aae229798db7d49f765586932cb49a$function$;
+AS $function$44dc17c91bc9175d1db1a726684f286c$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_update()
  RETURNS trigger
@@ -1459,7 +1460,7 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_update()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$bd1094deab37968ec4fe8dbe3b4b7c06$function$;
+AS $function$75a2a16f82348ff0b9d848b0eb452cdb$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[])
  RETURNS tsvector

@@ -97,8 +97,8 @@ create table document (
 
 -- An owner has one document for identical bytes; null (no authentication) is an owner like any other.
 create unique index document_owner_id_sha256_key on document (owner_id, sha256) nulls not distinct where deleted_at is null;
--- Of deleted ones, too: deleting an account looks for all of its rows.
-create index document_owner_id_idx on document (owner_id, id desc);
+-- Of deleted ones, too: deleting an account looks for all of its rows. Those that are not are counted without looking at a row.
+create index document_owner_id_idx on document (owner_id, id desc) include (deleted_at);
 -- What lists show unless asked for more: counted and skipped without looking at a row.
 create index document_listed_idx on document (owner_id, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
@@ -118,9 +118,11 @@ create table document_tag_count (
   owner_id integer not null,
   label text not null,
   documents bigint not null,
+  -- Those of them that lists leave out unless asked.
+  superseded bigint not null,
   constraint document_tag_count_pkey primary key (id)
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
-create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents);
+create index document_tag_count_owner_id_idx on document_tag_count (owner_id, label) include (documents, superseded);
 
 create table document_page (
   document_id bigint not null,
@@ -177,4 +179,4 @@ create table search_pass (
   document_id bigint not null default 0,
   page_number integer not null default 0
 );
-create unique index search_pass_key on search_pass ((true));
+create unique index search_pass_single_key on search_pass ((true));

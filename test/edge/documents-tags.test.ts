@@ -90,9 +90,19 @@ test('tags have their counts, most used first, of all own documents, superseded 
   assert.equal((await api.get(`${PATH}/tags`)).status, 401)
 })
 
-test('the list filters by tag', async () => {
+test('the list filters by tag, and counts what it shows', async () => {
   const token = await somebody()
-  const [one] = [await document(token, 'a'), await document(token, 'ab')]
-  const { json } = await api.get(`${PATH}?tag=a`, { token })
-  assert.deepEqual([json.total, json.items.map((item: { id: number }) => item.id)], [1, [one]])
+  const [one, old] = [await document(token, 'a'), await document(token, 'a')]
+  const young = await document(token, 'ab')
+  await api.call('PATCH', `${PATH}/${young}`, { token, json: { supersedes_id: old } })
+  const shown = async (query: string) => {
+    const { json } = await api.get(`${PATH}?${query}`, { token })
+    return [json.total, json.total_is_exact, json.items.map((item: { id: number }) => item.id)]
+  }
+  assert.deepEqual(await shown('tag=a'), [1, true, [one]])
+  assert.deepEqual(await shown('tag=a&include_superseded=true'), [2, true, [old, one]])
+  assert.deepEqual(await shown('tag=a&page=2'), [1, true, []])
+  assert.deepEqual(await shown('tag=a&kind=other'), [1, true, [one]])
+  assert.deepEqual(await shown('tag=a&kind=letter'), [0, true, []])
+  assert.deepEqual(await shown('tag=b'), [0, true, []])
 })

@@ -11,9 +11,10 @@ await query(
   `insert into account (email, password_hash, role) select 'a' || n || '@example.com', 'x', 'user' from generate_series(1, 2) n`,
 )
 
-const COUNTED = `select owner_id, label, sum(documents)::int as documents from document_tag_count
+const COUNTED = `select owner_id, label, sum(documents)::int as documents, sum(superseded)::int as superseded from document_tag_count
   group by owner_id, label having sum(documents) <> 0 order by 1, 2`
-const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as documents from document, unnest(tags) label
+const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as documents,
+    count(superseded_by_id)::int as superseded from document, unnest(tags) label
   where deleted_at is null group by 1, 2 order by 1, 2`
 const SUPERSEDED = `select d.id, s.id::int as by from document d
   left join document s on s.supersedes_id = d.id and s.deleted_at is null order by d.id`

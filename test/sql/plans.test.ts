@@ -75,7 +75,7 @@ await query(
   [DOCUMENTS],
 )
 await query(
-  `insert into document_tag_count (owner_id, label, documents) select n % 200, 'tag ' || n, 1 from generate_series(1, 20000) n`,
+  `insert into document_tag_count (owner_id, label, documents, superseded) select n % 200, 'tag ' || n, 1, 0 from generate_series(1, 20000) n`,
 )
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
   select id, p, 'read', 'text_layer', 'text', gen_random_uuid() from document, generate_series(1, 2) p`)

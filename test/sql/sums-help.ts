@@ -38,8 +38,9 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
   blog_post_count: ['status', ['posts'], 'select status, count(*) from blog_post group by 1'],
   document_tag_count: [
     'owner_id, label',
-    ['documents'],
-    `select coalesce(owner_id, 0), label, count(*) from document, unnest(tags) label where deleted_at is null group by 1, 2`,
+    ['documents', 'superseded'],
+    `select coalesce(owner_id, 0), label, count(*), count(superseded_by_id) from document, unnest(tags) label
+     where deleted_at is null group by 1, 2`,
   ],
   payment_subscription_count: [
     'customer_id',

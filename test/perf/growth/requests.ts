@@ -249,7 +249,7 @@ const models: Record<string, Make> = {
   '/llm/current': by(['big']),
   '/rag/collections': by(['big']),
   '/rag/collections/:name': by(['big'], { params: { name: 'collection-1' } }),
-  '/rag/collections/:name/files': by(['big'], { params: { name: 'collection-1' } }),
+  '/rag/collections/:name/files': by(['big'], { params: { name: 'collection-1' }, ...SHORT }),
   '/rag/health': by(['big']),
 }
 
