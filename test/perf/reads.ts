@@ -5,6 +5,8 @@ import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
 import { rotated } from './stats.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
+/** Documents of the account: 300,000 show whether it is the same on a full table. */
+const DOCUMENTS = Number(process.env.BENCH_DOCUMENTS ?? 1000)
 const POOL_SIZES = [2, 4, 8, 16]
 
 interface Server {
@@ -17,7 +19,7 @@ export async function reads(stack: Stack): Promise<Measured> {
   const url = await stack.database()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
-  const [id] = await storeDocuments(url, account.id, 1000)
+  const [id] = await storeDocuments(url, account.id, DOCUMENTS)
   const generator = await startGenerator()
   const request = requestText('GET', `/api/v1/documents/${id}`, account.token)
   const bodyBytes = await bodyLength(edge.port, id, account.token)
