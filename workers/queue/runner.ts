@@ -158,13 +158,18 @@ class GroupRunner implements QueueRunner {
   }
 }
 
+/** What of graphile-worker's class is used here, though it calls it private. */
+interface LocalQueue {
+  background(held: Promise<void>): void
+}
+
 /**
  * Keeps a stopping runner waiting until what it had prefetched is back in the queue. graphile-worker 0.18.0 doesn't wait, because
  * a queue with nothing in the background counts as released (`LocalQueue.background`); nobody handles the error of a return
  * that fails then, which would end the process. So something is in the background until the queue is released.
  */
 function holdUntilReleased(events: EventEmitter): void {
-  events.once('localQueue:init', ({ localQueue }: { localQueue: { background(held: Promise<void>): void } }) => {
+  events.once('localQueue:init', ({ localQueue }: { localQueue: LocalQueue }) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     localQueue.background(promise)
     events.on('localQueue:setMode', ({ newMode }: { newMode: string }) => {
