@@ -25,7 +25,7 @@ export const LISTED = `${OF_OWNER} and ($2::text is null or d.kind = $2)
 export type Listed = [owner: number | null, kind: string | null, tag: string | null, withSuperseded: boolean]
 
 // How many have a tag, of whatever kind; null for other lists. An index on tags would look at each of them.
-const TAGGED = `case when $3::text is not null and $2::text is null then (
+const TAG_TOTAL = `case when $3::text is not null and $2::text is null then (
   select coalesce(sum(case when $4::boolean then documents else documents - superseded end), 0) from document_tag_count
   where owner_id = coalesce($1::int, 0) and label = $3) end`
 
@@ -42,7 +42,7 @@ export const readDocuments: ReadStatement<[...Listed, ...page: PageValues]> = {
     order: DOCUMENT_ORDER,
     direction: 'desc',
     item: 'd.json',
-    total: TAGGED,
+    total: TAG_TOTAL,
     isTotalPartial: true,
   }),
 }

@@ -1452,7 +1452,7 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_of(d document)
  RETURNS SETOF document_tag_count
  LANGUAGE sql
  IMMUTABLE
-AS $function$44dc17c91bc9175d1db1a726684f286c$function$;
+AS $function$21a580d80b0f88e8c078ca675ae0e59a$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_update()
  RETURNS trigger
@@ -1718,13 +1718,19 @@ CREATE OR REPLACE FUNCTION public.owned_query(owner integer, query tsquery)
  RETURNS tsquery
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (regexp_replace((query)::text, '''((?:[^'']|'''')+)'''::text, ((''''::text || to_hex(COALESCE(owner, 0))) || ':\1'''::text), 'g'::text))::tsquery;
+RETURN (regexp_replace((query)::text, '''((?:[^'']|'''')+)'''::text, ((''''::text || owner_prefix(owner)) || '\1'''::text), 'g'::text))::tsquery;
 
 CREATE OR REPLACE FUNCTION public.owned_vector(owner integer, vector tsvector)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN array_to_tsvector(ARRAY(SELECT ((to_hex(COALESCE(owned_vector.owner, 0)) || ':'::text) || "left"(word.word, 500)) FROM unnest(tsvector_to_array(owned_vector.vector)) word(word)));
+RETURN array_to_tsvector(ARRAY(SELECT (owner_prefix(owned_vector.owner) || "left"(word.word, 500)) FROM unnest(tsvector_to_array(owned_vector.vector)) word(word)));
+
+CREATE OR REPLACE FUNCTION public.owner_prefix(owner integer)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (to_hex(COALESCE(owner, 0)) || ':'::text);
 
 CREATE OR REPLACE FUNCTION public.page_indexed()
  RETURNS trigger
@@ -1954,7 +1960,7 @@ CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, given text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$303691ac5abe370ffc2fc7444a27651f$function$;
+AS $function$6496e9e51c04b8195cc9f82f33473f3e$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger

@@ -11,7 +11,7 @@ const MOST_WITH_WORDS = 5000
 /** What `words` of a search's terms are looked for in. */
 const owned = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
-// Without `offset 0` the pages of all owners with the word are looked up, and those of the document chosen among them.
+// One document after the other, by key: without `offset 0` it could be joined with all pages.
 const pagesOf = (document: string): string =>
   `(select document_id, search from document_page where document_id = ${document} offset 0)`
 

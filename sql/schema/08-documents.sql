@@ -52,11 +52,15 @@ language sql immutable parallel safe as $$
     || setweight(to_tsvector('folded', coalesce(note, '')), 'B')
 $$;
 
--- What an index looks for in a vector: its words, each behind its owner (0: nobody), so that what a search reads does not
+-- What a word of an owner (null: nobody) begins with in the indexes of words.
+create function owner_prefix(owner integer) returns text language sql immutable parallel safe
+  return to_hex(coalesce(owner, 0)) || ':';
+
+-- What an index looks for in a vector: its words, each behind its owner, so that what a search reads does not
 -- follow what others have, not even for the beginning of a word. A key holds less than 2 KiB; longer words are cut.
 create function owned_vector(owner integer, vector tsvector) returns tsvector language sql immutable parallel safe
   return array_to_tsvector(array(
-    select to_hex(coalesce(owner, 0)) || ':' || left(word, 500) from unnest(tsvector_to_array(vector)) word));
+    select owner_prefix(owner) || left(word, 500) from unnest(tsvector_to_array(vector)) word));
 
 create table document (
   id bigint generated always as identity,

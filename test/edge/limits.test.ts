@@ -100,9 +100,9 @@ describe('limits on requests', () => {
     assert.equal((await reset(short, address)).status, 200)
     assert.equal(assertLimited(await reset(short, address)), 1)
     await until('the next one gets through', async () => (await reset(short, address)).status === 200)
-    // Two in a second: the third has to wait half of one, however long the first two took.
+    // Two in any second: the third comes a second after the first, however long they took.
     const waited = performance.now() - firstAt
-    assert.ok(waited > 490, `after ${waited} ms`)
+    assert.ok(waited > 990, `after ${waited} ms`)
   })
 
   test('0 switches a limit off', async () => {

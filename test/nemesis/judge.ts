@@ -14,17 +14,15 @@ export async function judge(world: World, history: History, childKills: number):
 
 const isUncaught = (line: string): boolean => /"level":60|nobody caught|UnhandledPromise/.test(line)
 
-// WORKER_MAX_TRIES: as many times the child that runs a job may die, which counts as the job's failure.
-const MAX_TRIES = 3
-
 async function judgeJobs({ query }: World, childKills: number): Promise<string[]> {
   const notDone = await query(
-    `select id, name, status, attempt, tries, interruptions, error_code, error_detail from job
+    `select id, name, status, attempt, tries, max_tries, interruptions, error_code, error_detail from job
      where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now())`,
   )
   const crashed = notDone.filter(({ error_code }) => error_code === 'job.crashed')
-  const bad =
-    crashed.length * MAX_TRIES <= childKills ? notDone.filter((job) => !crashed.includes(job)) : notDone
+  // The death of the child that runs a job is its failure: it takes as many as the job has tries.
+  const deaths = crashed.reduce((sum, { max_tries }) => sum + Number(max_tries), 0)
+  const bad = deaths <= childKills ? notDone.filter((job) => !crashed.includes(job)) : notDone
   const deliveries = await query(
     `select count(*)::int as n from graphile_worker._private_jobs where locked_at < now() - interval '1 minute'`,
   )

@@ -57,7 +57,7 @@ async function openPool(): Promise<QueuePool> {
     size: 5,
     onError: () => {},
   })
-  stopAfterFile(() => (pool as unknown as { end(): Promise<void> }).end())
+  stopAfterFile(() => pool.end())
   return pool
 }
 
@@ -80,8 +80,8 @@ describe('what a runner has prefetched when it stops', { concurrency: false }, (
     const away = async (): Promise<never> => {
       throw new Error('The database is away')
     }
-    t.mock.method(pool as unknown as { connect(): unknown }, 'connect', away)
-    t.mock.method(pool as unknown as { query(): unknown }, 'query', away)
+    t.mock.method(pool, 'connect', away)
+    t.mock.method(pool, 'query', away)
     end()
     await runner.stop()
     assert.equal(unhandled.mock.callCount(), 0)

@@ -20,15 +20,15 @@ begin
     wide := exact;
     -- A query's text ends with its last word, which `:*` makes a prefix.
     if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
+    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', term[2]) else wide end);
     if not is_phrase and numnode(exact) = 1 and not negated then
       select lexeme into part from unnest(to_tsvector('folded', bare));
       -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
       if (length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]') and (
         select count(*) from (
-          (select from document d where owned_vector(d.owner_id, d.search) @@ owned_query(p_owner, wide)
-            and d.deleted_at is null limit 50)
+          (select from document d where owned_vector(d.owner_id, d.search) @@ words and d.deleted_at is null limit 50)
           union all
-          (select from document_page p where owned_vector(p.owner_id, p.search) @@ owned_query(p_owner, wide) limit 50)
+          (select from document_page p where owned_vector(p.owner_id, p.search) @@ words limit 50)
         ) found) < 50
       then
         wide := wide || coalesce((
@@ -37,9 +37,9 @@ begin
               select word from search_word
               where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%' limit 1000) holding
             order by length(word), word limit 100) found), '');
+        words := owned_query(p_owner, wide);
       end if;
     end if;
-    words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', term[2]) else wide end);
     return next;
   end loop;
 end $$;
