@@ -19,6 +19,12 @@ const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as
 const SUPERSEDED = `select d.id, s.id::int as by from document d
   left join document s on s.supersedes_id = d.id and s.deleted_at is null order by d.id`
 
+/**
+ * A circle, a second one that supersedes the same document, one that the other write deletes at the same time, or two that
+ * supersede each other's: the loser is rolled back whole.
+ */
+const REFUSALS = ['23514', '23505', '23503', '40P01']
+
 test('tags are counted, and superseded documents known, whatever is written', async () => {
   const chance = chanceOf(SEED)
   const tags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
@@ -40,29 +46,31 @@ test('tags are counted, and superseded documents known, whatever is written', as
          and not exists (select from document s where s.supersedes_id = d.id)`,
         [some()],
       )
-    // Refused when it would close a circle, or a second one superseded the same document.
-    return query('update document set supersedes_id = $2 where id = $1', [
-      some(),
-      chance.happens(0.3) ? null : some(),
-    ]).catch((error) => {
-      if (!['23514', '23505'].includes(error.code)) throw error
-    })
+    return query(
+      `update document d set supersedes_id = (select id from document older
+         where owner_id is not distinct from d.owner_id and deleted_at is null and id <> d.id
+           and $2::bigint is not null order by abs(id - $2) limit 1)
+       where id = $1`,
+      [some(), chance.happens(0.3) ? null : some()],
+    )
   }
+  const attempt = (): Promise<unknown> =>
+    write().catch((error) => {
+      if (!REFUSALS.includes(error.code)) throw error
+    })
   await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
     select 1, 'T', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 20) n`)
+  let mostSuperseded = 0
   for (let step = 0; step < 60; step++) {
     if (chance.happens(0.1))
       await query('update document set tags = $2 where owner_id = $1', [owner(), tags()])
     // Two at once: neither loses what the other counts.
-    else await Promise.all([write(), write()])
+    else await Promise.all([attempt(), attempt()])
     assert.deepEqual(await query(COUNTED), await query(THERE))
-    assert.deepEqual(
-      await query('select id, superseded_by_id::int as by from document order by id'),
-      await query(SUPERSEDED),
-    )
+    const documents = await query('select id, superseded_by_id::int as by from document order by id')
+    assert.deepEqual(documents, await query(SUPERSEDED))
+    mostSuperseded = Math.max(mostSuperseded, documents.filter(({ by }) => by !== null).length)
   }
-  const [there] = await query(
-    'select count(*)::int as n, count(superseded_by_id)::int as superseded from document',
-  )
-  assert.ok(Number(there!.n) > 20 && Number(there!.superseded) > 0, JSON.stringify(there))
+  // Not at the end: whichever was superseded may have been deleted by then.
+  assert.ok(mostSuperseded > 0, `at most ${mostSuperseded} superseded at once`)
 })
