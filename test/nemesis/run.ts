@@ -111,9 +111,9 @@ async function isSettled({ query }: World): Promise<boolean> {
   return open.length === 0
 }
 
-/** What members have logged of the request that a violation names. */
+/** What members have logged of the request or job that a violation names. */
 function logOf({ members }: World, violation: string): string {
-  const [, id] = /\(request ([\w-]+)\)/.exec(violation) ?? []
+  const [, id] = /\((?:request|job) ([\w-]+)\)/.exec(violation) ?? []
   if (id === undefined) return ''
   const lines = members.flatMap(({ log }) => log.filter((line) => line.includes(id)))
   return lines.map((line) => `\n    ${line}`).join('')
