@@ -109,14 +109,16 @@ export const removeTag = (id: number, owner: number | null, label: string): Quer
 export interface NewDocument {
   readonly ownerId: number | null
   readonly title: string
-  readonly kind: string | undefined
+  readonly kind?: string | undefined
   readonly mediaType: string
   readonly byteSize: number
   readonly sha256: Buffer
-  readonly documentDate: string | undefined
-  readonly source: string | undefined
-  readonly channel: string | undefined
-  readonly note: string | undefined
+  readonly documentDate?: string | undefined
+  readonly source?: string | undefined
+  readonly channel?: string | undefined
+  readonly note?: string | undefined
+  /** The mail that it came with. */
+  readonly attachedToId?: number
 }
 
 const Stored = z.object({ id: z.number(), created: z.boolean() })
@@ -125,9 +127,11 @@ const Stored = z.object({ id: z.number(), created: z.boolean() })
 export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =>
   sql.type(Stored)`
     with inserted as (
-      insert into document (owner_id, title, kind, media_type, byte_size, sha256, document_date, source, channel, note)
+      insert into document (owner_id, title, kind, media_type, byte_size, sha256, document_date, source, channel, note,
+        attached_to_id)
       values (${d.ownerId}, ${d.title}, ${d.kind ?? 'other'}, ${d.mediaType}, ${d.byteSize}, ${sql.binary(d.sha256)},
-        ${d.documentDate ?? null}::date, ${d.source ?? 'upload'}, ${d.channel ?? null}, ${d.note ?? null})
+        ${d.documentDate ?? null}::date, ${d.source ?? 'upload'}, ${d.channel ?? null}, ${d.note ?? null},
+        ${d.attachedToId ?? null})
       on conflict (owner_id, sha256) where deleted_at is null do nothing
       returning id
     )

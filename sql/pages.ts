@@ -114,12 +114,14 @@ const Source = z.object({
   blob_id: z.number().nullable(),
   byte_size: z.number(),
   media_type: z.string(),
+  owner_id: z.number().nullable(),
+  attached_to_id: z.number().nullable(),
 })
 
 /** What an extraction reads; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
-    select b.id as blob_id, d.byte_size, d.media_type
+    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
 const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })

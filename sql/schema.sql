@@ -368,14 +368,16 @@ create table document (
   protected boolean not null default false,
   supersedes_id bigint,
   superseded_by_id bigint,
+  attached_to_id bigint,
   tags text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
   collected_at timestamp with time zone,
-  "json" text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id)),
+  "json" text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id, attached_to_id)),
   search tsvector not null generated always as (document_vector(title, note, tags)),
   constraint document_pkey PRIMARY KEY (id),
+  constraint document_attached_to_id_fkey FOREIGN KEY (attached_to_id) REFERENCES document(id) ON DELETE SET NULL,
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id) ON DELETE SET NULL,
   constraint document_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 32))),
@@ -1030,6 +1032,8 @@ CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id 
 
 CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
 
+CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
+
 CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (collected_at IS NOT NULL);
 
 CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
@@ -1412,11 +1416,11 @@ CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts bigint[])
  LANGUAGE plpgsql
 AS $function$a00b408beeb84f80b682c2710a194960$function$;
 
-CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint)
+CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint, attached_to_id bigint)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$11f858acc7da3e4067fc30af2933f79c$function$;
+AS $function$a9c8ae686f931f1d47f38374f03b5b5d$function$;
 
 CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document bigint, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
  LANGUAGE plpgsql

@@ -114,10 +114,21 @@ export interface PageResult {
   readonly givenUp?: boolean
 }
 
+/** A file that came with a document. */
+export interface AttachmentInfo {
+  readonly name: string
+  /** What the document says that it is. */
+  readonly mediaType: string
+}
+
 /** An open document. Pages count from 1, other numbers are a RangeError; several may be read at once. */
 export interface PageReader {
   readonly pageCount: number
+  /** What came with a mail. */
+  readonly attachments: readonly AttachmentInfo[]
   read(pageNumber: number): Promise<PageResult>
+  /** The bytes of an attachment, piece by piece, by its place among them. */
+  attachment(index: number): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
 

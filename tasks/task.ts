@@ -42,6 +42,9 @@ export interface TaskDefinition<P, R> {
   readonly run: Run<P, R>
 }
 
+/** What is needed of a task to add jobs of it. */
+export type Declaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
+
 export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
 /** A task with its types erased, as in the worker's registry: the payload is parsed before it runs. */
@@ -89,7 +92,7 @@ export interface NewJob<R> {
 }
 
 /** What a route's `task` returns: a job of this task for the caller of the request. */
-export function newJob<P, R>(task: TaskDefinition<P, R>, payload: P): NewJob<R> {
+export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
   return { result: task.result, spec: (options) => specsOf(task, [payload], options)[0]! }
 }
 
@@ -99,7 +102,7 @@ export function newJob<P, R>(task: TaskDefinition<P, R>, payload: P): NewJob<R> 
  */
 export async function enqueue<P, R>(
   tx: Queries,
-  task: TaskDefinition<P, R>,
+  task: Declaration<P, R>,
   payload: P,
   options: EnqueueOptions,
 ): Promise<JobRef<R>> {
@@ -110,7 +113,7 @@ export async function enqueue<P, R>(
 /** Adds many jobs of one task in one statement, in order. */
 export async function enqueueMany<P, R>(
   tx: Queries,
-  task: TaskDefinition<P, R>,
+  task: Declaration<P, R>,
   payloads: readonly P[],
   options: EnqueueOptions,
 ): Promise<readonly JobRef<R>[]> {
@@ -123,14 +126,14 @@ export async function enqueueMany<P, R>(
  * @throws ZodError when a payload is not the task's.
  */
 export function specsOf<P, R>(
-  task: TaskDefinition<P, R>,
+  task: Declaration<P, R>,
   payloads: readonly P[],
   options: EnqueueOptions,
 ): readonly JobSpec[] {
   return payloads.map((payload, n) => spec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
 }
 
-function spec<P, R>(task: TaskDefinition<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
+function spec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
   const actor = task.actor?.(payload, options.ownerId) ?? null
   return {
     id,

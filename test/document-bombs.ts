@@ -1,6 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
 import { rawPdf, stream } from './pdfs.ts'
+import { zipOf } from './zip.ts'
 
 const pdf = (name: string, ...objects: readonly string[]): Bomb => made(name, () => rawPdf(objects))
 const made = (name: string, make: () => Uint8Array): Bomb => ({
@@ -111,6 +112,30 @@ const long = (name: string, unit: string): Bomb => ({
   make: () => Buffer.alloc(90_000_000, unit),
 })
 
+/** A file of characters. */
+const written = (name: string, fileName: string, make: () => string): Bomb => ({
+  name,
+  fileName,
+  make: () => Buffer.from(make(), 'latin1'),
+})
+
+/** A word processing document of a unit, so many megabytes of it unpacked. */
+const docx = (name: string, unit: string, megabytes: number): Bomb => ({
+  name,
+  fileName: 'bomb.docx',
+  make: () => {
+    const main =
+      '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="d.xml"/></Relationships>'
+    return zipOf([
+      ['_rels/.rels', main],
+      ['d.xml', Buffer.alloc(megabytes * 1_000_000, unit)],
+    ])
+  },
+})
+
+const MAIL =
+  'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
+
 /** For the reading of documents: files that burst, never end, or say of themselves what is not so. */
 export const documentBombs: readonly Bomb[] = [
   made('two thousand million pages, without a trailer', () => withoutTrailer(lying(2_147_483_647))),
@@ -127,6 +152,35 @@ export const documentBombs: readonly Bomb[] = [
   png('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
   png('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
   gif('20,000 frames', 20_000),
+  docx('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
+  docx('a document of 90 MB of elements in elements', '<p>', 90),
+  docx('a document of 400 MB', 'a', 400),
+  written(
+    '3 million elements in elements',
+    'bomb.xml',
+    () => `<?xml version="1.0"?>${'<a b="c">d'.repeat(3_000_000)}`,
+  ),
+  written('entities of entities', 'bomb.xml', () => {
+    const entities = Array.from({ length: 30 }, (_, n) => `<!ENTITY e${n + 1} "&e${n};&e${n};">`)
+    return `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY e0 "lol">${entities.join('')}]><a>&e30;</a>`
+  }),
+  written('30 million groups in groups', 'bomb.rtf', () => `{\\rtf1 ${'{a'.repeat(30_000_000)}`),
+  written('HTML of 3 million elements in elements', 'bomb.html', () => `<html>${'<div>a'.repeat(3_000_000)}`),
+  written(
+    'a mail of half a million parts',
+    'bomb.eml',
+    () => MAIL + '--b\nContent-Disposition: attachment\n\na\n'.repeat(500_000),
+  ),
+  written(
+    'mails in mails',
+    'bomb.eml',
+    () =>
+      MAIL +
+      Array.from(
+        { length: 100_000 },
+        (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
+      ).join(''),
+  ),
   long('newlines', '\n'),
   long('one letter', 'a'),
 ]

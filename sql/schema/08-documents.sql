@@ -39,12 +39,12 @@ alter table blob_chunk alter column bytes set storage external;
 -- Truly immutable: JSON has dates in ISO form whatever the session's settings.
 create function document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
   page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
-  supersedes_id bigint, tags text[], created_at timestamptz, updated_at timestamptz, superseded_by_id bigint)
+  supersedes_id bigint, tags text[], created_at timestamptz, updated_at timestamptz, superseded_by_id bigint, attached_to_id bigint)
 returns text language sql immutable parallel safe as $$
   select row_to_json(fields)::text from (
     select id, title, kind, media_type, byte_size, encode(sha256, 'hex') as sha256, page_count, document_date,
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
-      iso(updated_at) as updated_at, superseded_by_id) fields
+      iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields
 $$;
 create function document_vector(title text, note text, tags text[]) returns tsvector
 language sql immutable parallel safe as $$
@@ -80,6 +80,8 @@ create table document (
   supersedes_id bigint,
   -- The live document that supersedes it; kept by document_superseded.
   superseded_by_id bigint,
+  -- The mail that it came with.
+  attached_to_id bigint,
   tags text[] not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
@@ -87,11 +89,13 @@ create table document (
   -- When the pages of a deleted document were deleted, once; its row is kept for longer.
   collected_at timestamptz,
   json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
-    document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id)) stored,
+    document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id,
+    attached_to_id)) stored,
   search tsvector not null generated always as (document_vector(title, note, tags)) stored,
   constraint document_pkey primary key (id),
   constraint document_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
   constraint document_supersedes_id_fkey foreign key (supersedes_id) references document (id) on delete set null,
+  constraint document_attached_to_id_fkey foreign key (attached_to_id) references document (id) on delete set null,
   constraint document_title_check check (length(title) between 1 and 300),
   constraint document_kind_check check (length(kind) between 1 and 32),
   constraint document_sha256_check check (length(sha256) = 32),
@@ -107,6 +111,7 @@ create index document_owner_id_idx on document (owner_id, id desc) include (dele
 create index document_listed_idx on document (owner_id, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
+create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
 create index document_collected_idx on document (deleted_at) where collected_at is not null;

@@ -1,6 +1,7 @@
 /** The posts of an imported file. This parses untrusted content, so it only runs in a child process. */
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
+import { openZip, type ZipEntry, type ZipRules } from '../zip.ts'
 import { isDeepJson } from './bounds.ts'
 import { isMapping, splitFrontMatter, Unreadable } from './front-matter.ts'
 import { interpret, type ReadPost } from './interpret.ts'
@@ -8,7 +9,6 @@ import { LIMITS } from './limits.ts'
 import { placeOf } from './place.ts'
 import { fitted, slugify } from './slugs.ts'
 import { Keys } from './values.ts'
-import { openZip, type ZipEntry } from './zip.ts'
 
 /** One post of an imported file. */
 export interface Item {
@@ -41,13 +41,18 @@ const MOST_ITEMS = 100_000
 // A post has at most a million characters of four bytes, plus front matter.
 const MOST_BYTES = 5 * 1024 * 1024
 
+const FOLDER: ZipRules = {
+  refused: (reason, cause) => fail('import.refused', { reason }, { cause }),
+  isText: true,
+}
+
 /** The posts of a file. @throws fail('import.refused' | 'import.encoding') when it does not match its format. */
 export async function itemsOf(
   fileName: string,
   format: UploadFormat,
   bytes: Buffer,
 ): Promise<readonly Item[]> {
-  if (format === 'zip') return (await openZip(bytes)).filter(({ path }) => isPost(path)).map(ofZip)
+  if (format === 'zip') return (await openZip(bytes, FOLDER)).filter(({ path }) => isPost(path)).map(ofZip)
   const text = decoded(bytes)
   if (text === null) throw fail('import.encoding')
   if (format === 'markdown')

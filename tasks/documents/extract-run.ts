@@ -8,14 +8,15 @@ import {
   storePages,
 } from '../../sql/pages.ts'
 import type { PageReader, TaskContext } from '../context.ts'
-import type { ExtractCounts, ExtractPayload } from './extract.ts'
+import { keepAttachments } from './attachments.ts'
+import type { ExtractCounts, ExtractPayload } from './extraction.ts'
 import { inOrder } from './in-order.ts'
 import { DOCUMENT_MS } from './limits.ts'
 
 /** The work of `documents.extract`. */
 export async function run(ctx: TaskContext, { documentId, force }: ExtractPayload): Promise<ExtractCounts> {
   ctx.progress('Opening the document')
-  const pages = await open(ctx, documentId)
+  const { pages, ownerId, isAttached } = await open(ctx, documentId)
   try {
     await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
     const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
@@ -25,6 +26,9 @@ export async function run(ctx: TaskContext, { documentId, force }: ExtractPayloa
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
     await readAll(ctx, documentId, pages, left)
+    const isRead = left.length > 0 || known.some((page) => page.mine)
+    // Of what is attached to an attachment there is no end.
+    if (isRead && !isAttached) await keepAttachments(ctx, { id: documentId, ownerId }, pages)
     return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
   } finally {
     await pages.close()
@@ -61,12 +65,24 @@ function label(page: NumberedPage, count: number): string {
   return `Page ${page.number} of ${count}: ${how}`
 }
 
-async function open(ctx: TaskContext, documentId: number): Promise<PageReader> {
+interface Opened {
+  readonly pages: PageReader
+  readonly ownerId: number | null
+  /** Whether it came with a mail. */
+  readonly isAttached: boolean
+}
+
+async function open(ctx: TaskContext, documentId: number): Promise<Opened> {
   const source = await ctx.db.maybeOne(extractionSource(documentId))
   if (source === null) throw fail('document.missing')
   const { blob_id, byte_size, media_type } = source
   if (blob_id === null) throw fail('document.bytes_missing')
-  return ctx.providers.openPages(() => ctx.blobs.readWhole(blob_id, byte_size), media_type, ctx.signal)
+  const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
+  return {
+    pages: await ctx.providers.openPages(load, media_type, ctx.signal),
+    ownerId: source.owner_id,
+    isAttached: source.attached_to_id !== null,
+  }
 }
 
 const OUT_OF_TIME = {

@@ -1,33 +1,8 @@
-import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
-import { DOCUMENT_MS } from './limits.ts'
-
-const Payload = z.strictObject({ documentId: z.int(), force: z.boolean() })
-export type ExtractPayload = z.output<typeof Payload>
-
-export const ExtractCounts = z.strictObject({
-  read: z.int().min(0),
-  unread: z.int().min(0),
-  skipped: z.int().min(0),
-})
-export type ExtractCounts = z.output<typeof ExtractCounts>
+import { EXTRACTION } from './extraction.ts'
 
 /**
  * Reads a document's pages, several at once. They are stored in order and each on its own, so an attempt that is cut
  * short loses only the pages in hand; the next one continues from there.
  */
-export const extract = defineTask({
-  name: 'documents.extract',
-  queue: 'documents',
-  pool: 'children',
-  actor: ({ documentId }) => `document:${documentId}`,
-  whenBusy: 'join',
-  // A forced extraction also reads pages that were read before, so it must not join one that skips them.
-  joins: ({ force }) => (force ? { force } : {}),
-  // A page takes at most ten minutes, and may have to wait for pages of other documents.
-  stallSeconds: 3600,
-  timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
-  payload: Payload,
-  result: ExtractCounts,
-  run: lazily(() => import('./extract-run.ts')),
-})
+export const extract = defineTask({ ...EXTRACTION, run: lazily(() => import('./extract-run.ts')) })

@@ -58,6 +58,7 @@ test('a file becomes a document with all its fields', async () => {
     protected: false,
     supersedes_id: null,
     superseded_by_id: null,
+    attached_to_id: null,
     tags: [],
     updated_at: null,
   })

@@ -34,6 +34,8 @@ export interface Attempt {
   /** Pages in hand at once; default 1. */
   readonly inHand?: number
   readonly open?: () => void
+  /** Files that come with the document. */
+  readonly attachments?: readonly (readonly [name: string, text: string])[]
   readonly signal?: AbortSignal
 }
 
@@ -94,6 +96,10 @@ export function extractions({ db, query }: TestDatabase) {
       read: async (number) => {
         ran.read.push(number)
         return (how.read ?? ((n) => page(`Page ${n}`)))(number)
+      },
+      attachments: (how.attachments ?? []).map(([name]) => ({ name, mediaType: 'text/plain' })),
+      attachment: async function* (index) {
+        yield Buffer.from(how.attachments![index]![1])
       },
       close: () => {
         ran.closed++

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createCanvas } from '@napi-rs/canvas'
-import { decodeImage, isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { scanImage } from '../pdfs.ts'
 
@@ -156,8 +156,11 @@ test('every frame of a GIF is a page, as it is shown', async () => {
     words,
   )
   assert.deepEqual([read[2]!.image!.width, read[2]!.image!.height], [900, 200])
-  const cut = await readAll(gif.subarray(0, gif.length - 100), 'image/gif', 'none')
-  assert.equal(cut.length, 2)
+  const cut = await readAll(gif.subarray(0, gif.length - 100), 'image/gif')
+  assert.deepEqual(
+    cut.map(({ status }) => status),
+    ['read', 'read', 'read'],
+  )
 })
 
 test('a frame of a GIF covers its place only, and goes as it says', async () => {
@@ -169,7 +172,7 @@ test('a frame of a GIF covers its place only, and goes as it says', async () => 
     const dark = []
     for (const n of [1, 2, 3]) {
       const { png } = (await reader.read(n)).image!
-      const grey = toGrey(await scaled(await decodeImage(png!), 1))
+      const grey = toGrey(await scaled(await loadImage(Buffer.from(png!)), 1))
       dark.push([grey.width, grey.data.filter((level) => level < 128).length])
     }
     return dark
@@ -183,7 +186,7 @@ test('a frame of a GIF covers its place only, and goes as it says', async () => 
 })
 
 test('a scan at 300 dpi is stored below its size', async () => {
-  const picture = await decodeImage(scanImage(['Some words'], 300).bytes)
+  const picture = await loadImage(Buffer.from(scanImage(['Some words'], 300).bytes))
   assert.deepEqual([picture.width, picture.height], [2480, 3508])
   const half = await scaled(picture, 0.5)
   assert.deepEqual([half.width, half.height], [1240, 1754])

@@ -115,15 +115,13 @@ test('a TIFF that bites its tail, or is too large, is cut off', async () => {
   assert.equal(page!.detail, 'The image is too large to be decoded (60000 x 60000 pixels)')
 })
 
-test('a TIFF in a coding that nobody here knows says which', async () => {
+test('a TIFF in a coding that nobody here knows says so', async () => {
   const bytes = Buffer.from(tiff([toGrey(sign('coded'))]))
-  for (const [coding, name] of [
-    [6, 'old JPEG'],
-    [50_000, '50000'],
-  ] as const) {
+  for (const coding of [6, 50_000]) {
     bytes.writeUInt32LE(coding, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
     const [page] = await readAll(bytes, 'image/tiff')
-    assert.equal(page!.detail, `TIFF images with ${name} compression cannot be decoded`)
+    const detail = coding === 6 ? 'The image is of a kind that cannot be decoded' : 'The image is damaged'
+    assert.equal(page!.detail, detail)
   }
 })
 
@@ -190,14 +188,14 @@ test('a TIFF with Deflate compression: strips with differences, tiles, and what 
   assert.equal((await readAll(tiled, 'image/tiff'))[0]!.text, 'Deflated strips of grey')
 
   const lzw = coded({ ...grey, 259: [5], 322: [464], 323: [112] }, tiles)
-  const [unknown] = await readAll(lzw, 'image/tiff', 'none')
-  assert.equal(unknown!.detail, 'Tiled TIFF images with this compression cannot be decoded')
+  const [unknown] = await readAll(lzw, 'image/tiff')
+  assert.equal(unknown!.detail, 'The image is damaged')
 
   const bomb = coded({ ...grey, 259: [8], 278: [60] }, [deflateSync(Buffer.alloc(10_000_000))])
-  assert.equal((await readAll(bomb, 'image/tiff', 'none'))[0]!.detail, 'The image is damaged')
+  assert.equal((await readAll(bomb, 'image/tiff'))[0]!.detail, 'The image is damaged')
   const floats = coded({ ...grey, 258: [32], 259: [8], 278: [200], 317: [3] }, strips)
-  const [page] = await readAll(floats, 'image/tiff', 'none')
-  assert.equal(page!.detail, 'TIFF images with this kind of prediction or tiles cannot be decoded')
+  const [page] = await readAll(floats, 'image/tiff')
+  assert.equal(page!.detail, 'The image is damaged')
 })
 
 test('a TIFF with JPEG compression: whole JPEGs, and with their tables apart', async () => {

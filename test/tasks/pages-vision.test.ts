@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { afterEach, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
-import { decodeImage, scaled, toGrey, Unreadable } from '../../workers/children/documents/images.ts'
+import { loadImage } from '@napi-rs/canvas'
+import { scaled, toGrey, Unreadable } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { recognize } from '../../workers/children/documents/vision.ts'
 import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
@@ -15,7 +16,7 @@ subscribe('worker_threads', (message) => threads.push((message as { worker: Work
 const words = (text: string) => text.split(/\s+/).filter(Boolean)
 
 async function page(lines: readonly string[]) {
-  return toGrey(await scaled(await decodeImage(scanImage(lines, 200).bytes), 1))
+  return toGrey(await scaled(await loadImage(Buffer.from(scanImage(lines, 200).bytes)), 1))
 }
 
 test('the model reads at least 95 % of the words of a scan', async () => {

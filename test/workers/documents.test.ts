@@ -224,6 +224,21 @@ test('one page is drawn; there is nothing to draw in a text, nor of a page of 35
   assert.equal(await drawPage(pool, await hugePagePdf(), PDF, 1, { maxPages: 100, signal }), null)
 })
 
+test('what came with a mail is sent piece by piece, whole', async () => {
+  const file = Buffer.alloc(2_500_000, 'attached ')
+  const mail = `From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n
+--b\n\nHello\n--b\nContent-Type: application/x-own; name="a.bin"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n
+${file.toString('base64').replace(/.{76}/g, '$&\n')}\n--b--\n`
+  const options = { vision: 'none', maxPages: 100, signal } as const
+  const reader = await openDocument(pool, async () => Buffer.from(mail), 'message/rfc822', options)
+  assert.deepEqual(reader.attachments, [{ name: 'a.bin', mediaType: 'application/x-own' }])
+  assert.match((await reader.read(1)).text, /Hello\n\nAttachments:\na\.bin \(2500000 bytes\)$/)
+  const pieces: Uint8Array[] = []
+  for await (const piece of reader.attachment(0)) pieces.push(piece)
+  await reader.close()
+  assert.ok(pieces.length > 2 && Buffer.concat(pieces).equals(file))
+})
+
 test('a document of more pages than are read is one unread page', async () => {
   const reader = await open(await textPdf(6), { maxPages: 5 })
   assert.equal(reader.pageCount, 1)

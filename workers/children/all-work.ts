@@ -39,6 +39,7 @@ const handlers: AllHandlers = {
   },
   'document.open': async (request) => (await documents.get()).open(takeBytes(), request),
   'document.read': async (pages) => (await documents.get()).read(pages),
+  'document.attachment': async (piece) => (await documents.get()).attachment(piece),
   'document.draw': async (page) => (await documents.get()).draw(page),
   'posts.open': async (request) => (await posts.get()).open(Buffer.from(takeBytes().buffer), request),
   'posts.read': async (request) => (await posts.get()).read(request),

@@ -1,7 +1,7 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import type { NewChunk } from '../../sql/rag.ts'
 import type { ReadItem } from '../../tasks/blog/items.ts'
-import type { PageResult } from '../../tasks/context.ts'
+import type { AttachmentInfo, PageResult } from '../../tasks/context.ts'
 import type { Analyzable } from '../../tasks/rag/analyze.ts'
 
 /** How pages without a text layer are read: not at all, by the engine in the child, or by a model that the caller asks. */
@@ -34,10 +34,15 @@ export interface Work {
       readonly careful: boolean
       readonly maxPages: number
     }
-    readonly answer: { readonly pageCount: number }
+    readonly answer: { readonly pageCount: number; readonly attachments: readonly AttachmentInfo[] }
   }
   /** A single page is always read; of several, as many of the first as can be read at once, within about 20 ms. */
   readonly 'document.read': { readonly request: readonly number[]; readonly answer: readonly ReadPage[] }
+  /** A piece of an attachment, from a byte on; an empty one at its end. */
+  readonly 'document.attachment': {
+    readonly request: { readonly index: number; readonly at: number }
+    readonly answer: Uint8Array
+  }
   readonly 'document.draw': {
     readonly request: number
     readonly answer: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
@@ -71,8 +76,9 @@ export interface Work {
 // A message is serialized in one go, in the parent as well: a large one would block it.
 const PIECE_BYTES = 2 ** 20
 
+/** A copy of a piece of a file: of what is sent by itself, a view would take the whole file along. */
 // The `slice` of a Buffer returns a view.
-const copyOf = (bytes: Uint8Array, at: number): Uint8Array =>
+export const pieceOf = (bytes: Uint8Array, at: number): Uint8Array =>
   Uint8Array.prototype.slice.call(bytes, at, at + PIECE_BYTES)
 
 interface Asks {
@@ -81,7 +87,7 @@ interface Asks {
 
 const BYTES = { cpuMs: 5000, wallMs: 60_000 }
 
-/** Sends a file to a child, for the next request, in copies of its pieces: a view would take the whole file along. */
+/** Sends a file to a child, for the next request. */
 export async function sendBytes(child: Asks, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', copyOf(bytes, at), BYTES)
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) await child.ask('bytes', pieceOf(bytes, at), BYTES)
 }

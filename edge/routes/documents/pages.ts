@@ -9,7 +9,8 @@ import {
   readPages,
 } from '../../../sql/pages.ts'
 import { draw } from '../../../tasks/documents/draw.ts'
-import { ExtractCounts, extract } from '../../../tasks/documents/extract.ts'
+import { extract } from '../../../tasks/documents/extract.ts'
+import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
 import { newJob, specsOf } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'

@@ -23,6 +23,7 @@ export const Document = z
     protected: z.boolean(),
     supersedes_id: z.int().nullable(),
     superseded_by_id: z.int().nullable(),
+    attached_to_id: z.int().nullable().describe('The mail that it came with'),
     tags: z.array(z.string()),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),

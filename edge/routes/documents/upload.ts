@@ -1,13 +1,12 @@
 import { z } from 'zod'
-import { lockDigest, sealBlob, sealedBlob, unsealBlob } from '../../../sql/blobs.ts'
-import { type Queries, readWithin } from '../../../sql/db.ts'
-import { insertDocument, type NewDocument, readDocument } from '../../../sql/documents.ts'
+import { readWithin } from '../../../sql/db.ts'
+import { readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { UploadedBlob } from '../../../tasks/documents/blobs.ts'
 import { sniffMediaType } from '../../../tasks/documents/media.ts'
+import { becomeDocument, discardUnused, lostTwin } from '../../../tasks/documents/store.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import type { Edge } from '../../pipeline/context.ts'
 import { fingerprintOf } from '../../pipeline/idempotency.ts'
 import { parsePart } from '../../pipeline/input.ts'
 import { type Answer, type Input, type RawInput, verbatim } from '../../pipeline/route.ts'
@@ -53,56 +52,22 @@ export async function upload({
       title: given.title ?? (file.fileName === '' ? 'Untitled' : file.fileName),
       kind: given.kind,
       mediaType,
-      byteSize: stored.byteSize,
-      sha256: stored.sha256,
       documentDate: given.document_date,
       source: given.source,
       channel: given.channel,
       note: given.note,
     }
-    const lost = await lostTwin(edge, stored)
-    return await transaction((tx) => becomeDocument(tx, stored, lost, document), fingerprint)
+    const lost = await lostTwin(edge.db, edge.blobs, stored)
+    return await transaction(async (tx) => {
+      const { id, created } = await becomeDocument(tx, stored, lost, document)
+      const text = await readWithin(tx, readDocument, [id, caller.ownerId])
+      if (text === null) throw fail('document.missing')
+      const headers: Header[] = [['location', `/api/v1/documents/${id}`]]
+      return verbatim(text, { status: created ? 201 : 200, headers })
+    }, fingerprint)
   } finally {
-    if (blob !== null) await discard(edge, blob)
+    if (blob !== null) await discardUnused(edge.blobs, edge.log, blob)
   }
-}
-
-/** Removes bytes that no document uses. A failure here does not fail the upload: a later collection removes them. */
-async function discard(edge: Edge, blob: UploadedBlob): Promise<void> {
-  try {
-    await edge.blobs.discard(blob.at)
-  } catch (error) {
-    edge.log.warn({ err: error, blob: blob.at.blob_id }, 'The bytes of an upload could not be removed')
-  }
-}
-
-/** The blob of an earlier upload of the same bytes, if the store has lost it. */
-async function lostTwin(edge: Edge, { sha256, byteSize }: UploadedBlob): Promise<number | null> {
-  const twin = await edge.db.maybeOne(sealedBlob(sha256))
-  return twin === null || (await edge.blobs.exists(twin, byteSize)) ? null : twin.blob_id
-}
-
-async function becomeDocument(
-  tx: Queries,
-  blob: UploadedBlob,
-  lost: number | null,
-  document: NewDocument,
-): Promise<Answer<unknown>> {
-  await tx.run(lockDigest(blob.sha256))
-  // The store has lost the bytes of an earlier upload; these take their place.
-  if (lost !== null) await tx.run(unsealBlob(lost))
-  await seal(tx, blob)
-  const { id, created } = await tx.one(insertDocument(document))
-  const text = await readWithin(tx, readDocument, [id, document.ownerId])
-  if (text === null) throw fail('document.missing')
-  return verbatim(text, { status: created ? 201 : 200, headers: [['location', `/api/v1/documents/${id}`]] })
-}
-
-/** Ensures that the bytes are stored: these, or the same ones of an earlier upload. */
-async function seal(tx: Queries, { at, sha256, byteSize }: UploadedBlob): Promise<void> {
-  if ((await tx.maybeOne(sealBlob(at.blob_id, sha256, byteSize))) !== null) return
-  // Neither: the upload took so long that its bytes were collected.
-  if ((await tx.maybeOne(sealedBlob(sha256))) === null) throw fail('document.store_failed')
 }
 
 // Types that a browser shows without running anything in them. Everything else is offered as a download.

@@ -31,7 +31,7 @@ export const CANVAS_PIXELS = 40_000_000
 /** Longest side of a canvas, in pixels: Skia draws nothing beyond 16 bits. */
 export const CANVAS_SIDE = 32_767
 
-/** Largest picture that is decoded, in pixels: 256 MB of RGBA. Photos of a 50-megapixel camera are below it. */
+/** Largest picture inside a PDF that is decoded, in pixels: 256 MB of RGBA. */
 export const SOURCE_PIXELS = 64_000_000
 
 const library = () => import('@napi-rs/canvas')
@@ -95,23 +95,34 @@ export async function canvasFactory() {
   }
 }
 
-/**
- * Decodes PNG, JPEG (turned upright by its EXIF tag), WebP and GIF (the first frame).
- * The size is read from the header first, so a bomb costs nothing. Throws `Unreadable`.
- */
-export async function decodeImage(bytes: Uint8Array): Promise<Image> {
-  const { loadImage } = await library()
-  const size = imageSize(bytes)
-  if (!size || size.width < 1 || size.height < 1) throw new Unreadable('The image is damaged')
-  if (size.width * size.height > SOURCE_PIXELS) {
-    throw new Unreadable(`The image is too large to be decoded (${size.width} x ${size.height} pixels)`)
-  }
-  try {
-    return await loadImage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
-  } catch {
-    throw new Unreadable('The image is damaged')
-  }
+/** Pixels that are decoded already, four bytes each. */
+export async function canvasOf(rgba: Uint8Array, width: number, height: number): Promise<Canvas> {
+  const { createCanvas, ImageData } = await library()
+  const canvas = newCanvas(createCanvas, width, height)
+  const pixels = new Uint8ClampedArray(rgba.buffer as ArrayBuffer, rgba.byteOffset, rgba.byteLength)
+  canvas.getContext('2d').putImageData(new ImageData(pixels, width, height), 0, 0)
+  return canvas
 }
+
+/** Decodes a bitmap of Windows. Its size is read from the header first, so a bomb costs nothing. @throws Unreadable. */
+export async function loadBitmap(bytes: Uint8Array): Promise<Canvas> {
+  if (bytes.length < 30) throw new Unreadable('The image is damaged')
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const isOld = view.getUint32(14, true) === 12
+  const width = isOld ? view.getUint16(18, true) : Math.abs(view.getInt32(18, true))
+  const height = isOld ? view.getUint16(20, true) : Math.abs(view.getInt32(22, true))
+  if (width * height > CANVAS_PIXELS) throw tooLarge(width, height)
+  const { loadImage } = await library()
+  const image = await loadImage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).catch(
+    (cause) => {
+      throw new Unreadable('The image is damaged', { cause })
+    },
+  )
+  return scaled(image, 1)
+}
+
+export const tooLarge = (width: number, height: number): Unreadable =>
+  new Unreadable(`The image is too large to be decoded (${width} x ${height} pixels)`)
 
 /** The picture on white at `scale`, e.g. 0.5 for half the width. */
 export async function scaled(picture: Picture, scale: number): Promise<Canvas> {
@@ -159,47 +170,4 @@ export function isBlank(grey: Grey): boolean {
   let ink = 0
   for (let level = 0; level < 256; level++) if (Math.abs(level - paper) > 32) ink += counts[level]!
   return ink <= data.length / 100_000
-}
-
-interface Size {
-  readonly width: number
-  readonly height: number
-}
-
-function imageSize(bytes: Uint8Array): Size | null {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (bytes.length < 30) return null
-  if (view.getUint32(0) === 0x89504e47) return { width: view.getUint32(16), height: view.getUint32(20) }
-  if (view.getUint32(0) === 0x47494638) {
-    return { width: view.getUint16(6, true), height: view.getUint16(8, true) }
-  }
-  if (view.getUint32(0) === 0x52494646 && view.getUint32(8) === 0x57454250) return webpSize(view)
-  return view.getUint16(0) === 0xffd8 ? jpegSize(view) : null
-}
-
-// RFC 9649, sections 2.5 to 2.7
-function webpSize(view: DataView): Size | null {
-  const kind = view.getUint32(12)
-  const uint24 = (at: number) => view.getUint16(at, true) | (view.getUint8(at + 2) << 16)
-  if (kind === 0x56503858) return { width: uint24(24) + 1, height: uint24(27) + 1 }
-  if (kind === 0x56503820) {
-    return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff }
-  }
-  if (kind !== 0x5650384c) return null
-  const bits = view.getUint32(21, true)
-  return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }
-}
-
-// ITU T.81, annex B: segments up to the first start-of-frame, which is C0 to CF without C4, C8 and CC
-function jpegSize(view: DataView): Size | null {
-  for (let at = 2; at + 9 <= view.byteLength; ) {
-    if (view.getUint8(at) !== 0xff) return null
-    const marker = view.getUint8(at + 1)
-    if (marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc) {
-      return { width: view.getUint16(at + 7), height: view.getUint16(at + 5) }
-    }
-    const bare = marker === 0xff || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8)
-    at += marker === 0xff ? 1 : bare ? 2 : 2 + view.getUint16(at + 2)
-  }
-  return null
 }

@@ -1,17 +1,22 @@
 /** From a document's bytes to its pages: text layer, PNG, and words read from pixels. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
-import { PICTURES } from './image-pages.ts'
+import { formatOf } from './formats/index.ts'
+import type { Attachment } from './formats/mail.ts'
+import { PICTURES, readPicture } from './image-pages.ts'
 import { type Grey, isBlank, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
+import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
-import { decodeText, hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
+import { hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
 /** A reader that can also draw the image of a page on its own. */
-export interface LocalReader extends PageReader {
+export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment'> {
+  /** The files that came with a mail. */
+  readonly attachments: readonly Attachment[]
   read(pageNumber: number): Promise<ReadPage>
   /** Reads a page's text layer if that takes milliseconds; null when the page needs more than that. */
   readAtOnce(pageNumber: number): PageResult | null
@@ -53,23 +58,18 @@ export async function openPages(
 }
 
 async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions): Promise<LocalReader> {
-  switch (mediaType) {
-    case 'application/pdf':
-      return openPdfPages(bytes, options)
-    case 'image/png':
-    case 'image/jpeg':
-    case 'image/webp':
-    case 'image/gif':
-    case 'image/tiff': {
-      const { pageCount, readPage, close } = PICTURES[mediaType](bytes, options)
-      return pageReader(pageCount, readPage, close)
-    }
-    case 'text/plain':
-    case 'text/markdown':
-      return pageReader(1, async () => layer(decodeText(bytes), null))
-    default:
-      throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
+  if (mediaType === 'application/pdf') return openPdfPages(bytes, options)
+  if (mediaType === 'image/jp2' || mediaType === 'image/jpx')
+    return openPdfPages(pdfOfJpeg2000(bytes), options)
+  const openPictures = PICTURES[mediaType]
+  if (openPictures !== undefined) {
+    const pictures = await openPictures(bytes)
+    return pageReader(pictures.pageCount, async (n) => readPicture(await pictures.page(n), options))
   }
+  const format = formatOf(mediaType)
+  if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
+  const { pageCount, text, attachments = [] } = await format(bytes, mediaType)
+  return { ...pageReader(pageCount, async (n) => layer(await text(n), null)), attachments }
 }
 
 function pageReader(
@@ -86,6 +86,7 @@ function pageReader(
   }
   return {
     pageCount,
+    attachments: [],
     close,
     async read(pageNumber) {
       check(pageNumber)

@@ -25,12 +25,27 @@ export function hasWords(text: string): boolean {
   return good > all / 2
 }
 
-/** UTF-8, UTF-16 by its byte order mark, else windows-1252; every kind of line end becomes a line feed. */
-export function decodeText(bytes: Uint8Array): string {
+/**
+ * UTF-16 by its byte order mark, what the file `declared`, UTF-8, else windows-1252; every kind of line end becomes a line
+ * feed.
+ */
+export function decodeText(bytes: Uint8Array, declared?: string): string {
   // No encoding needs more than four bytes per character; the rest would be cut off anyway.
   const head = bytes.subarray(0, 4 * (MOST_CHARACTERS + 2))
-  const text = decode(head, encodingOf(head)) ?? decode(head, 'windows-1252') ?? ''
+  const marked = encodingOf(head)
+  const first = marked === 'utf-8' ? (declared ?? marked) : marked
+  const text = decode(head, first) ?? decode(head, 'utf-8') ?? decode(head, 'windows-1252') ?? ''
   return text.replace(/\r\n?/g, '\n')
+}
+
+/** All of an XML file, in the encoding of its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
+export function decodeXml(bytes: Uint8Array): string {
+  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 200)).toString(
+    'latin1',
+  )
+  const marked = encodingOf(bytes)
+  const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([\w-]+)/.exec(start)?.[1]
+  return decode(bytes, marked === 'utf-8' ? (declared ?? marked) : marked) ?? new TextDecoder().decode(bytes)
 }
 
 function encodingOf(bytes: Uint8Array): string {
@@ -41,7 +56,7 @@ function encodingOf(bytes: Uint8Array): string {
 function decode(bytes: Uint8Array, encoding: string): string | null {
   try {
     // As a stream: a character cut in half at the end is no error.
-    return new TextDecoder(encoding, { fatal: encoding === 'utf-8' }).decode(bytes, { stream: true })
+    return new TextDecoder(encoding, { fatal: /^utf-?8$/i.test(encoding) }).decode(bytes, { stream: true })
   } catch {
     return null
   }

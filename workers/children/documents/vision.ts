@@ -46,19 +46,6 @@ export async function recognize(grey: Grey, limitMs = PAGE_CPU_MS): Promise<Seen
   return { text: seen.data.text, confidence: seen.data.confidence }
 }
 
-/**
- * Decodes the first page of a TIFF to PNG with the imaging library inside the engine (Leptonica and libtiff).
- * It supports the compressions that `tiffPages` lets through. Throws as `recognize` does.
- */
-export async function decodeTiff(bytes: Uint8Array): Promise<Uint8Array> {
-  const image = await use(PAGE_CPU_MS, 'The image is damaged', (tesseract) =>
-    tesseract.recognize(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), {}, IMAGE_ONLY),
-  )
-  return Buffer.from(image.data.imageColor?.split(',')[1] ?? '', 'base64')
-}
-
-const IMAGE_ONLY = { text: false, imageColor: true }
-
 /** Ends the engine, if there is one. */
 export async function closeVision(): Promise<void> {
   const ending = engine

@@ -1,6 +1,6 @@
 /** Documents, inside a child: one open at a time. */
 import { report } from '../serve.ts'
-import type { ReadPage, Work } from '../work.ts'
+import { pieceOf, type ReadPage, type Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
@@ -15,7 +15,8 @@ export async function open(
 ): Promise<Work['document.open']['answer']> {
   await close()
   reader = await openPages(bytes, mediaType, options)
-  return { pageCount: reader.pageCount }
+  const attachments = reader.attachments.map(({ name, mediaType: type }) => ({ name, mediaType: type }))
+  return { pageCount: reader.pageCount, attachments }
 }
 
 export async function read(pages: readonly number[]): Promise<readonly ReadPage[]> {
@@ -39,6 +40,10 @@ export async function draw(page: number): Promise<Work['document.draw']['answer'
     if (error instanceof Unreadable) return null
     throw error
   }
+}
+
+export function attachment({ index, at }: Work['document.attachment']['request']): Uint8Array {
+  return pieceOf(reader!.attachments[index]!.bytes, at)
 }
 
 export async function close(): Promise<void> {

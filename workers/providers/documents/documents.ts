@@ -1,6 +1,6 @@
 /** Reads documents page by page in child processes, several at once. */
 import { availableParallelism } from 'node:os'
-import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { tidy } from '../../children/documents/texts.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
@@ -31,6 +31,8 @@ const MOST_LOST = 20
 // Leaves time for the engine here, which reads the page if the model fails.
 const MODEL_MS = 45_000
 
+const ANIMATED = new Set(['image/gif', 'image/webp'])
+
 interface Asked {
   readonly page: number
   resolve(page: PageResult): void
@@ -41,6 +43,7 @@ interface Asked {
 interface Member {
   readonly lease: ChildLease
   readonly pageCount: number
+  readonly attachments: readonly AttachmentInfo[]
   readonly since: number
   /** How long the opening took. */
   readonly joinMs: number
@@ -59,7 +62,15 @@ export async function openDocument(
   const reader = new DocumentReader(children, load, mediaType, options)
   const unread = await reader.open()
   if (unread === null) return reader
-  return { pageCount: 1, read: async () => unread, close: async () => {} }
+  return {
+    pageCount: 1,
+    attachments: [],
+    read: async () => unread,
+    attachment: () => {
+      throw new RangeError('A document that cannot be opened has no attachments')
+    },
+    close: async () => {},
+  }
 }
 
 /** Draws one page; null when there is nothing to draw, or drawing it fails. */
@@ -86,6 +97,7 @@ export async function drawPage(
 
 class DocumentReader implements PageReader {
   pageCount = 0
+  attachments: readonly AttachmentInfo[] = []
   readonly #children: Children
   readonly #load: () => Promise<Uint8Array>
   readonly #mediaType: string
@@ -127,6 +139,7 @@ class DocumentReader implements PageReader {
     try {
       const member = await this.#join(await this.#lease())
       this.pageCount = member.pageCount
+      this.attachments = member.attachments
       this.#members = 1
       this.#rest(member)
       return null
@@ -149,6 +162,20 @@ class DocumentReader implements PageReader {
     return promise
   }
 
+  async *attachment(index: number): AsyncGenerator<Uint8Array, void> {
+    const { lease } = await this.#join(await this.#lease())
+    try {
+      for (let at = 0; ; ) {
+        const piece = await lease.ask('document.attachment', { index, at }, this.#limits)
+        if (piece.length === 0) return
+        yield piece
+        at += piece.length
+      }
+    } finally {
+      lease.release()
+    }
+  }
+
   async close(): Promise<void> {
     for (const member of [...this.#free.keys()]) this.#leave(member)
     this.#closing.abort(new Error('The document was closed'))
@@ -168,7 +195,7 @@ class DocumentReader implements PageReader {
 
   /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */
   #mostMembers(): number {
-    return this.#mediaType === 'image/gif' ? 1 : availableParallelism()
+    return ANIMATED.has(this.#mediaType) ? 1 : availableParallelism()
   }
 
   #together(): number {
@@ -210,8 +237,8 @@ class DocumentReader implements PageReader {
     try {
       await sendBytes(lease, await this.#load())
       const request = { mediaType: this.#mediaType, sight, careful, maxPages: this.#options.maxPages }
-      const { pageCount } = await lease.ask('document.open', request, this.#limits)
-      return { lease, pageCount, since, joinMs: performance.now() - since }
+      const opened = await lease.ask('document.open', request, this.#limits)
+      return { lease, ...opened, since, joinMs: performance.now() - since }
     } catch (error) {
       lease.release()
       if (careful || !(error instanceof ChildLost) || error.isSpent) throw error
@@ -249,7 +276,7 @@ class DocumentReader implements PageReader {
   /** Whether others have waited long enough for the child. */
   #isOver({ lease, since, joinMs }: Member): boolean {
     const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, JOIN_TIMES * joinMs)
-    return lease.isDue && this.#mediaType !== 'image/gif' && performance.now() - since > sliceMs
+    return lease.isDue && !ANIMATED.has(this.#mediaType) && performance.now() - since > sliceMs
   }
 
   /** Reads a page in a child of its own, and again without PDFium if that crashes; `careful`: without it at once. */

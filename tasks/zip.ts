@@ -1,14 +1,21 @@
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
-import { fail } from '../../sql/errors.ts'
 
 /** Untrusted zip archives. The only importer of `yauzl`. */
 
 /** A file of an archive, read on demand. */
 export interface ZipEntry {
   readonly path: string
-  /** Null: larger than `most`. @throws fail('import.refused') when its bytes do not match the archive's headers. */
+  /** Null: larger than `most`. @throws what the rules make of bytes that do not match the archive's headers. */
   read(most: number): Promise<Buffer | null>
+}
+
+/** What is expected of an archive. */
+export interface ZipRules {
+  /** The error that says why an archive is not read: a reason that follows a colon. */
+  refused(reason: string, cause?: unknown): Error
+  /** Whether it is a folder of texts: nothing in it is packed to a hundredth of its size, and no archive is in it. */
+  readonly isText: boolean
 }
 
 const MOST_ENTRIES = 10_000
@@ -19,13 +26,12 @@ const LARGE = 5 * 1024 * 1024
 const SYMLINK = 0o120000
 const KIND = 0o170000
 
-const refused = (reason: string, cause?: unknown): Error => fail('import.refused', { reason }, { cause })
-
 /**
  * The files of an archive, after all of its headers have been checked: nothing is unpacked before.
- * @throws fail('import.refused') with the reason.
+ * @throws what `rules.refused` makes of the reason.
  */
-export async function openZip(bytes: Buffer): Promise<readonly ZipEntry[]> {
+export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly ZipEntry[]> {
+  const { refused } = rules
   const zip = await fromBufferPromise(bytes, { lazyEntries: true, validateEntrySizes: true }).catch(
     (error) => {
       throw refused('it is not a zip archive', error)
@@ -39,19 +45,19 @@ export async function openZip(bytes: Buffer): Promise<readonly ZipEntry[]> {
     const path = /path|characters/.test(String(error))
     throw refused(path ? 'a path in the archive leads out of it' : 'the archive is damaged', error)
   }
-  for (const entry of entries) await assertHarmless(zip, entry)
-  assertBounded(entries, bytes.length)
+  for (const entry of entries) await assertHarmless(zip, entry, rules)
+  assertBounded(entries, bytes.length, rules)
   return entries
     .filter(({ fileName }) => !fileName.endsWith('/'))
-    .map((entry) => ({ path: entry.fileName, read: (most) => read(zip, entry, most) }))
+    .map((entry) => ({ path: entry.fileName, read: (most) => read(zip, entry, most, rules) }))
 }
 
-async function assertHarmless(zip: ZipFile, entry: Entry): Promise<void> {
+async function assertHarmless(zip: ZipFile, entry: Entry, { refused, isText }: ZipRules): Promise<void> {
   if (entry.isEncrypted()) throw refused('the archive is encrypted')
   if (!entry.canDecodeFileData()) throw refused('the archive uses an unsupported compression method')
-  if (/\.zip$/i.test(entry.fileName)) throw refused('the archive contains another archive')
+  if (isText && /\.zip$/i.test(entry.fileName)) throw refused('the archive contains another archive')
   if (((entry.externalFileAttributes >>> 16) & KIND) === SYMLINK) throw refused('the archive contains a link')
-  if (entry.uncompressedSize > LARGE && entry.uncompressedSize > MOST_RATIO * entry.compressedSize)
+  if (isText && entry.uncompressedSize > LARGE && entry.uncompressedSize > MOST_RATIO * entry.compressedSize)
     throw refused(`a file in the archive unpacks to more than ${MOST_RATIO} times its packed size`)
   const local = await zip.readLocalFileHeaderPromise(entry).catch((error) => {
     throw refused('the archive is damaged', error)
@@ -66,7 +72,7 @@ async function assertHarmless(zip: ZipFile, entry: Entry): Promise<void> {
     throw refused('the headers of the archive contradict each other')
 }
 
-function assertBounded(entries: readonly Entry[], size: number): void {
+function assertBounded(entries: readonly Entry[], size: number, { refused }: ZipRules): void {
   const sum = (of: (entry: Entry) => number): number => entries.reduce((total, entry) => total + of(entry), 0)
   if (sum(({ uncompressedSize }) => uncompressedSize) > MOST_BYTES)
     throw refused(`the files in the archive unpack to more than ${MOST_BYTES} bytes`)
@@ -75,7 +81,7 @@ function assertBounded(entries: readonly Entry[], size: number): void {
     throw refused('the headers of the archive contradict each other')
 }
 
-async function read(zip: ZipFile, entry: Entry, most: number): Promise<Buffer | null> {
+async function read(zip: ZipFile, entry: Entry, most: number, { refused }: ZipRules): Promise<Buffer | null> {
   if (entry.uncompressedSize > most) return null
   try {
     const chunks: Buffer[] = []

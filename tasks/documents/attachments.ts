@@ -1,0 +1,55 @@
+import type { AttachmentInfo, PageReader, TaskContext } from '../context.ts'
+import { enqueue } from '../task.ts'
+import type { UploadedBlob } from './blobs.ts'
+import { EXTRACTION } from './extraction.ts'
+import { sniffMediaType } from './media.ts'
+import { becomeDocument, discardUnused, lostTwin } from './store.ts'
+
+/** A mail whose attachments become documents. */
+export interface MailDocument {
+  readonly id: number
+  readonly ownerId: number | null
+}
+
+/** Stores the files that came with a mail as documents of its owner, and has the new ones read. */
+export async function keepAttachments(
+  ctx: TaskContext,
+  mail: MailDocument,
+  pages: PageReader,
+): Promise<void> {
+  for (const [index, attachment] of pages.attachments.entries()) {
+    ctx.signal.throwIfAborted()
+    ctx.progress(`Storing attachment ${index + 1} of ${pages.attachments.length}`)
+    const blob = await ctx.blobs.store(pages.attachment(index))
+    try {
+      if (blob.byteSize > 0) await keep(ctx, mail, attachment, blob)
+    } finally {
+      await discardUnused(ctx.blobs, ctx.log, blob)
+    }
+  }
+}
+
+const TITLE_CHARACTERS = 300
+
+async function keep(
+  ctx: TaskContext,
+  { id: attachedToId, ownerId }: MailDocument,
+  { name, mediaType }: AttachmentInfo,
+  blob: UploadedBlob,
+): Promise<void> {
+  const fileName = name.trim()
+  const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
+  const lost = await lostTwin(ctx.db, ctx.blobs, blob)
+  const title = fileName.slice(0, TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
+  const options = { ownerId, requestId: ctx.job.requestId, maxTries: ctx.settings.workerMaxTries }
+  await ctx.fenced(async (tx) => {
+    const { id, created } = await becomeDocument(tx, blob, lost, {
+      ownerId,
+      title,
+      mediaType: sniffed,
+      source: 'attachment',
+      attachedToId,
+    })
+    if (created) await enqueue(tx, EXTRACTION, { documentId: id, force: false }, options)
+  })
+}

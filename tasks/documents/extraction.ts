@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import type { Declaration } from '../task.ts'
+import { DOCUMENT_MS } from './limits.ts'
+
+const Payload = z.strictObject({ documentId: z.int(), force: z.boolean() })
+export type ExtractPayload = z.output<typeof Payload>
+
+export const ExtractCounts = z.strictObject({
+  read: z.int().min(0),
+  unread: z.int().min(0),
+  skipped: z.int().min(0),
+})
+export type ExtractCounts = z.output<typeof ExtractCounts>
+
+/** What `documents.extract` is but for its work, which adds jobs of it, too: for what comes with a mail. */
+export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
+  name: 'documents.extract',
+  queue: 'documents',
+  pool: 'children',
+  actor: ({ documentId }) => `document:${documentId}`,
+  whenBusy: 'join',
+  // A forced extraction also reads pages that were read before, so it must not join one that skips them.
+  joins: ({ force }) => (force ? { force } : {}),
+  // A page takes at most ten minutes, and may have to wait for pages of other documents.
+  stallSeconds: 3600,
+  timeoutSeconds: DOCUMENT_MS / 1000 + 3600,
+  payload: Payload,
+  result: ExtractCounts,
+}

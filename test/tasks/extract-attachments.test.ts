@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { uuidv7 } from '../../sql/ids.ts'
+import { testDatabase } from '../database.ts'
+import { extractions } from './extract-help.ts'
+
+/** What comes with a mail. */
+
+const base = await testDatabase()
+const { query } = base
+const { add, run } = extractions(base)
+
+/** The documents that came with one. */
+const attached = (id: number) =>
+  query(
+    `select title, media_type, source, owner_id, byte_size::int as bytes,
+       (select count(*)::int from job where mailbox = 'document:' || d.id) as jobs
+     from document d where attached_to_id = $1 order by d.id`,
+    [id],
+  )
+const row = (title: string, type: string, bytes: number) => ({
+  title,
+  media_type: type,
+  source: 'attachment',
+  owner_id: null,
+  bytes,
+  jobs: 1,
+})
+
+test('files become documents that point to their mail, and are read; once, however often it is', async () => {
+  const id = await add('a mail')
+  const attachments = [
+    ['fees.csv', 'ship,fee of the first'],
+    [' letter.md ', '# Letter of the first'],
+    ['', 'without a name, of the first'],
+    ['empty.txt', ''],
+  ] as const
+  const ran = await run(id, { pageCount: 1, attachments })
+  assert.deepEqual(ran.result, { read: 1, unread: 0, skipped: 0 })
+  assert.deepEqual(ran.progress.at(-1), ['Storing attachment 4 of 4', undefined, undefined])
+  const stored = [
+    row('fees.csv', 'text/plain', 21),
+    row('letter.md', 'text/markdown', 21),
+    row('Untitled', 'text/plain', 28),
+  ]
+  assert.deepEqual(await attached(id), stored)
+  const blobs = 'select count(*)::int as n from blob'
+  const before = await query(blobs)
+  await run(id, { pageCount: 1, attachments, force: true })
+  assert.deepEqual(await attached(id), stored)
+  assert.deepEqual(await query(blobs), before, 'no bytes are left of the second time')
+})
+
+test('an attempt that was cut short goes on with what is attached; one that has nothing to read leaves it', async () => {
+  const id = await add('a mail, cut short')
+  const jobId = uuidv7()
+  const attachments = [['later.txt', 'attached of the second']] as const
+  await run(id, { jobId, pageCount: 1 })
+  assert.deepEqual(await attached(id), [])
+  await run(id, { jobId, attempt: 2, pageCount: 1, attachments })
+  assert.deepEqual(await attached(id), [row('later.txt', 'text/plain', 22)])
+  await query('delete from document where attached_to_id = $1', [id])
+  await run(id, { pageCount: 1, attachments })
+  assert.deepEqual(await attached(id), [])
+})
+
+test('what the owner has already stays as it is; what is attached to an attachment is not stored', async () => {
+  const id = await add('another mail')
+  const attachments = [['twice.txt', 'attached to two mails']] as const
+  await run(id, { pageCount: 1, attachments })
+  const second = await add('a second mail')
+  await run(second, { pageCount: 1, attachments })
+  assert.deepEqual([(await attached(id)).length, await attached(second)], [1, []])
+  await query('update document set attached_to_id = $1 where id = $2', [id, second])
+  await run(second, { pageCount: 1, attachments: [['deep.txt', 'deeply attached']], force: true })
+  assert.deepEqual(await attached(second), [])
+})

@@ -1,0 +1,51 @@
+import { posix } from 'node:path'
+import { readMarkup } from '../../../../tasks/markup.ts'
+import { htmlBlocks } from '../../../../tasks/rag/blocks/html.ts'
+import { Unreadable } from '../images.ts'
+import { Archive, localName } from './archive.ts'
+import type { Texts } from './texts.ts'
+
+/** Electronic books (EPUB 3.3): a page for each chapter, in the order of reading. */
+export async function openEpub(bytes: Uint8Array): Promise<Texts> {
+  const archive = await Archive.open(bytes)
+  let packagePath = ''
+  readMarkup(await archive.needed('META-INF/container.xml'), 'xml', {
+    open: (name, attributes) => {
+      if (localName(name) === 'rootfile') packagePath ||= attributes['full-path'] ?? ''
+    },
+  })
+  const hrefs = new Map<string, string>()
+  const spine: string[] = []
+  readMarkup(await archive.needed(packagePath), 'xml', {
+    open: (name, { id = '', href = '', idref = '' }) => {
+      if (localName(name) === 'item') hrefs.set(id, href)
+      else if (localName(name) === 'itemref') spine.push(idref)
+    },
+  })
+  const chapters = spine.map((id) => posix.join(posix.dirname(packagePath), decoded(hrefs.get(id) ?? '')))
+  const encrypted = (await archive.text('META-INF/encryption.xml')) ?? ''
+  return {
+    pageCount: Math.max(1, chapters.length),
+    async text(page) {
+      const chapter = chapters[page - 1]
+      if (chapter === undefined) return ''
+      // Fonts are often scrambled, which hides no text.
+      if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')
+      return htmlText(await archive.needed(chapter))
+    },
+  }
+}
+
+/** The text of an HTML page, a blank line between its paragraphs. */
+export const htmlText = (html: string): string =>
+  htmlBlocks(html)
+    .map(({ text }) => text)
+    .join('\n\n')
+
+function decoded(href: string): string {
+  try {
+    return decodeURIComponent(href)
+  } catch {
+    return href
+  }
+}

@@ -1,0 +1,46 @@
+import type { Attachment } from './mail.ts'
+import type { Texts } from './texts.ts'
+
+/** Documents whose pages are texts, by their media types. Each is loaded when one comes. */
+
+/** A document of texts, and what came with it. */
+export interface Written extends Texts {
+  readonly attachments?: readonly Attachment[]
+}
+
+type Open = (bytes: Uint8Array, mediaType: string) => Promise<Written>
+
+const markup = () => import('./markup.ts')
+
+/** Templates, shows and documents with macros are what they are made for. */
+const FORMATS: readonly (readonly [mediaType: RegExp, open: Open])[] = [
+  [
+    /^application\/vnd\.(openxmlformats-officedocument\.wordprocessingml|ms-word)\./,
+    async (bytes) => (await import('./word.ts')).openDocx(bytes),
+  ],
+  [
+    /^application\/vnd\.(openxmlformats-officedocument\.presentationml|ms-powerpoint)\./,
+    async (bytes) => (await import('./word.ts')).openPptx(bytes),
+  ],
+  [
+    /^application\/vnd\.(openxmlformats-officedocument\.spreadsheetml|ms-excel)\./,
+    async (bytes) => (await import('./sheets.ts')).openXlsx(bytes),
+  ],
+  [
+    /^application\/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation)/,
+    async (bytes, mediaType) => (await import('./open-document.ts')).openOpenDocument(bytes, mediaType),
+  ],
+  [/^application\/epub\+zip$/, async (bytes) => (await import('./epub.ts')).openEpub(bytes)],
+  [/^application\/rtf$/, async (bytes) => (await import('./rtf.ts')).openRtf(bytes)],
+  [/^message\/rfc822$/, async (bytes) => (await import('./mail.ts')).openMail(bytes)],
+  [/^application\/vnd\.ms-outlook$/, async (bytes) => (await import('./outlook.ts')).openOutlook(bytes)],
+  [/^text\/html$/, async (bytes) => (await markup()).openHtml(bytes)],
+  [/^application\/xml$/, async (bytes) => (await markup()).openXml(bytes)],
+  [/^text\/(calendar|vcard)$/, async (bytes) => (await markup()).openFolded(bytes)],
+  [/^text\/vtt$/, async (bytes) => (await markup()).openSubtitles(bytes)],
+  [/^text\/(plain|markdown)$/, async (bytes) => (await markup()).openPlain(bytes)],
+]
+
+/** How documents of a type are opened; undefined for types without a text. */
+export const formatOf = (mediaType: string): Open | undefined =>
+  FORMATS.find(([pattern]) => pattern.test(mediaType))?.[1]

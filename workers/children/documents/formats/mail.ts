@@ -1,0 +1,76 @@
+import PostalMime, { type Address, type Attachment as Part } from 'postal-mime'
+import { Unreadable } from '../images.ts'
+import { openHtml } from './markup.ts'
+import { Pages, type Texts, textsOf } from './texts.ts'
+
+/** Mail as it is sent (RFC 5322, MIME). The only importer of `postal-mime`. */
+
+/** A file that came with a mail. */
+export interface Attachment {
+  readonly name: string
+  /** What the mail says that it is. */
+  readonly mediaType: string
+  readonly bytes: Uint8Array
+}
+
+/** A mail: its text, and the files that came with it. */
+export interface Mail extends Texts {
+  readonly attachments: readonly Attachment[]
+}
+
+/** What a mail is made of, whatever file it is in. */
+export interface Letter {
+  readonly headers: readonly (readonly [name: string, value: string | undefined])[]
+  readonly body: string
+  readonly attachments: readonly Attachment[]
+}
+
+// A mail with more is none that somebody has written.
+const MOST_ATTACHMENTS = 1000
+
+/** Opens a mail. @throws Unreadable. */
+export async function openMail(bytes: Uint8Array): Promise<Mail> {
+  const mail = await PostalMime.parse(bytes, { attachmentEncoding: 'arraybuffer' }).catch((cause) => {
+    throw new Unreadable('The mail is damaged', { cause })
+  })
+  return mailOf({
+    headers: [
+      ['Subject', mail.subject],
+      ['From', addresses(mail.from && [mail.from])],
+      ['To', addresses(mail.to)],
+      ['Cc', addresses(mail.cc)],
+      ['Date', mail.date],
+    ],
+    body: mail.text?.trim() ? mail.text : await htmlBody(Buffer.from(mail.html ?? '')),
+    attachments: mail.attachments.filter((part) => !isPicture(part)).map(attachmentOf),
+  })
+}
+
+/** A mail as one page. */
+export function mailOf({ headers, body, attachments }: Letter): Mail {
+  const pages = new Pages()
+  for (const [name, value] of headers) if (value) pages.add(`${name}: ${value.replace(/\s+/g, ' ')}\n`)
+  pages.add(`\n${body.replace(/\r\n?/g, '\n')}\n`)
+  const kept = attachments.slice(0, MOST_ATTACHMENTS)
+  if (kept.length > 0) pages.add('\nAttachments:\n')
+  for (const { name, bytes } of kept) pages.add(`${name} (${bytes.length} bytes)\n`)
+  return { ...textsOf([pages.end().join('\n')]), attachments: kept }
+}
+
+/** The text of an HTML body. */
+export const htmlBody = async (html: Uint8Array): Promise<string> => openHtml(html).text(1)
+
+const addresses = (all: readonly Address[] | undefined): string | undefined =>
+  all
+    ?.flatMap((one) => one.group ?? [one])
+    .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
+    .join(', ')
+
+// The signs and logos that the body shows.
+const isPicture = ({ related, disposition, mimeType }: Part): boolean =>
+  mimeType.startsWith('image/') && (related === true || disposition === 'inline')
+
+function attachmentOf({ filename, mimeType, content }: Part, n: number): Attachment {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content)
+  return { name: filename || `Attachment ${n + 1}`, mediaType: mimeType, bytes }
+}

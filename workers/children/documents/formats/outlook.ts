@@ -1,0 +1,50 @@
+import MsgReader from '@kenjiuno/msgreader'
+import { Unreadable } from '../images.ts'
+import { type Attachment, htmlBody, type Mail, mailOf } from './mail.ts'
+
+/** Mail as Outlook stores it (MS-OXMSG). The only importer of `@kenjiuno/msgreader`. */
+
+/** Opens a mail. @throws Unreadable. */
+export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
+  const reader = new MsgReader.default(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  const mail = reading(() => reader.getFileData())
+  if (mail.error !== undefined || mail.messageClass === undefined) throw new Unreadable('The mail is damaged')
+  const recipients = (type: string): string =>
+    (mail.recipients ?? [])
+      .filter(({ recipType = 'to' }) => recipType === type)
+      .map(({ name, smtpAddress, email }) => person(name, smtpAddress ?? email))
+      .join(', ')
+  const html = mail.html ?? Buffer.from(mail.bodyHtml ?? '')
+  return mailOf({
+    headers: [
+      ['Subject', mail.subject],
+      ['From', person(mail.senderName, mail.senderSmtpAddress ?? mail.senderEmail)],
+      ['To', recipients('to')],
+      ['Cc', recipients('cc')],
+      ['Date', mail.messageDeliveryTime ?? mail.clientSubmitTime ?? mail.creationTime],
+    ],
+    body: mail.body?.trim() ? mail.body : await htmlBody(html),
+    attachments: (mail.attachments ?? [])
+      // Hidden ones are the pictures of the body.
+      .filter(({ attachmentHidden }) => attachmentHidden !== true)
+      .map((field): Attachment => {
+        const { fileName, content } = reading(() => reader.getAttachment(field))
+        return {
+          name: fileName,
+          mediaType: field.attachMimeTag ?? 'application/octet-stream',
+          bytes: content,
+        }
+      }),
+  })
+}
+
+const person = (name = '', address = ''): string =>
+  name !== '' && address !== '' && name !== address ? `${name} <${address}>` : name || address
+
+function reading<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (cause) {
+    throw new Unreadable('The mail is damaged', { cause })
+  }
+}

@@ -1,0 +1,192 @@
+import { Pages, type Texts, textsOf } from './texts.ts'
+
+/** Rich Text Format 1.9.1. */
+
+// The encodings of fonts by their character sets, and of documents by their code pages, where those are not windows-N.
+const CHARACTER_SETS: Readonly<Record<number, string>> = {
+  128: 'shift_jis',
+  129: 'euc-kr',
+  134: 'gb18030',
+  136: 'big5',
+  161: 'windows-1253',
+  162: 'windows-1254',
+  163: 'windows-1258',
+  177: 'windows-1255',
+  178: 'windows-1256',
+  186: 'windows-1257',
+  204: 'windows-1251',
+  222: 'windows-874',
+  238: 'windows-1250',
+}
+const CODE_PAGES: Readonly<Record<number, string>> = {
+  437: 'windows-1252',
+  850: 'windows-1252',
+  932: 'shift_jis',
+  936: 'gb18030',
+  949: 'euc-kr',
+  950: 'big5',
+  10000: 'macintosh',
+  65001: 'utf-8',
+}
+
+// Groups that hold no text of the document.
+const SILENT = new Set(
+  'fonttbl colortbl stylesheet info pict objdata themedata datastore listtable listoverridetable revtbl rsidtbl generator xmlnstbl fldinst latentstyles'.split(
+    ' ',
+  ),
+)
+const SAID: Readonly<Record<string, string>> = {
+  par: '\n',
+  line: '\n',
+  row: '\n',
+  sect: '\n',
+  tab: '\t',
+  cell: '\t',
+  nestcell: '\t',
+  nestrow: '\n',
+  emdash: '—',
+  endash: '–',
+  emspace: ' ',
+  enspace: ' ',
+  lquote: '‘',
+  rquote: '’',
+  ldblquote: '“',
+  rdblquote: '”',
+  bullet: '•',
+}
+const SIGNS: Readonly<Record<string, string>> = {
+  '~': ' ',
+  _: '-',
+  '{': '{',
+  '}': '}',
+  '\\': '\\',
+  '\n': '\n',
+  '\r': '\n',
+}
+
+// A control word with its number and the space that ends it, a byte, a sign, a brace, or text.
+const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/gi
+// Deeper groups are no real document's.
+const DEEPEST = 10_000
+
+interface State {
+  isSilent: boolean
+  font: number
+  /** How many characters follow one of Unicode, for readers that don't know that. */
+  fallback: number
+}
+
+/** The text of a document, a page for each that its writer has ended. */
+export function openRtf(bytes: Uint8Array): Texts {
+  const reader = new Reader()
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+  for (const token of text.matchAll(TOKEN)) reader.take(token)
+  return textsOf(reader.end())
+}
+
+class Reader {
+  readonly #pages = new Pages()
+  readonly #groups: State[] = []
+  #state: State = { isSilent: false, font: -1, fallback: 1 }
+  #encoding = 'windows-1252'
+  readonly #fonts = new Map<number, string>()
+  #isFontTable = false
+  // Characters left out after one of Unicode.
+  #left = 0
+  // Bytes of characters that may have several.
+  #bytes: number[] = []
+
+  take([, word, number, hex, sign, brace, text]: RegExpExecArray): void {
+    if (hex !== undefined) this.#byte(Number.parseInt(hex, 16))
+    else if (text !== undefined) this.#text(text)
+    else if (brace !== undefined) this.#group(brace)
+    else if (sign !== undefined) this.#sign(sign)
+    else if (word !== undefined) this.#word(word, number === undefined ? null : Number(number))
+  }
+
+  end(): readonly string[] {
+    this.#flush()
+    return this.#pages.end()
+  }
+
+  #group(brace: string): void {
+    this.#flush()
+    this.#left = 0
+    if (brace === '{' && this.#groups.length < DEEPEST) this.#groups.push({ ...this.#state })
+    else if (brace === '}') this.#state = this.#groups.pop() ?? this.#state
+  }
+
+  #sign(sign: string): void {
+    // What a reader does not know, and may leave out.
+    if (sign === '*') this.#state.isSilent = true
+    else this.#add(SIGNS[sign] ?? '')
+  }
+
+  #word(word: string, number: number | null): void {
+    if (word === 'u' && number !== null) {
+      this.#unicode(number)
+      return
+    }
+    this.#flush()
+    if (SILENT.has(word)) this.#state.isSilent = true
+    if (word === 'fonttbl') this.#isFontTable = true
+    else if (word === 'f') this.#state.font = number ?? -1
+    else if (word === 'uc') this.#state.fallback = Math.min(number ?? 1, 10)
+    else if (word === 'ansicpg') this.#encoding = encodingOf(number ?? 1252)
+    else if (word === 'mac') this.#encoding = 'macintosh'
+    else if (word === 'fcharset' && this.#isFontTable) this.#font(number ?? 0)
+    else if (word === 'page' || word === 'pagebb') this.#pageBreak()
+    else if (SAID[word] !== undefined) this.#add(SAID[word])
+  }
+
+  #font(characters: number): void {
+    const encoding = CHARACTER_SETS[characters]
+    if (encoding !== undefined) this.#fonts.set(this.#state.font, encoding)
+  }
+
+  #pageBreak(): void {
+    if (!this.#state.isSilent) this.#pages.break()
+  }
+
+  #unicode(number: number): void {
+    this.#flush()
+    // 16 bits with a sign; half a surrogate pair is put together with the other by its neighbour.
+    this.#add(String.fromCharCode(number & 0xffff))
+    this.#left = this.#state.fallback
+  }
+
+  #byte(byte: number): void {
+    if (this.#left > 0) this.#left--
+    else if (!this.#state.isSilent) this.#bytes.push(byte)
+  }
+
+  #text(text: string): void {
+    const left = Math.min(this.#left, text.length)
+    this.#left -= left
+    if (this.#state.isSilent || left === text.length) return
+    // Of a character of two bytes, the second may be written as it is.
+    for (const char of text.slice(left)) this.#bytes.push(char.charCodeAt(0))
+  }
+
+  #flush(): void {
+    if (this.#bytes.length === 0) return
+    const encoding = this.#fonts.get(this.#state.font) ?? this.#encoding
+    this.#pages.add(new TextDecoder(encoding).decode(Uint8Array.from(this.#bytes)))
+    this.#bytes = []
+  }
+
+  #add(text: string): void {
+    this.#flush()
+    if (!this.#state.isSilent) this.#pages.add(text)
+  }
+}
+
+function encodingOf(codePage: number): string {
+  const encoding = CODE_PAGES[codePage] ?? `windows-${codePage}`
+  try {
+    new TextDecoder(encoding)
+    return encoding
+  } catch {
+    return 'windows-1252'
+  }
+}

@@ -1,0 +1,93 @@
+import { readMarkup } from '../../../../tasks/markup.ts'
+import { Archive, localName } from './archive.ts'
+import { Pages, type Texts, textsOf } from './texts.ts'
+
+/** Word processing documents and presentations of Office Open XML (ECMA-376, part 1). */
+
+// What has elements of the same names as text (a tab stop, a tab), what is there twice, and what has been moved away.
+const SILENT = new Set(['pPr', 'rPr', 'tblPr', 'Fallback', 'moveFrom'])
+const isOff = (value: string | undefined): boolean => /^(0|false|off)$/.test(value ?? '')
+
+/** Adds the text of a part, with its pages where a word processor has noted where they ended. */
+function addPart(xml: string, pages: Pages): void {
+  let silent = 0
+  let isText = false
+  let cells = 0
+  readMarkup(xml, 'xml', {
+    open(qualified, attributes) {
+      const name = localName(qualified)
+      if (name === 'pageBreakBefore' && !isOff(attributes['w:val'])) pages.break()
+      if (SILENT.has(name)) silent++
+      if (silent > 0) return
+      if (name === 't') isText = true
+      else if (name === 'tab') pages.add('\t')
+      else if (name === 'noBreakHyphen') pages.add('-')
+      else if (name === 'br' && attributes['w:type'] === 'page') pages.break()
+      else if (name === 'br' || name === 'cr') pages.add('\n')
+      else if (name === 'lastRenderedPageBreak') pages.break()
+      else if (name === 'tc') cells++
+    },
+    text(data) {
+      if (isText && silent === 0) pages.add(data)
+    },
+    close(qualified) {
+      const name = localName(qualified)
+      if (SILENT.has(name)) silent--
+      else if (name === 't') isText = false
+      else if (name === 'p') pages.add(cells > 0 ? ' ' : '\n')
+      else if (name === 'tc') {
+        cells--
+        pages.add('\t')
+      } else if (name === 'tr') pages.line()
+    },
+  })
+}
+
+/** A document: its headers, its text and its notes, comments and footers. */
+export async function openDocx(bytes: Uint8Array): Promise<Texts> {
+  const archive = await Archive.open(bytes)
+  const main = await archive.mainPart()
+  const related = await archive.relations(main)
+  const pages = new Pages()
+  const addAll = async (types: readonly string[]): Promise<void> => {
+    const texts = new Set<string>()
+    for (const { path } of related.filter(({ type }) => types.includes(type)))
+      texts.add((await archive.text(path)) ?? '')
+    // Each kind of page has its own, and they are often the same.
+    for (const xml of texts) addPart(xml, pages)
+    if (texts.size > 0) pages.line()
+  }
+  await addAll(['header'])
+  addPart(await archive.needed(main), pages)
+  await addAll(['footnotes', 'endnotes', 'comments', 'footer'])
+  return textsOf(pages.end())
+}
+
+/** A presentation: a page for each slide, with what its diagrams and its speaker's notes say. */
+export async function openPptx(bytes: Uint8Array): Promise<Texts> {
+  const archive = await Archive.open(bytes)
+  const main = await archive.mainPart()
+  const paths = new Map((await archive.relations(main)).map(({ id, path }) => [id, path]))
+  const slides: string[] = []
+  readMarkup(await archive.needed(main), 'xml', {
+    open: (name, attributes) => {
+      const path = localName(name) === 'sldId' ? paths.get(attributes['r:id'] ?? '') : undefined
+      if (path !== undefined) slides.push(path)
+    },
+  })
+  return {
+    pageCount: Math.max(1, slides.length),
+    async text(page) {
+      const slide = slides[page - 1]
+      if (slide === undefined) return ''
+      const related = await archive.relations(slide)
+      const parts = related.filter(({ type }) => type === 'diagramData' || type === 'notesSlide')
+      const pages = new Pages()
+      for (const path of [slide, ...parts.map((part) => part.path)]) {
+        addPart((await archive.text(path)) ?? '', pages)
+        pages.add('\n')
+      }
+      return pages.end().join('\n')
+    },
+  }
+}

@@ -1,0 +1,51 @@
+import { Unreadable } from './images.ts'
+
+// Drawn at the resolution that pages are drawn at for reading, a picture has its own pixels.
+const POINTS_PER_PIXEL = 72 / 250
+
+/** A PDF of one page that is a picture of JPEG 2000, which the readers of PDF decode. @throws Unreadable. */
+export function pdfOfJpeg2000(bytes: Uint8Array): Uint8Array {
+  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  // ISO/IEC 15444-1, I.5.3.1: height and width follow the name of the box, which is among the first.
+  const header = file.subarray(0, 1024).indexOf('ihdr')
+  if (header < 0 || header + 12 > file.length) throw new Unreadable('The image is damaged')
+  const [height, width] = [file.readUInt32BE(header + 4), file.readUInt32BE(header + 8)]
+  const [across, up] = [width * POINTS_PER_PIXEL, height * POINTS_PER_PIXEL]
+  const content = `${across} 0 0 ${up} 0 0 cm /P Do`
+  const stream = (dictionary: string, data: Uint8Array | string): Buffer[] => [
+    Buffer.from(`<< ${dictionary} /Length ${data.length} >>\nstream\n`),
+    Buffer.from(data),
+    Buffer.from('\nendstream'),
+  ]
+  const objects: Buffer[][] = [
+    [Buffer.from('<< /Type /Catalog /Pages 2 0 R >>')],
+    [Buffer.from('<< /Type /Pages /Kids [3 0 R] /Count 1 >>')],
+    [
+      Buffer.from(
+        `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${across} ${up}] /Contents 4 0 R /Resources << /XObject << /P 5 0 R >> >> >>`,
+      ),
+    ],
+    stream('', content),
+    stream(`/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /Filter /JPXDecode`, file),
+  ]
+  return assembled(objects)
+}
+
+/** A PDF with its table of where each object begins. */
+function assembled(objects: readonly (readonly Buffer[])[]): Buffer {
+  const parts: Buffer[] = [Buffer.from('%PDF-1.7\n')]
+  let at = parts[0]!.length
+  const starts = objects.map((object, n) => {
+    const start = at
+    const all = [Buffer.from(`${n + 1} 0 obj\n`), ...object, Buffer.from('\nendobj\n')]
+    at += all.reduce((sum, { length }) => sum + length, 0)
+    parts.push(...all)
+    return start
+  })
+  const table = [
+    '0000000000 65535 f ',
+    ...starts.map((start) => `${String(start).padStart(10, '0')} 00000 n `),
+  ]
+  const trailer = `trailer << /Root 1 0 R /Size ${table.length} >>\nstartxref\n${at}\n%%EOF\n`
+  return Buffer.concat([...parts, Buffer.from(`xref\n0 ${table.length}\n${table.join('\n')}\n${trailer}`)])
+}

@@ -1,0 +1,16 @@
+/** What is used of libheif, which has no declarations for its bundle. */
+declare module 'libheif-js/wasm-bundle.js' {
+  interface Pixels {
+    readonly data: Uint8ClampedArray
+    readonly width: number
+    readonly height: number
+  }
+  interface Image {
+    get_width(): number
+    get_height(): number
+    /** Fills the pixels, and calls back with them; with null for a damaged image. */
+    display(pixels: Pixels, done: (pixels: Pixels | null) => void): void
+  }
+  const libheif: { readonly HeifDecoder: new () => { decode(bytes: Uint8Array): Image[] } }
+  export default libheif
+}

@@ -1,0 +1,147 @@
+/** Pictures of all kinds as canvases, page by page. The only importer of `sharp` and `libheif-js`. */
+import type { Metadata, Sharp, SharpOptions } from 'sharp'
+import { type Canvas, canvasOf, loadBitmap, tooLarge, Unreadable } from './images.ts'
+
+/** An open picture file. Pages count from 1; one may be asked for at a time. */
+export interface Pictures {
+  readonly pageCount: number
+  /** @throws Unreadable. */
+  page(pageNumber: number): Promise<Shown>
+}
+
+/** A page as it is displayed: upright and on white, at `MOST_PIXELS` or its size if that is less. */
+export interface Shown {
+  readonly canvas: Canvas
+  readonly condition: Condition
+}
+
+/** Whether all of a picture was there to be decoded. What is `odd` often was, and is damaged if it shows nothing. */
+export type Condition = 'whole' | 'odd' | 'damaged'
+const CONDITIONS: readonly Condition[] = ['whole', 'odd', 'damaged']
+
+/** What is drawn of a picture: the pixels of an A4 page at 300 dpi. Larger ones are scaled while they are decoded. */
+export const MOST_PIXELS = 8_700_000
+// Decoded, with all their channels: a photo of 64 megapixels, a grey scan of 256.
+const SOURCE_BYTES = 256_000_000
+// A bomb has thousands, which may all be the same.
+const MOST_PAGES = 1000
+// The frames of an animation are decoded from the first one on, and so some of them together.
+const MOST_FRAMES = 100
+// Other formats are not decoded, whatever a file says that it is: an SVG may refer to files.
+const LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map((name) => `VipsForeignLoad${name}Buffer`)
+
+const library = async () => {
+  const { default: sharp } = await import('sharp')
+  // The child reads one page at a time, and its pages are different ones.
+  sharp.concurrency(1)
+  sharp.cache(false)
+  sharp.block({ operation: ['VipsForeignLoad'] })
+  sharp.unblock({ operation: LOADERS })
+  return sharp
+}
+
+/** Opens PNG, JPEG, WebP, GIF, TIFF and AVIF. @throws Unreadable. */
+export async function openPictures(bytes: Uint8Array): Promise<Pictures> {
+  const sharp = await library()
+  const open: Open = (options) => sharp(bytes, { limitInputPixels: false, ...options })
+  const first = await metadata(open, {})
+  const { pages: pageCount = 1, format } = first
+  if (pageCount > MOST_PAGES)
+    throw new Unreadable(`The image has ${pageCount} pages, more than ${MOST_PAGES}`)
+  const isAnimation = pageCount > 1 && (format === 'gif' || format === 'webp')
+  if (isAnimation) return { pageCount, page: framesOf(open, first, pageCount) }
+  return { pageCount, page: (pageNumber) => drawn(open, { page: pageNumber - 1 }) }
+}
+
+type Open = (options: SharpOptions) => Sharp
+
+/** Frames as they are displayed: with what the earlier ones have left. */
+function framesOf(open: Open, first: Metadata, pageCount: number): Pictures['page'] {
+  const { width, pageHeight: height = first.height } = first
+  const together = Math.max(1, Math.min(MOST_FRAMES, Math.floor(MOST_PIXELS / (width * height))))
+  let [from, frames] = [0, new Uint8Array()]
+  let condition: Condition = 'whole'
+  return async (pageNumber) => {
+    if (together === 1) return drawn(open, { page: pageNumber - 1 })
+    if (frames.length === 0 || pageNumber <= from || pageNumber > from + together) {
+      from = pageNumber - 1
+      const some = await raw(open, { page: from, pages: Math.min(together, pageCount - from) })
+      ;({ data: frames, condition } = some)
+    }
+    const size = 4 * width * height
+    const at = (pageNumber - 1 - from) * size
+    return { canvas: await canvasOf(frames.subarray(at, at + size), width, height), condition }
+  }
+}
+
+async function drawn(open: Open, which: SharpOptions): Promise<Shown> {
+  const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = await metadata(open, which)
+  if (ownWidth * ownHeight * channels > SOURCE_BYTES) throw tooLarge(ownWidth, ownHeight)
+  const { width, height } = autoOrient
+  const scale = Math.sqrt(MOST_PIXELS / (width * height))
+  const [across, down] = [width, height].map((side) => Math.max(1, Math.floor(side * scale)))
+  const { data, info, condition } = await raw(open, which, (image) =>
+    scale >= 1 ? image.autoOrient() : image.autoOrient().resize(across, down, { fit: 'fill' }),
+  )
+  return { canvas: await canvasOf(data, info.width, info.height), condition }
+}
+
+// What the decoders may complain of, from nothing to all that there is.
+const STRICTNESS = ['warning', 'error', 'none'] as const
+
+/** Red, green, blue and opaque, on white; of a damaged picture what is there. @throws Unreadable when that is nothing. */
+async function raw(open: Open, which: SharpOptions, change = (image: Sharp): Sharp => image) {
+  let complaint: unknown
+  for (const [damage, failOn] of STRICTNESS.entries())
+    try {
+      const decoded = await change(open({ ...which, failOn }))
+        .flatten({ background: '#fff' })
+        .toColourspace('srgb')
+        .ensureAlpha()
+        .raw({ depth: 'uchar' })
+        .toBuffer({ resolveWithObject: true })
+      return { ...decoded, condition: CONDITIONS[damage]! }
+    } catch (error) {
+      complaint = error
+    }
+  return damaged(complaint)
+}
+
+async function metadata(open: Open, which: SharpOptions): Promise<Metadata> {
+  try {
+    return await open({ ...which, failOn: 'none' }).metadata()
+  } catch (error) {
+    return damaged(error)
+  }
+}
+
+/** What the library says of a file is not for readers of the page. */
+function damaged(cause: unknown): never {
+  const isUnknown = /not (configured|supported|implemented)/i.test(String(cause))
+  throw new Unreadable(isUnknown ? 'The image is of a kind that cannot be decoded' : 'The image is damaged', {
+    cause,
+  })
+}
+
+/** Opens a bitmap of Windows. @throws Unreadable. */
+export async function openBmp(bytes: Uint8Array): Promise<Pictures> {
+  return { pageCount: 1, page: async () => ({ canvas: await loadBitmap(bytes), condition: 'whole' }) }
+}
+
+/** Opens the pictures of a phone: HEIC and other HEIF. @throws Unreadable. */
+export async function openHeif(bytes: Uint8Array): Promise<Pictures> {
+  const { default: libheif } = await import('libheif-js/wasm-bundle.js')
+  const images = new libheif.HeifDecoder().decode(bytes)
+  if (images.length === 0) throw new Unreadable('The image is damaged')
+  const page = async (pageNumber: number): Promise<Shown> => {
+    const image = images[pageNumber - 1]!
+    const [width, height] = [image.get_width(), image.get_height()]
+    if (4 * width * height > SOURCE_BYTES) throw tooLarge(width, height)
+    const pixels = new Uint8ClampedArray(4 * width * height)
+    const shown = await new Promise((resolve) => image.display({ data: pixels, width, height }, resolve))
+    if (!shown) throw new Unreadable('The image is damaged')
+    const sharp = await library()
+    return drawn((options) => sharp(pixels, { ...options, raw: { width, height, channels: 4 } }), {})
+  }
+  return { pageCount: images.length, page }
+}
