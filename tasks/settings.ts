@@ -110,6 +110,7 @@ const Environment = z.object({
   ...paymentShape,
   ...ragShape,
   ...retentionShape,
+  TRASH_DAYS: count(30, 0, 3650),
   MAX_UPLOAD_BYTES: count(104_857_600, 1, 2 ** 40),
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
@@ -190,6 +191,8 @@ export interface Settings {
   readonly ai: AiSettings
   readonly rag: RagSettings
   readonly keepDays: RetentionSettings
+  /** How long a deleted document can be restored. */
+  readonly trashDays: number
   readonly maxUploadBytes: number
   /** A document that has more pages is not read. */
   readonly maxDocumentPages: number
@@ -246,6 +249,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     ai: aiSettings(env),
     rag: ragSettings(env),
     keepDays: retentionSettings(env),
+    trashDays: env.TRASH_DAYS,
     visionProvider: visionProvider(env),
     llmCatalogUrl: catalogUrl(env),
   })
