@@ -77,7 +77,7 @@ export const createBlob = (store = 'postgres'): Query<BlobAt> =>
 export const noteUpload = (id: number, uploadId: string): Query<unknown> =>
   sql.type(noRows)`update blob set upload_id = ${uploadId} where id = ${id}`
 
-/** Serializes sealing and deleting the bytes of a digest; the lock ends with the transaction. */
+/** Serializes sealing, deleting and making documents of the bytes of a digest; the lock ends with the transaction. */
 export const lockDigest = (sha256: Buffer): Query<unknown> =>
   sql.type(noRows)`
     select pg_advisory_xact_lock(hashtextextended('millrace.blob:' || ${sha256.toString('hex')}, 0))`
@@ -115,21 +115,21 @@ export const deleteBlob = (id: number): Query<unknown> =>
 
 // Garbage collection.
 
-/** Deletes the pages of documents that were deleted at least `graceSeconds` ago; returns the number of documents. */
+/** Deletes the pages of documents that left the trash at least `graceSeconds` ago; returns the number of documents. */
 export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with due as (
       select id from document
-      where deleted_at < now() - make_interval(secs => ${graceSeconds}) and collected_at is null
-      order by deleted_at limit ${batch} for update skip locked
+      where expires_at < now() - make_interval(secs => ${graceSeconds}) and collected_at is null
+      order by expires_at limit ${batch} for update skip locked
     ), pages as (delete from document_page where document_id in (select id from due)),
       collected as (update document set collected_at = now() where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
-// A blob is needed while a document has its bytes, or one had them that was deleted recently.
+// A blob is needed while a document has its bytes, in the trash too, or one had them that has left it recently.
 const neededFor = (graceSeconds: number) => sql.fragment`
   exists (select from document d where d.sha256 = b.sha256
-    and (d.deleted_at is null or d.deleted_at > now() - make_interval(secs => ${graceSeconds})))`
+    and (d.expires_at is null or d.expires_at > now() - make_interval(secs => ${graceSeconds})))`
 
 const Looked = z.object({ last: z.number().nullable(), unneeded: z.array(z.number()) })
 

@@ -14,11 +14,12 @@ export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
 }
 
 // No index serves `is not distinct from`. Null is an owner like any other.
-export const OF_OWNER =
-  '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null)) and d.deleted_at is null'
+const OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
+export const OF_OWNER = `${OWNER} and d.deleted_at is null`
+const KIND = '($2::text is null or d.kind = $2)'
 
 /** The documents of an owner ($1) with a kind ($2) and a tag ($3), or any (null); with superseded ones if $4. */
-export const LISTED = `${OF_OWNER} and ($2::text is null or d.kind = $2)
+export const LISTED = `${OF_OWNER} and ${KIND}
   and ($3::text is null or coalesce(d.owner_id, 0) = coalesce($1::int, 0) and d.tags @> array[$3::text])
   and ($4::boolean or d.superseded_by_id is null)`
 
@@ -44,6 +45,26 @@ export const readDocuments: ReadStatement<[...Listed, ...page: PageValues]> = {
     item: 'd.json',
     total: TAG_TOTAL,
     isTotalPartial: true,
+  }),
+}
+
+export const TRASH_ORDER = { 'd.deleted_at': 'timestamptz', 'd.id': 'bigint' } as const
+
+/** A page of what an owner has in the trash, of a kind and with a tag or any, the one deleted last first. */
+export const readTrash: ReadStatement<
+  [owner: number | null, kind: string | null, tag: string | null, ...page: PageValues]
+> = {
+  name: 'documents_trash',
+  text: listText('items', {
+    table: 'document',
+    row: 'd',
+    parameters: 3,
+    // Those with `collected_at` have no entry in the index.
+    where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${KIND}
+      and ($3::text is null or d.tags @> array[$3::text])`,
+    order: TRASH_ORDER,
+    direction: 'desc',
+    item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
   }),
 }
 
@@ -142,13 +163,42 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =
       and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
 
-/** Soft-deletes; `protected` true: it was refused; no row: there is no such document. */
-export const deleteDocument = (id: number, owner: number | null): Query<{ protected: boolean }> =>
+// Deleting. By `now()`, the time at which a transaction began, a document that another one has deleted permanently since
+// then would still be in the trash; so these compare with `clock_timestamp()`.
+
+/**
+ * Moves a document to the trash for so many days; null: deletes it permanently, from the trash too. `protected` true: it
+ * was refused; no row: there is no such document.
+ */
+export const deleteDocument = (
+  id: number,
+  owner: number | null,
+  trashDays: number | null,
+): Query<{ protected: boolean }> =>
   sql.type(z.object({ protected: z.boolean() }))`
     with owned as (
       select id, protected from document
-      where id = ${id} and owner_id is not distinct from ${owner}::int and deleted_at is null for update
+      where id = ${id} and owner_id is not distinct from ${owner}::int
+        and (deleted_at is null or (${trashDays === null}::boolean and expires_at > clock_timestamp())) for update
     ), deleted as (
-      update document set deleted_at = now() from owned where document.id = owned.id and not owned.protected
+      update document d set deleted_at = coalesce(d.deleted_at, now()),
+        expires_at = now() + make_interval(days => ${trashDays ?? 0}::int)
+      from owned where d.id = owned.id and not owned.protected
     )
     select protected from owned`
+
+/** The digest of a document in the trash; no row: it is not there. */
+export const trashedDigest = (id: number, owner: number | null): Query<{ sha256: Uint8Array }> =>
+  sql.type(z.object({ sha256: z.instanceof(Uint8Array) }))`
+    select sha256 from document
+    where id = ${id} and owner_id is not distinct from ${owner}::int and expires_at > clock_timestamp()`
+
+/**
+ * Takes a document out of the trash, under the lock of its digest; no row: it is not there.
+ * @throws document.stored_again when its owner has another one with the same bytes by now.
+ */
+export const restoreDocument = (id: number, owner: number | null): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    update document set deleted_at = null, expires_at = null
+    where id = ${id} and owner_id is not distinct from ${owner}::int and expires_at > clock_timestamp()
+    returning id`

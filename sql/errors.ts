@@ -136,6 +136,9 @@ const table = {
   'document.supersedes_circle': {
     detail: 'The document to supersede supersedes this one, directly or through others',
   },
+  'document.stored_again': {
+    detail: 'The same bytes were stored again since the document was deleted; delete that document first',
+  },
   'document.tag_missing': { detail: 'The document has no such tag' },
   'document.tags_full': { detail: 'A document has at most 100 tags' },
   'document.bytes_missing': { detail: 'The stored bytes of the document are gone' },
@@ -247,6 +250,7 @@ const constraints: Readonly<Record<string, ErrorCode>> = {
   blog_tag_slug_key: 'tag.slug_taken',
   comms_send_owner_id_fkey: 'auth.required',
   document_owner_id_fkey: 'auth.required',
+  document_owner_id_sha256_key: 'document.stored_again',
   document_supersedes_id_check: 'document.supersedes_self',
   document_supersedes_missing: 'document.supersedes_missing',
   document_supersedes_id_key: 'document.supersedes_taken',

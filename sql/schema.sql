@@ -373,6 +373,7 @@ create table document (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
   deleted_at timestamp with time zone,
+  expires_at timestamp with time zone,
   collected_at timestamp with time zone,
   "json" text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id, attached_to_id)),
   search tsvector not null generated always as (document_vector(title, note, tags)),
@@ -380,6 +381,7 @@ create table document (
   constraint document_attached_to_id_fkey FOREIGN KEY (attached_to_id) REFERENCES document(id) ON DELETE SET NULL,
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id) ON DELETE SET NULL,
+  constraint document_expires_at_check CHECK (((deleted_at IS NULL) = (expires_at IS NULL))),
   constraint document_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 32))),
   constraint document_sha256_check CHECK ((length(sha256) = 32)),
   constraint document_supersedes_id_check CHECK ((supersedes_id <> id)),
@@ -1036,11 +1038,13 @@ CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attache
 
 CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (collected_at IS NOT NULL);
 
-CREATE INDEX document_deleted_idx ON public.document USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (collected_at IS NULL));
+CREATE INDEX document_expires_at_idx ON public.document USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (collected_at IS NULL));
 
 CREATE INDEX document_kind_idx ON public.document USING btree (owner_id, kind, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
 
 CREATE INDEX document_listed_idx ON public.document USING btree (owner_id, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
+
+CREATE INDEX document_owner_id_deleted_at_idx ON public.document USING btree (owner_id, deleted_at DESC, id DESC) INCLUDE (expires_at) WHERE ((expires_at IS NOT NULL) AND (collected_at IS NULL));
 
 CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id DESC) INCLUDE (deleted_at);
 
@@ -1425,6 +1429,11 @@ AS $function$a9c8ae686f931f1d47f38374f03b5b5d$function$;
 CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document bigint, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
  LANGUAGE plpgsql
 AS $procedure$16dde6ca16051e672dc7226713b62dab$procedure$;
+
+CREATE OR REPLACE FUNCTION public.document_restored()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$22423c4170143822e26bcfc90a31bda7$function$;
 
 CREATE OR REPLACE FUNCTION public.document_superseded()
  RETURNS trigger
@@ -2031,6 +2040,8 @@ CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENC
 CREATE TRIGGER blog_post_tag_placed BEFORE INSERT ON public.blog_post_tag FOR EACH ROW EXECUTE FUNCTION blog_post_tag_placed();
 
 CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+
+CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
 
 CREATE TRIGGER document_superseded_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.supersedes_id IS NOT NULL)) EXECUTE FUNCTION document_superseded();
 

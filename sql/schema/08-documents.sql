@@ -86,6 +86,8 @@ create table document (
   created_at timestamptz not null default now(),
   updated_at timestamptz,
   deleted_at timestamptz,
+  -- A deleted document is in the trash until then: nobody can restore it afterwards.
+  expires_at timestamptz,
   -- When the pages of a deleted document were deleted, once; its row is kept for longer.
   collected_at timestamptz,
   json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
@@ -100,7 +102,8 @@ create table document (
   constraint document_kind_check check (length(kind) between 1 and 32),
   constraint document_sha256_check check (length(sha256) = 32),
   constraint document_tags_check check (cardinality(tags) <= 100),
-  constraint document_supersedes_id_check check (supersedes_id <> id)
+  constraint document_supersedes_id_check check (supersedes_id <> id),
+  constraint document_expires_at_check check ((deleted_at is null) = (expires_at is null))
 );
 
 -- An owner has one document for identical bytes; null (no authentication) is an owner like any other.
@@ -113,7 +116,10 @@ create index document_kind_idx on document (owner_id, kind, id desc) where delet
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
-create index document_deleted_idx on document (deleted_at) where deleted_at is not null and collected_at is null;
+-- The trash, and for as long as its pages are there what has left it.
+create index document_owner_id_deleted_at_idx on document (owner_id, deleted_at desc, id desc) include (expires_at)
+  where expires_at is not null and collected_at is null;
+create index document_expires_at_idx on document (expires_at) where expires_at is not null and collected_at is null;
 create index document_collected_idx on document (deleted_at) where collected_at is not null;
 -- For finding the documents with given bytes, of any owner.
 create index document_sha256_idx on document (sha256);

@@ -9,10 +9,7 @@ import {
 import { inBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
-/**
- * A day: longer than the slowest upload and the longest extraction, so that they lose nothing while they run, and time
- * to restore a document that was deleted by mistake.
- */
+/** A day: longer than the slowest upload and the longest extraction, so that they lose nothing while they run. */
 export const GRACE_SECONDS = 86_400
 // Documents may have thousands of pages with images, and the statement holds its locks until all are deleted.
 const DOCUMENT_BATCH = 20

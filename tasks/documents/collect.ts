@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
 /**
- * Removes what nobody can reach any more: pages of documents deleted long ago, bytes that no document uses, and what
- * broken uploads have left. Each step may be cut short or done twice, even concurrently.
+ * Removes what nobody can reach any more: pages of documents that have left the trash, bytes that no document uses, and
+ * what broken uploads have left. Each step may be cut short or done twice, even concurrently.
  */
 export const collect = defineTask({
   name: 'documents.collect',

@@ -58,6 +58,8 @@ test('answers and frames have no white space between their parts', async () => {
     token: editor.token,
     json: { label: 'a, "b"' },
   })
+  const trashed = await api.upload(editor.token, 'trash', { fields: { title: 'd, "e" : f' } })
+  await api.call('DELETE', `/api/v1/documents/${trashed.json.id}`, { token: editor.token })
   const job = await ledger.ended(editor.id)
   await ledger.ended(editor.id, 'failed', { code: 'internal', detail: 'it, "failed" : so' })
   const org = await api.post('/api/v1/orgs', { token: editor.token, json: { name: 'A : b', slug: 'a-b' } })
@@ -72,6 +74,7 @@ test('answers and frames have no white space between their parts', async () => {
     '/blog/export?format=json',
     '/documents',
     '/documents?search=quoted',
+    '/documents?trashed=true',
     `/documents/${document.json.id}`,
     `/documents/${document.json.id}/pages`,
     '/documents/tags',

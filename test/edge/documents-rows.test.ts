@@ -241,29 +241,31 @@ test('a forced extraction never becomes one that skips: it runs after it', async
   ])
 })
 
-test('deleting a document cancels its extractions with it, and none when it is refused', async () => {
-  const document = await newDocument()
-  const ids: string[] = []
-  for (const force of [false, true])
-    ids.push(
-      (await api.post(at(document, `/extract?background=true&force=${force}`), { token: ann.token })).json
-        .job_id,
-    )
-  await ledger.claim(ids[0]!)
-  const jobs = async () =>
-    query(
-      'select status, cancel_requested_at is not null as asked from job where id = any($1) order by ordinal',
-      [ids],
-    )
-  const untouched = await jobs()
-  await api.call('PATCH', at(document), { token: ann.token, json: { protected: true } })
-  assert.equal((await remove(document)).status, 409)
-  assert.equal((await api.call('DELETE', at(document), { token: bob.token })).status, 404)
-  assert.deepEqual(await jobs(), untouched)
-  await api.call('PATCH', at(document), { token: ann.token, json: { protected: false } })
-  assert.equal((await remove(document)).status, 204)
-  assert.deepEqual(await jobs(), [
-    { status: 'running', asked: true },
-    { status: 'cancelled', asked: true },
-  ])
-})
+for (const rest of ['', '?permanent=true'])
+  test(`DELETE${rest} cancels the extractions of the document, and none when it is refused`, async () => {
+    const remove = (token = ann.token) => api.call('DELETE', at(document, rest), { token })
+    const document = await newDocument()
+    const ids: string[] = []
+    for (const force of [false, true])
+      ids.push(
+        (await api.post(at(document, `/extract?background=true&force=${force}`), { token: ann.token })).json
+          .job_id,
+      )
+    await ledger.claim(ids[0]!)
+    const jobs = async () =>
+      query(
+        'select status, cancel_requested_at is not null as asked from job where id = any($1) order by ordinal',
+        [ids],
+      )
+    const untouched = await jobs()
+    await api.call('PATCH', at(document), { token: ann.token, json: { protected: true } })
+    assert.equal((await remove()).status, 409)
+    assert.equal((await remove(bob.token)).status, 404)
+    assert.deepEqual(await jobs(), untouched)
+    await api.call('PATCH', at(document), { token: ann.token, json: { protected: false } })
+    assert.equal((await remove()).status, 204)
+    assert.deepEqual(await jobs(), [
+      { status: 'running', asked: true },
+      { status: 'cancelled', asked: true },
+    ])
+  })

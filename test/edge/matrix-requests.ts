@@ -34,6 +34,7 @@ const account: Make = async (world) => ({ params: { user_id: (await world.accoun
 const post: Make = async (world) => ({ params: { post: (await world.post()).id } })
 const tag: Make = async (world) => ({ params: { tag_id: await world.tag() } })
 const document: Make = async (world) => ({ params: { id: await world.document() } })
+const trashed: Make = async (world) => ({ params: { id: await world.trashed() } })
 const page: Make = async (world) => ({ params: { id: await world.document(), number: 1 } })
 const job: Make = async (world) => ({ params: { job_id: await world.task(world.owner.id) } })
 const conversation: Make = async (world) => ({
@@ -159,6 +160,8 @@ const documents: Record<string, Make> = {
     json: { supersedes_id: await world.document() },
   }),
   'DELETE /api/v1/documents/:id': document,
+  'DELETE /api/v1/documents/:id #from the trash': and(trashed, { query: { permanent: 'true' } }),
+  'POST /api/v1/documents/:id/restore': trashed,
   'POST /api/v1/documents/:id/tags': and(document, json({ label: 'red' })),
   'DELETE /api/v1/documents/:id/tags/:label': async (world) => ({
     params: { id: await world.document(), label: 'blue' },

@@ -142,6 +142,13 @@ export class World {
     return id
   }
 
+  /** A document that was deleted. */
+  async trashed(): Promise<number> {
+    const id = await this.document()
+    await this.api.call('DELETE', `/api/v1/documents/${id}`, { token: this.owner.token })
+    return id
+  }
+
   async failedJob(ownerId: number | null): Promise<string> {
     const documentId = 1_000_000 + ++this.count
     const more = { payload: { documentId, force: true }, actor: `document:${documentId}` }

@@ -164,6 +164,7 @@ test('bounds of the input are documented', () => {
     ['tag', false],
     ['search', false],
     ['include_superseded', false],
+    ['trashed', false],
   ])
   const register = reference.components.schemas.UserCreate as {
     properties: Record<string, object>

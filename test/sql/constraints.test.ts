@@ -185,6 +185,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['document_title_check', document({ title: '' }), document({ title: 't'.repeat(301) })],
     ['document_kind_check', document({ kind: '' }), document({ kind: 'k'.repeat(33) })],
     ['document_sha256_check', document({ sha256: bytes(31) })],
+    ['document_expires_at_check', document({ deleted_at: new Date() }), document({ expires_at: new Date() })],
   ],
   document_page: [
     ['document_page_document_id_fkey', page({ document_id: 999_999 })],
@@ -350,7 +351,8 @@ describe('constraints', () => {
 
   test('a document is superseded by one', async () => {
     const replaced = (await insert('document', document())).id
-    await insert('document', document({ supersedes_id: replaced, deleted_at: new Date() }))
+    const trashed = { deleted_at: new Date(), expires_at: new Date() }
+    await insert('document', document({ supersedes_id: replaced, ...trashed }))
     await insert('document', document({ supersedes_id: replaced }))
     await assertBroken(
       'document_supersedes_id_key',

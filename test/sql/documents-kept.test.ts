@@ -19,6 +19,8 @@ const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as
 const SUPERSEDED = `select d.id, s.id::int as by from document d
   left join document s on s.supersedes_id = d.id and s.deleted_at is null order by d.id`
 
+const KINDS = ['add', 'add', 'tag', 'delete', 'restore', 'supersede', 'supersede', 'remove'] as const
+
 /**
  * A circle, a second one that supersedes the same document, one that the other write deletes at the same time, or two that
  * supersede each other's: the loser is rolled back whole.
@@ -31,7 +33,7 @@ test('tags are counted, and superseded documents known, whatever is written', as
   const owner = (): number | null => chance.pick([1, 2, null])
   const some = (): number => chance.between(1, 40)
   const write = (): Promise<unknown> => {
-    const kind = chance.pick(['add', 'add', 'tag', 'delete', 'supersede', 'supersede', 'remove'] as const)
+    const kind = chance.pick(KINDS)
     if (kind === 'add')
       return query(
         `insert into document (owner_id, title, media_type, byte_size, sha256, tags)
@@ -39,7 +41,10 @@ test('tags are counted, and superseded documents known, whatever is written', as
         [owner(), tags(), chance.between(1, 4)],
       )
     if (kind === 'tag') return query('update document set tags = $2 where id = $1', [some(), tags()])
-    if (kind === 'delete') return query('update document set deleted_at = now() where id = $1', [some()])
+    if (kind === 'delete')
+      return query('update document set deleted_at = now(), expires_at = now() where id = $1', [some()])
+    if (kind === 'restore')
+      return query('update document set deleted_at = null, expires_at = null where id = $1', [some()])
     if (kind === 'remove')
       return query(
         `delete from document d where id = $1 and supersedes_id is null

@@ -9,7 +9,16 @@ import {
 import { abandonedBlobs, documentContent, sealedBlob, unreferencedBlobs } from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
-import { deleteDocument, insertDocument, readDocument, readDocuments, readTags } from '../../sql/documents.ts'
+import {
+  deleteDocument,
+  insertDocument,
+  readDocument,
+  readDocuments,
+  readTags,
+  readTrash,
+  restoreDocument,
+  trashedDigest,
+} from '../../sql/documents.ts'
 import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -75,6 +84,11 @@ await query(
   [DOCUMENTS],
 )
 await query(
+  `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
+   select case when n % 200 > 0 then n % 200 end, 'Trash ' || n, 'text/plain', 1, sha256(('trash ' || n)::bytea),
+     now() - n * interval '1 s', now() + interval '1 h' from generate_series(1, 5000) n`,
+)
+await query(
   `insert into document_tag_count (owner_id, label, documents, superseded) select n % 200, 'tag ' || n, 1, 0 from generate_series(1, 20000) n`,
 )
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
@@ -110,6 +124,8 @@ const reads = [
   planned('documents of a kind', readDocuments, 5, 'invoice', null, true, null, 100, 50),
   planned('documents with a word', searchDocuments, 5, null, null, true, 'titl -x', null, 0, 50),
   planned("nobody's documents with a word", searchDocuments, null, null, null, true, 'title', null, 0, 50),
+  planned('a page of the trash', readTrash, 5, null, null, null, 0, 50),
+  planned("nobody's trash", readTrash, null, null, null, null, 0, 50),
   planned('tags', readTags, 5),
   planned('the pages of a document', readPages, 5, 5, null, 0, 1000),
   planned('a page', readPage, 5, 5, 1),
@@ -229,7 +245,10 @@ describe('writes by index', () => {
       async () => insertDocument(newDocument(null, binary(await sha(200)))),
     ],
     ['cancel the extractions of a document', async () => cancelExtractions(7, 7)],
-    ['delete a document', async () => deleteDocument(7, 7)],
+    ['move a document to the trash', async () => deleteDocument(7, 7, 30)],
+    ['a document in the trash', async () => trashedDigest(7, 7)],
+    ['restore a document', async () => restoreDocument(7, 7)],
+    ['delete a document permanently', async () => deleteDocument(7, 7, null)],
     ['the bytes of a document', async () => documentContent(8, 8)],
     ['the bytes of a digest', async () => sealedBlob(binary(await sha(8)))],
     ['blobs to be collected', async () => unreferencedBlobs(5000, 60, 100)],

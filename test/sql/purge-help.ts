@@ -20,10 +20,10 @@ const FILL = [
      select id from session where account_id = $1 limit 2) few, generate_series(1, $2) n`,
   `insert into account_token (id, account_id, kind, digest, expires_at)
    select gen_random_uuid(), $1, 'reset', sha256(($1 || '-' || n)::bytea), now() from generate_series(1, $2) n`,
-  // Each supersedes one that is older, and every tenth is deleted.
-  `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at)
-   select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), case when n % 10 = 0 then now() end
-   from generate_series(1, $2) n`,
+  // Each supersedes one that is older, and every tenth is in the trash.
+  `insert into document (owner_id, title, media_type, byte_size, sha256, deleted_at, expires_at)
+   select $1, 'T' || n, 'text/plain', 1, sha256(($1 || '/' || n)::bytea), deleted_at, deleted_at + interval '30 days'
+   from generate_series(1, $2) n, lateral (select case when n % 10 = 0 then now() end as deleted_at) deleted`,
   `update document d set supersedes_id = d.id - 1 where owner_id = $1 and deleted_at is null and id % 3 = 0
      and exists (select from document o where o.id = d.id - 1 and o.owner_id = $1 and o.deleted_at is null)`,
   `insert into document_page (document_id, page_number, status, method, text, job_id)

@@ -98,8 +98,8 @@ describe('what is old is found by an index', async () => {
     `voice_preview (digest, provider, model, voice, speed, text, used_at) select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', ${times}`,
     `organization_invite (organization_id, email, role, status, expires_at)
      select (select id from organization), 'i' || n || '@example.com', 'member', 'revoked', ${times}`,
-    `document (title, media_type, byte_size, sha256, deleted_at, collected_at)
-     select 't', 't', 1, sha256(n::text::bytea), ${times}, now()`,
+    `document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
+     select 't', 't', 1, sha256(n::text::bytea), ${times}, ${times}, now()`,
     `payment_event (id, type, created_at, received_at, applied_at) select n, 'x', now(), ${times}, now()`,
   ])
     await query(`insert into ${rows} from generate_series(1, 20000) n`)

@@ -35,7 +35,7 @@ describe('words', { concurrency: false }, () => {
     const id = await document('title')
     await query(PAGE, [id, 1, `Quagga o'neill back\\slash`])
     const gone = await document('other words')
-    await query('update document set deleted_at = now() where id = $1', [gone])
+    await query('update document set deleted_at = now(), expires_at = now() where id = $1', [gone])
     const all = await words()
     assert.equal(all, `back neill o other quagga slash title words`)
     await age(29)
@@ -47,6 +47,16 @@ describe('words', { concurrency: false }, () => {
     await query('delete from document_page')
     await age(31)
     await swept()
+    assert.equal(await words(), 'title')
+  })
+
+  test('come back with a document that is restored', async () => {
+    const id = await document('title')
+    await query('update document set deleted_at = now(), expires_at = now() where id = $1', [id])
+    await age(31)
+    await swept()
+    assert.equal(await words(), '')
+    await query('update document set deleted_at = null, expires_at = null where id = $1', [id])
     assert.equal(await words(), 'title')
   })
 

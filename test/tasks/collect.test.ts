@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { deletePagesOfDeleted, lockDigest, sealBlob, unreferencedBlobs } from '../../sql/blobs.ts'
-import { deleteDocument, insertDocument } from '../../sql/documents.ts'
+import { deleteDocument, insertDocument, restoreDocument } from '../../sql/documents.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
 import { collect } from '../../tasks/documents/collect.ts'
@@ -51,8 +51,14 @@ async function become({ at, sha256, byteSize }: UploadedBlob): Promise<number> {
 /** Lets so much time pass for all that is there. */
 const age = async (seconds: number): Promise<void> => {
   await query('update blob set created_at = created_at - make_interval(secs => $1)', [seconds])
-  await query('update document set deleted_at = deleted_at - make_interval(secs => $1)', [seconds])
+  await query(
+    `update document set deleted_at = deleted_at - make_interval(secs => $1),
+       expires_at = expires_at - make_interval(secs => $1)`,
+    [seconds],
+  )
 }
+const TRASH_DAYS = 30
+const TRASH_SECONDS = TRASH_DAYS * 86_400
 const pages = (document: number, n: number) =>
   query(
     `insert into document_page (document_id, page_number, status, method, text, job_id)
@@ -80,12 +86,25 @@ for (const kind of kinds) {
       assert.equal(await blobs.exists(stored.at, 1000), true)
     })
 
-    test('removes the pages and the bytes of a document that was deleted a day ago, and not before', async () => {
+    test('leaves alone what is in the trash, and what is restored from it', async () => {
       const stored = await put()
       const id = await become(stored)
       await pages(id, 3)
-      await db.run(deleteDocument(id, null))
-      await age(GRACE_SECONDS - 60)
+      await db.run(deleteDocument(id, null, TRASH_DAYS))
+      await age(TRASH_SECONDS - 60)
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+      await db.one(restoreDocument(id, null))
+      await age(100 * GRACE_SECONDS)
+      assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
+      assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
+    })
+
+    test('removes the pages and the bytes of a document that left the trash a day ago, and not before', async () => {
+      const stored = await put()
+      const id = await become(stored)
+      await pages(id, 3)
+      await db.run(deleteDocument(id, null, TRASH_DAYS))
+      await age(TRASH_SECONDS + GRACE_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
       await age(120)
@@ -98,7 +117,7 @@ for (const kind of kinds) {
     test('keeps bytes that another document has', async () => {
       const stored = await put()
       const first = await become(stored)
-      await db.run(deleteDocument(first, null))
+      await db.run(deleteDocument(first, null, 0))
       await age(2 * GRACE_SECONDS)
       await become(await put())
       const again = await db.one(insertDocument({ ...FIELDS, byteSize: 1000, sha256: stored.sha256 }))
@@ -129,7 +148,7 @@ for (const kind of kinds) {
     test('an upload of the same bytes that is committing while they are collected keeps its bytes', async () => {
       for (let round = 0; round < 5; round++) {
         const bytes = randomBytes(500)
-        await db.run(deleteDocument(await become(await put(bytes)), null))
+        await db.run(deleteDocument(await become(await put(bytes)), null, 0))
         await age(2 * GRACE_SECONDS)
         const second = await put(bytes)
         const [id] = await Promise.all([become(second), run(), run()])
@@ -166,7 +185,7 @@ describe('collecting', { concurrency: false }, () => {
   test('an upload that comes first is waited for; one that comes second stores its own bytes', async () => {
     const bytes = randomBytes(100)
     const first = await blobs.store(only(bytes))
-    await db.run(deleteDocument(await become(first), null))
+    await db.run(deleteDocument(await become(first), null, 0))
     await age(2 * GRACE_SECONDS)
     const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
     const { promise: locked, resolve: hasLock } = Promise.withResolvers<void>()
@@ -199,8 +218,9 @@ describe('collecting', { concurrency: false }, () => {
   })
 
   test('goes through any number of documents and blobs', async () => {
-    await query(`insert into document (title, media_type, byte_size, sha256, deleted_at)
-      select 't', 'text/plain', 1, sha256(n::text::bytea), now() - interval '2 days' from generate_series(1, 130) n`)
+    await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at)
+      select 't', 'text/plain', 1, sha256(n::text::bytea), at, at
+      from generate_series(1, 130) n, (select now() - interval '2 days' as at) long_ago`)
     await query(`insert into blob (sha256, byte_size, created_at)
       select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 1100) n`)
     await query(`insert into document (title, media_type, byte_size, sha256)

@@ -168,7 +168,7 @@ describe('extracting a document', () => {
 
   test('a document that was deleted meanwhile is missing, and gets no page', async () => {
     const [deleted, gone] = [await add('abc'), await add('abc')]
-    await query('update document set deleted_at = now() where id = $1', [deleted])
+    await query('update document set deleted_at = now(), expires_at = now() where id = $1', [deleted])
     await query('delete from document where id = $1', [gone])
     for (const id of [deleted, gone]) {
       const ran = await run(id)

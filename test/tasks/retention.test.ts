@@ -76,11 +76,11 @@ describe('retention', { concurrency: false }, () => {
   })
 
   test('deletes the rows of deleted documents after a month, and lets others live that superseded them', async () => {
-    const document = async (title: string, rest = 'null, null'): Promise<number> =>
+    const document = async (title: string, deletedAt = 'null', collectedAt = 'null'): Promise<number> =>
       (
         await query(
-          `insert into document (title, media_type, byte_size, sha256, deleted_at, collected_at)
-           values ($1, 't', 1, sha256(gen_random_uuid()::text::bytea), ${rest}) returning id::int`,
+          `insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, collected_at)
+           values ($1, 't', 1, sha256(gen_random_uuid()::text::bytea), ${deletedAt}, ${deletedAt}, ${collectedAt}) returning id::int`,
           [title],
         )
       )[0]!.id as number
@@ -88,11 +88,11 @@ describe('retention', { concurrency: false }, () => {
     const next = await document('next')
     await query('update document set supersedes_id = $1 where id = $2', [old, next])
     await query(
-      `update document set deleted_at = now() - interval '31 days', collected_at = now() where id = $1`,
+      `update document set deleted_at = now() - interval '31 days', expires_at = now(), collected_at = now() where id = $1`,
       [old],
     )
-    await document('waits', `now() - interval '31 days', null`)
-    await document('young', `now() - interval '29 days', now()`)
+    await document('waits', `now() - interval '31 days'`)
+    await document('young', `now() - interval '29 days'`, 'now()')
     assert.equal((await run()).document, 1)
     assert.equal(await left('document', 'title'), 'next waits young')
     const [row] = await query(

@@ -1,10 +1,14 @@
 import { z } from 'zod'
+import { lockDigest } from '../../../sql/blobs.ts'
+import { readWithin } from '../../../sql/db.ts'
 import {
   addTag,
   deleteDocument,
   readDocument,
   readTags,
   removeTag,
+  restoreDocument,
+  trashedDigest,
   updateDocument,
 } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
@@ -82,20 +86,45 @@ document disappears from the default list.`,
   route({
     method: 'delete',
     path: '/:id',
-    summary: 'Delete a document',
-    description: 'Cancels a running or waiting extraction of the document.',
+    summary: 'Move a document to the trash, or delete it permanently',
+    description: `Cancels a running or waiting extraction of the document. The document can be restored for \
+\`TRASH_DAYS\`, unless \`permanent\` is true: then it is gone at once, from the trash too.`,
     params: DocumentParams,
+    query: z.object({ permanent: z.stringbool().default(false) }),
     errors: ['document.missing', 'document.protected'],
-    handle: ({ params, caller, edge, transaction }) =>
+    handle: ({ params, query, caller, edge, transaction }) =>
       transaction(async (tx) => {
         const jobs = await tx.any(cancelExtractions(params.id, caller.ownerId))
-        const document = await tx.maybeOne(deleteDocument(params.id, caller.ownerId))
+        const trashDays = query.permanent ? null : edge.settings.trashDays
+        const document = await tx.maybeOne(deleteDocument(params.id, caller.ownerId, trashDays))
         if (document === null) throw fail('document.missing')
         if (document.protected) throw fail('document.protected')
         tx.afterCommit(() => {
           for (const { id } of jobs) edge.publisher.notify(id)
         })
         return undefined
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:id/restore',
+    summary: 'Restore a document from the trash',
+    description:
+      'It comes back with its pages and tags, and supersedes what it did before, unless that was deleted or another document supersedes it by now.',
+    params: DocumentParams,
+    response: Document,
+    errors: ['document.missing', 'document.stored_again'],
+    sideEffect: true,
+    handle: ({ params, caller, transaction }) =>
+      transaction(async (tx) => {
+        const trashed = await tx.maybeOne(trashedDigest(params.id, caller.ownerId))
+        if (trashed === null) throw fail('document.missing')
+        // An upload of the same bytes comes before it, or finds the restored document.
+        await tx.run(lockDigest(Buffer.from(trashed.sha256)))
+        if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
+          throw fail('document.missing')
+        return found(await readWithin(tx, readDocument, [params.id, caller.ownerId]))
       }),
   }),
 

@@ -27,6 +27,10 @@ export const Document = z
     tags: z.array(z.string()),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),
+    deleted_at: Timestamp.optional().meta({ description: 'Only in the trash' }),
+    expires_at: Timestamp.optional().meta({
+      description: 'Only in the trash: until then the document can be restored',
+    }),
   })
   .meta({ id: 'Document' })
 

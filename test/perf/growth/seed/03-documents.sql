@@ -13,11 +13,13 @@ select n, growth.owner(n, size, 30, growth.size(10000)) as owner_id, growth.mome
 from growth.size(975000) size, generate_series(1, size) n;
 
 insert into document (owner_id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source,
-  note, protected, tags, created_at, deleted_at)
+  note, protected, tags, created_at, deleted_at, expires_at)
 select owner_id, initcap(kind) || ' ' || n || ' ' || growth.word(1 + growth.pick(n, 11, 3000)), kind,
   case when n % 10 = 0 then 'image/png' else 'application/pdf' end, 300, sha256(n::text::bytea), 1 + n % 5, at::date, at, 'upload',
   case when n % 20 = 0 then 'About ' || growth.word(1 + growth.pick(n, 12, 3000)) end, n % 200 = 0, tags, at,
-  case when n % 50 = 7 then at + interval '1 day' end
+  case when n % 50 = 7 then at + interval '1 day' end,
+  -- All of them are still in the trash.
+  case when n % 50 = 7 then now() + interval '30 days' end
 from growth.document order by n;
 drop table growth.document;
 -- Newer versions of some documents, of few enough owners: each is locked for it.

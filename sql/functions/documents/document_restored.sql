@@ -1,0 +1,15 @@
+-- A document that is restored supersedes what it did before, unless that has gone or another one supersedes it by now.
+create or replace function document_restored() returns trigger language plpgsql as $$
+begin
+  -- One change per owner at a time, as in document_supersedes.
+  perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));
+  if not exists (select from document target where target.id = new.supersedes_id and target.deleted_at is null)
+      or exists (select from document other where other.supersedes_id = new.supersedes_id and other.deleted_at is null) then
+    new.supersedes_id := null;
+  end if;
+  return new;
+end $$;
+
+create or replace trigger document_restored before update of deleted_at on document
+  for each row when (old.deleted_at is not null and new.deleted_at is null and new.supersedes_id is not null)
+  execute function document_restored();

@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { lockDigest } from '../../sql/blobs.ts'
+import { insertDocument } from '../../sql/documents.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, multipart, startEdge } from './harness.ts'
+
+/** The trash: what is deleted can be restored for a while, unless it was deleted permanently. */
+
+const { api, url, db, query } = await edgeAndDatabase()
+const withoutTrash = await startEdge(url, { env: { TRASH_DAYS: '0' } })
+const open = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const PATH = '/api/v1/documents'
+const MISSING = [404, { detail: 'Document not found' }]
+let people = 0
+const somebody = async (): Promise<string> => (await api.register(`u${++people}@example.com`)).token
+const owner = await somebody()
+let count = 0
+const add = async (token = owner, fields: Record<string, string> = {}): Promise<number> =>
+  (await api.upload(token, `Text number ${++count}`, { fields })).json.id
+const at = (id: number | string, rest = ''): string => `${PATH}/${id}${rest}`
+const get = (path: string, token = owner) => api.get(path, { token })
+const remove = (id: number, rest = '', token = owner) => api.call('DELETE', at(id, rest), { token })
+const permanently = (id: number, token = owner) => remove(id, '?permanent=true', token)
+const restore = (id: number | string, token = owner) => api.post(at(id, '/restore'), { token })
+const patch = (id: number, json: unknown) => api.call('PATCH', at(id), { token: owner, json })
+const expire = (id: number) => query('update document set expires_at = now() where id = $1', [id])
+
+interface Trashed {
+  readonly id: number
+  readonly deleted_at: string
+  readonly expires_at: string
+}
+interface Listed {
+  readonly items: readonly Trashed[]
+  readonly total: number
+  readonly next: string | null
+}
+async function trash(token = owner, more = ''): Promise<Listed> {
+  const answer = await get(`${PATH}?trashed=true&page_size=200${more}`, token)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+const idsOf = ({ items }: Listed): number[] => items.map(({ id }) => id)
+const trashed = async (token = owner): Promise<number[]> => idsOf(await trash(token))
+
+describe('the list', () => {
+  test('shows a deleted document as it was, with when it was deleted and until when it can be restored', async () => {
+    const token = await somebody()
+    const id = await add(token, { title: 'a "quoted" title', note: 'n' })
+    const { json: before } = await get(at(id), token)
+    assert.equal((await remove(id, '', token)).status, 204)
+    const { items, ...rest } = await trash(token)
+    assert.deepEqual(rest, { total: 1, total_is_exact: true, page: 1, page_size: 200, next: null })
+    const { deleted_at, expires_at, ...document } = items[0]!
+    assert.deepEqual(document, before)
+    assert.equal(Math.round((Date.parse(expires_at) - Date.parse(deleted_at)) / 86_400_000), 30)
+    assert.equal((await get(PATH, token)).json.total, 0)
+  })
+
+  test('has the one deleted last first, in pages and by cursor, but nothing that has expired', async () => {
+    const token = await somebody()
+    const [a, b, c, d] = [await add(token), await add(token), await add(token), await add(token)]
+    for (const id of [b, d, c, a]) await remove(id, '', token)
+    await expire(d)
+    const all = await trash(token)
+    assert.deepEqual([idsOf(all), all.total], [[a, c, b], 3])
+    const second = (await get(`${PATH}?trashed=true&page=2&page_size=2`, token)).json
+    assert.deepEqual([idsOf(second), second.total], [[b], 3])
+    const followed: number[] = []
+    for (let next: string | null = ''; next !== null; ) {
+      const part = await get(`${PATH}?trashed=true&page_size=1${next && `&cursor=${next}`}`, token)
+      followed.push(...idsOf(part.json))
+      next = part.json.next
+    }
+    assert.deepEqual(followed, [a, c, b])
+  })
+
+  test('takes no cursor of another list, and gives none to it', async () => {
+    const token = await somebody()
+    const ids = [await add(token), await add(token), await add(token), await add(token)]
+    for (const id of ids.slice(2)) await remove(id, '', token)
+    for (const [from, to] of [
+      ['', 'trashed=true&'],
+      ['trashed=true&', ''],
+    ]) {
+      const { next } = (await get(`${PATH}?${from}page_size=1`, token)).json
+      const answer = await get(`${PATH}?${to}cursor=${next}`, token)
+      assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'cursor']])
+    }
+  })
+
+  test('is filtered by kind and tag, and leaves out no superseded ones', async () => {
+    const token = await somebody()
+    const [old, young] = [await add(token, { kind: 'letter' }), await add(token, { kind: 'letter' })]
+    const other = await add(token)
+    for (const id of [old, other]) await api.post(at(id, '/tags'), { token, json: { label: 'red' } })
+    await api.call('PATCH', at(young), { token, json: { supersedes_id: old } })
+    for (const id of [old, young, other]) await remove(id, '', token)
+    for (const [filter, expected] of [
+      ['', [other, young, old]],
+      ['&include_superseded=false', [other, young, old]],
+      ['&kind=letter', [young, old]],
+      ['&tag=red', [other, old]],
+      ['&tag=red&kind=letter', [old]],
+      ['&tag=blue', []],
+    ] as const) {
+      const some = await trash(token, filter)
+      assert.deepEqual([idsOf(some), some.total], [expected, expected.length], filter)
+    }
+  })
+
+  test('is not searched', async () => {
+    const answer = await get(`${PATH}?trashed=true&search=text`)
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'search']])
+    assert.match(answer.json.detail, /does not cover the trash/)
+    assert.equal((await get(`${PATH}?trashed=true&search=%20`)).status, 200)
+  })
+})
+
+describe('restoring', () => {
+  test('brings back the document with its pages, tags and words', async () => {
+    const token = await somebody()
+    const id = await add(token, { title: 'Report' })
+    await api.post(at(id, '/tags'), { token, json: { label: 'red' } })
+    await query(
+      `insert into document_page (document_id, page_number, status, method, text, job_id)
+       values ($1, 1, 'read', 'text_layer', 'winter supplies', gen_random_uuid())`,
+      [id],
+    )
+    const views = () =>
+      Promise.all(
+        [
+          ...[at(id), at(id, '/content'), at(id, '/pages'), at(id, '/pages/1'), `${PATH}/tags`, PATH],
+          ...['search=report', 'search=winter', 'search=%22winter+supplies%22', 'tag=red'].map(
+            (filter) => `${PATH}?${filter}`,
+          ),
+        ].map(async (path) => [path, (await get(path, token)).text]),
+      )
+    const before = await views()
+    await remove(id, '', token)
+    assert.deepEqual((await get(`${PATH}/tags`, token)).json, [])
+    assert.equal((await get(`${PATH}?search=winter`, token)).json.total, 0)
+    const answer = await restore(id, token)
+    assert.deepEqual([answer.status, answer.text], [200, before[0]![1]])
+    assert.deepEqual(await views(), before)
+    assert.deepEqual(await trashed(token), [])
+  })
+
+  test('finds nothing that is live, missing, expired or another’s, all alike', async () => {
+    const other = await somebody()
+    const [live, expired, foreign] = [await add(), await add(), await add(other)]
+    await remove(foreign, '', other)
+    await remove(expired)
+    await expire(expired)
+    for (const id of [live, expired, foreign, 999_999]) {
+      const answer = await restore(id)
+      assert.deepEqual([answer.status, answer.json], MISSING)
+    }
+    assert.deepEqual(await trashed(other), [foreign])
+    assert.equal((await restore('x')).status, 422)
+    assert.equal((await api.post(at(foreign, '/restore'))).status, 401)
+  })
+
+  test('is done once; under an Idempotency-Key a repetition has the same answer', async () => {
+    const id = await add()
+    await remove(id)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => restore(id)))
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(9).fill(404)])
+    await remove(id)
+    const options = { token: owner, headers: { 'idempotency-key': 'restored once' } }
+    const first = await api.post(at(id, '/restore'), options)
+    const again = await api.post(at(id, '/restore'), options)
+    assert.deepEqual([first.status, again.status, again.text], [200, 200, first.text])
+  })
+
+  test('is refused when the same bytes are stored again', async () => {
+    const text = 'the same bytes'
+    const first = (await api.upload(owner, text)).json.id
+    await remove(first)
+    const second = (await api.upload(owner, text)).json.id
+    assert.notEqual(second, first)
+    const refused = await restore(first)
+    assert.equal(refused.status, 409)
+    assert.match(refused.json.detail, /stored again/)
+    assert.ok((await trashed()).includes(first))
+    await remove(second)
+    assert.equal((await restore(first)).status, 200)
+    assert.equal((await restore(second)).status, 409)
+  })
+
+  test('waits for an upload of the same bytes that is committing', async () => {
+    const id = await add()
+    await remove(id)
+    const [row] = await query('select owner_id, sha256 from document where id = $1', [id])
+    const { owner_id: ownerId, sha256 } = row as { owner_id: number; sha256: Buffer }
+    let restored: ReturnType<typeof restore> | undefined
+    await db.transaction(async (tx) => {
+      await tx.run(lockDigest(sha256))
+      restored ??= restore(id)
+      await until('it waits', async () => {
+        const [waiting] = await query(`select from pg_locks where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`)
+        return waiting
+      })
+      const text = { title: 't', mediaType: 'text/plain', byteSize: 1 }
+      const unset = { documentDate: undefined, source: undefined, channel: undefined, note: undefined }
+      await tx.one(insertDocument({ ownerId, sha256, kind: undefined, ...text, ...unset }))
+    })
+    assert.equal((await restored!).status, 409)
+  })
+
+  test('and uploading the same bytes at once leave one document', async () => {
+    for (let round = 0; round < 10; round++) {
+      const text = `contested ${round}`
+      const { id } = (await api.upload(owner, text)).json
+      await remove(id)
+      const [restored, uploaded] = await Promise.all([restore(id), api.upload(owner, text)])
+      const both = [restored.status, uploaded.status]
+      if (restored.status === 200) assert.deepEqual([both, uploaded.json.id], [[200, 200], id])
+      else assert.deepEqual(both, [409, 201])
+    }
+  })
+})
+
+describe('what a restored document supersedes', () => {
+  const superseding = async (): Promise<{ old: number; young: number }> => {
+    const [old, young] = [await add(), await add()]
+    await patch(young, { supersedes_id: old })
+    return { old, young }
+  }
+  const of = async (id: number): Promise<unknown> => {
+    const { supersedes_id, superseded_by_id } = (await get(at(id))).json
+    return { supersedes_id, superseded_by_id }
+  }
+
+  test('is what it superseded before', async () => {
+    const { old, young } = await superseding()
+    await remove(young)
+    assert.deepEqual(await of(old), { supersedes_id: null, superseded_by_id: null })
+    assert.equal((await restore(young)).json.supersedes_id, old)
+    assert.deepEqual(await of(old), { supersedes_id: null, superseded_by_id: young })
+  })
+
+  test('is nothing when another document supersedes that by now', async () => {
+    const { old, young } = await superseding()
+    const other = await add()
+    await remove(young)
+    await patch(other, { supersedes_id: old })
+    assert.equal((await restore(young)).json.supersedes_id, null)
+    assert.deepEqual(await of(old), { supersedes_id: null, superseded_by_id: other })
+  })
+
+  test('is nothing when that has been deleted; restored itself, it is superseded by nothing', async () => {
+    const { old, young } = await superseding()
+    await remove(young)
+    await remove(old)
+    assert.equal((await restore(young)).json.supersedes_id, null)
+    assert.equal((await restore(old)).json.superseded_by_id, null)
+  })
+
+  test('does not matter to one that is superseded: it is so again', async () => {
+    const { old, young } = await superseding()
+    await remove(old)
+    assert.equal((await restore(old)).json.superseded_by_id, young)
+  })
+
+  test('is one thing: of two that superseded it and are restored at once, one does', async () => {
+    for (let round = 0; round < 8; round++) {
+      const { old, young } = await superseding()
+      const other = await add()
+      await remove(young)
+      await patch(other, { supersedes_id: old })
+      await remove(other)
+      const answers = await Promise.all([restore(young), restore(other)])
+      const superseded = answers.map(({ json }) => json.supersedes_id)
+      assert.deepEqual(superseded.sort(), [null, old].sort())
+    }
+  })
+})
+
+describe('deleting permanently', () => {
+  test('leaves nothing in the trash, and takes from it what is there', async () => {
+    const [live, deleted] = [await add(), await add()]
+    await remove(deleted)
+    for (const id of [live, deleted]) {
+      const answer = await permanently(id)
+      assert.deepEqual([answer.status, answer.bytes.length], [204, 0])
+      assert.ok(!(await trashed()).includes(id))
+      for (const gone of [await get(at(id)), await restore(id), await permanently(id), await remove(id)])
+        assert.deepEqual([gone.status, gone.json], MISSING)
+    }
+  })
+
+  test('is up to its owner; without it, what is in the trash is missing', async () => {
+    const id = await add()
+    await remove(id)
+    for (const answer of [await permanently(id, await somebody()), await remove(id)])
+      assert.deepEqual([answer.status, answer.json], MISSING)
+    assert.equal((await restore(id)).status, 200)
+    assert.equal((await remove(id, '?permanent=perhaps')).status, 422)
+  })
+
+  test('is refused for a protected document', async () => {
+    const id = await add()
+    await patch(id, { protected: true })
+    const answer = await permanently(id)
+    assert.equal(answer.status, 409)
+    assert.match(answer.json.detail, /protected/)
+    assert.equal((await get(at(id))).status, 200)
+  })
+
+  test('is final, whatever is done at once', async () => {
+    for (let round = 0; round < 10; round++) {
+      const id = await add()
+      await remove(id)
+      const [gone, again] = await Promise.all([permanently(id), permanently(id), restore(id)])
+      assert.deepEqual([gone.status, again.status].sort(), [204, 404])
+      for (const answer of [await get(at(id)), await restore(id)]) assert.equal(answer.status, 404)
+    }
+  })
+})
+
+describe('other deployments', () => {
+  test('with TRASH_DAYS=0 a deleted document is gone at once', async () => {
+    const id = await add()
+    assert.equal((await withoutTrash.call('DELETE', at(id), { token: owner })).status, 204)
+    assert.ok(!(await trashed()).includes(id))
+    assert.equal((await restore(id)).status, 404)
+  })
+
+  test('with AUTH_LEVEL=none the trash is nobody’s', async () => {
+    const { body, type } = multipart('of nobody')
+    const { id } = (await open.post(PATH, { body, headers: { 'content-type': type } })).json
+    await open.call('DELETE', at(id))
+    assert.deepEqual(idsOf((await open.get(`${PATH}?trashed=true`)).json), [id])
+    assert.equal((await restore(id)).status, 404)
+    assert.equal((await open.post(at(id, '/restore'))).status, 200)
+  })
+})
