@@ -91,6 +91,33 @@ test('a page that is being recognised is given up', async (t) => {
   assert.equal((await crash.jobEnded(query, short)).status, 'done')
 })
 
+test('an extraction stops when its document goes: to the trash, for good, or with its owner', async () => {
+  const worker = await crash.startWorker(url, 'worker')
+  for (const rest of ['', '?permanent=true']) {
+    const id = await crash.uploadText(client, 200, `deleted${rest}`)
+    const jobId = await crash.extract(client, id)
+    await crash.pagesStored(query, jobId, 3)
+    assert.equal((await client.fetch(`/api/v1/documents/${id}${rest}`, { method: 'DELETE' })).status, 204)
+    assert.equal((await crash.jobEnded(query, jobId, 10_000)).status, 'cancelled')
+  }
+  const owner = new Client(edge.ready.port!)
+  const { id } = await owner.register('leaver@example.com')
+  const jobId = await crash.extract(owner, await crash.uploadText(owner, 200, 'of somebody who leaves'))
+  await crash.pagesStored(query, jobId, 3)
+  // The first account is the admin.
+  assert.equal((await client.fetch(`/api/v1/auth/users/${id}`, { method: 'DELETE' })).status, 204)
+  await until('its attempt ends', () =>
+    worker.log.some((line) => line.includes('An attempt ended') && line.includes(jobId)),
+  )
+  await until('all of it is gone', async () => {
+    const rows = await query('select from account where id = $1', [id])
+    return rows.length === 0
+  })
+  const left = `select from job where id = $1 union all select from document_page where job_id = $1`
+  assert.deepEqual(await query(left, [jobId]), [])
+  assert.ok((await crash.writes(query, 'page', jobId)).length < 200)
+})
+
 // Longer than the grace of a thread that does not follow its signal.
 const SLOW_START = `import { isMainThread } from 'node:worker_threads'
 if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)`
