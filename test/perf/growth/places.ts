@@ -12,6 +12,7 @@ export interface Places {
       | 'members'
       | 'invites'
       | 'documents'
+      | 'trashed'
       | 'published'
       | 'posts'
       | 'transactions',
@@ -54,6 +55,7 @@ const TEXT = `select json_build_object(
     'invites', (select count(*) from organization_invite where organization_id = 1 and status = 'pending'),
     'documents', (select count(*) from document d where owner_id = 2 and deleted_at is null
       and not exists (select from document s where s.supersedes_id = d.id and s.deleted_at is null)),
+    'trashed', (select count(*) from document where owner_id = 2 and deleted_at is not null),
     'published', (select count(*) from blog_post where status = 'published'), 'posts', (select count(*) from blog_post),
     'transactions', (select count(*) from payment_transaction where customer_id = 1 and shown)),
   'document', json_build_object('big', ${documentOf(2)}, 'small', ${documentOf(3)},

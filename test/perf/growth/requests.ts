@@ -119,6 +119,7 @@ const documents: Record<string, Make> = {
     big({ what: 'of a rare tag', query: { tag: 'tag-199' } }),
     big({ what: 'with superseded ones', query: { include_superseded: true } }),
     big({ what: 'on a large page', query: { page_size: 200 } }),
+    ...ends('big', total.trashed, { what: 'trashed', query: { trashed: true } }),
     small(),
     small({ what: 'of a kind', query: { kind: 'contract' } }),
     small({ what: 'of a common tag', query: { tag: 'tag-2' } }),
