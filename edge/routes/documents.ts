@@ -55,7 +55,7 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     description: `\`search\` covers title, note, tags and the text of the pages, ignoring accents and case. Every word \
 must occur, possibly as the beginning of another word, or as part of one if that finds little; "quoted words" must occur together; a word or phrase after \`-\` must \
 not occur. \`trashed\` lists the trash instead, superseded documents included, the one deleted last first; it can't be \
-searched.`,
+searched. With \`hits\` each document of a search has the first pages that match, three at most, with a snippet of each.`,
     query: z
       .object({
         ...numbered([DOCUMENT_ORDER, SEARCH_ORDER, TRASH_ORDER], { most: 200, fallback: 50 }),
@@ -64,6 +64,7 @@ searched.`,
         search: z.string().max(500).optional(),
         include_superseded: z.stringbool().default(false),
         trashed: z.stringbool().default(false),
+        hits: z.stringbool().default(false),
       })
       .refine(({ search, trashed }) => !(trashed && isSearch(search)), {
         error: 'does not cover the trash',
@@ -72,14 +73,14 @@ searched.`,
     response: DocumentList,
     reads: 'search',
     handle: async ({ query, caller, reader }) => {
-      const { kind = null, tag = null, search = '', include_superseded, trashed } = query
+      const { kind = null, tag = null, search = '', include_superseded, trashed, hits } = query
       const filters = [caller.ownerId, kind, tag] as const
       const read = (): Promise<string | null> => {
         if (trashed) return reader.text(readTrash, [...filters, ...pageValues(query, TRASH_ORDER)])
         const listed = [...filters, include_superseded] as const
         if (!isSearch(search))
           return reader.text(readDocuments, [...listed, ...pageValues(query, DOCUMENT_ORDER)])
-        return reader.text(searchDocuments, [...listed, search, ...pageValues(query, SEARCH_ORDER)])
+        return reader.text(searchDocuments, [...listed, search, hits, ...pageValues(query, SEARCH_ORDER)])
       }
       return verbatim((await read())!)
     },

@@ -8,6 +8,12 @@ const MOST_RANKED = 500
 // A phrase is looked for in this many pages with its words: the index does not know their places.
 const MOST_WITH_WORDS = 5000
 
+// What is shown of where a document matches: its first pages that do, each with some words around the first that matches.
+const MOST_HITS = 3
+const SNIPPET = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel="", StopSel=""'
+// Of a longer page: finding the words again takes a second for two million characters.
+const SNIPPET_CHARACTERS = 200_000
+
 /** What `words` of a search's terms are looked for in. */
 const owned = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
@@ -17,14 +23,23 @@ const pagesOf = (document: string): string =>
 
 export const SEARCH_ORDER = { 'found.rank': 'real', 'found.id': 'bigint' } as const
 
+const HITS = `(
+  select coalesce(json_agg(json_build_object('page_number', hit.page_number, 'snippet',
+    ts_headline('folded', left(hit.text, ${SNIPPET_CHARACTERS}), sought.query, '${SNIPPET}')) order by hit.page_number), '[]')
+  from (select string_agg('(' || wide::text || ')', ' | ')::tsquery as query from term where not negated) sought
+    cross join lateral (
+      select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query
+      order by p.page_number limit ${MOST_HITS}) hit)`
+
 /**
- * A page of the documents that match a search, best first. Every term occurs somewhere in the document's title, note, tags or
+ * A page of the documents that match a search, best first, with the pages that do if `hits`. Every term occurs somewhere in the document's title, note, tags or
  * pages; the whole word counts most, then its beginning or part, and the title more than the text. The total is exact if all
  * that matches one of the terms was looked at, so that nothing else can match.
  */
-export const searchDocuments: ReadStatement<[...Listed, search: string, ...page: PageValues]> = {
-  name: 'documents_search',
-  text: `
+export const searchDocuments: ReadStatement<[...Listed, search: string, hits: boolean, ...page: PageValues]> =
+  {
+    name: 'documents_search',
+    text: `
     with term as materialized (
       select *, case when is_phrase then ${MOST_WITH_WORDS} else ${MOST_RANKED} end as most from search_terms($1::int, $5)
     ), hit as materialized (
@@ -76,13 +91,13 @@ export const searchDocuments: ReadStatement<[...Listed, search: string, ...page:
       {
         table: 'found',
         row: 'found',
-        parameters: 5,
+        parameters: 6,
         where: 'true',
         order: SEARCH_ORDER,
         direction: 'desc',
         join: 'join document d on d.id = found.id',
-        item: 'd.json',
+        item: `case when $6::boolean then concat(left(d.json, -1), ',"hits":', ${HITS}, '}') else d.json end`,
       },
       'not coalesce((select is_cut from rarest), false)',
     )}`,
-}
+  }

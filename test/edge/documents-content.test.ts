@@ -133,7 +133,7 @@ test('safe types are shown inline, everything else is saved, and nothing is snif
     ['%PDF-1.4\n', 'a.pdf', /^application\/pdf$/, 'inline'],
     [Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'), 'a.gif', /^image\/gif$/, 'inline'],
     ['plain words', 'a.txt', /^text\/plain; charset=utf-8$/, 'inline'],
-    ['<html><script>alert(1)</script></html>', 'a.html', /^text\/plain; charset=utf-8$/, 'inline'],
+    ['<html><script>alert(1)</script></html>', 'a.html', /^text\/html; charset=utf-8$/, 'attachment'],
     [
       '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>',
       'a.svg',

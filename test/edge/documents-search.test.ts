@@ -52,6 +52,30 @@ describe('searching documents', () => {
     assert.deepEqual((await search(token, 'mill')).sort(), ids.sort())
   })
 
+  test('with hits, shows the first pages that match and some of their words', async () => {
+    const token = await somebody()
+    const filler = 'word '.repeat(60)
+    const pages = ['nothing', `${filler}the Müller and ${filler}`, 'a miller', 'millers', 'mill']
+    const id = await document(token, { title: 'Of the mill', pages })
+    const titled = await document(token, { title: 'Mill', pages: ['nothing'] })
+    const answer = await api.get(`${PATH}?search=mill%20-hidden&hits=true`, { token })
+    const hits = new Map(answer.json.items.map((item: { id: number; hits: unknown }) => [item.id, item.hits]))
+    assert.deepEqual(hits.get(titled), [])
+    assert.deepEqual(hits.get(id), [
+      { page_number: 3, snippet: 'a miller' },
+      { page_number: 4, snippet: 'millers' },
+      { page_number: 5, snippet: 'mill' },
+    ])
+    const [found] = (await api.get(`${PATH}?search=muller&hits=true`, { token })).json.items
+    assert.equal(found.hits.length, 1)
+    assert.match(found.hits[0].snippet, /^(word )+the Müller and( word)+$/)
+    assert.ok(found.hits[0].snippet.length < 150, found.hits[0].snippet)
+    const [without] = (await api.get(`${PATH}?search=muller`, { token })).json.items
+    assert.equal('hits' in without, false)
+    const [listed] = (await api.get(`${PATH}?hits=true`, { token })).json.items
+    assert.equal('hits' in listed, false)
+  })
+
   test('every term must occur, in whichever place', async () => {
     const token = await somebody()
     const both = await document(token, { title: 'Invoice', pages: ['from Rotterdam'] })

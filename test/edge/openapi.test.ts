@@ -165,6 +165,7 @@ test('bounds of the input are documented', () => {
     ['search', false],
     ['include_superseded', false],
     ['trashed', false],
+    ['hits', false],
   ])
   const register = reference.components.schemas.UserCreate as {
     properties: Record<string, object>

@@ -42,6 +42,7 @@ export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any |
     ...{
       background: any('true', 'false', '1', '0'),
       include_superseded: any('true', 'false'),
+      hits: any('true', 'false'),
       trashed: any('true', 'false'),
       permanent: any('true', 'false'),
       force: any('true'),

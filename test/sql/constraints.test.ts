@@ -181,6 +181,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   document: [
     ['document_owner_id_fkey', document({ owner_id: 999_999 })],
     ['document_supersedes_missing', document({ supersedes_id: 999_999 })],
+    ['document_attached_to_id_fkey', document({ attached_to_id: 999_999 })],
     ['document_tags_check', document({ tags: Array.from({ length: 101 }, (_, i) => `t${i}`) })],
     ['document_title_check', document({ title: '' }), document({ title: 't'.repeat(301) })],
     ['document_kind_check', document({ kind: '' }), document({ kind: 'k'.repeat(33) })],

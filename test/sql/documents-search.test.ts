@@ -28,7 +28,7 @@ await query(`insert into document_page (document_id, page_number, status, method
 await query('analyze')
 
 async function search(text: string, { owner = 1, size = 200 } = {}) {
-  const found = await reader.text(searchDocuments, [owner, null, null, false, text, null, 0, size], {
+  const found = await reader.text(searchDocuments, [owner, null, null, false, text, false, null, 0, size], {
     limitMs: 10_000,
   })
   const { items, total, total_is_exact } = JSON.parse(found!)

@@ -76,8 +76,7 @@ export interface Work {
 // A message is serialized in one go, in the parent as well: a large one would block it.
 const PIECE_BYTES = 2 ** 20
 
-/** A copy of a piece of a file: of what is sent by itself, a view would take the whole file along. */
-// The `slice` of a Buffer returns a view.
+/** A copy of a piece of a file: a view would take the whole file along, and the `slice` of a Buffer returns one. */
 export const pieceOf = (bytes: Uint8Array, at: number): Uint8Array =>
   Uint8Array.prototype.slice.call(bytes, at, at + PIECE_BYTES)
 

@@ -6,6 +6,8 @@ import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
 
+const Hit = z.strictObject({ page_number: z.int(), snippet: z.string() }).meta({ id: 'DocumentHit' })
+
 export const Document = z
   .strictObject({
     id: z.int(),
@@ -27,6 +29,7 @@ export const Document = z
     tags: z.array(z.string()),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),
+    hits: z.array(Hit).optional().meta({ description: 'Only of a search with `hits`: pages that match' }),
     deleted_at: Timestamp.optional().meta({ description: 'Only in the trash' }),
     expires_at: Timestamp.optional().meta({
       description: 'Only in the trash: until then the document can be restored',

@@ -24,6 +24,8 @@ class Said implements MarkupEvents {
   private path: readonly string[] = []
   private words = ''
   private start = 0
+  // Whether the paragraph has more than white space.
+  private begun = false
   private silent = 0
   private level = 0
 
@@ -45,7 +47,10 @@ class Said implements MarkupEvents {
 
   text(data: string, at: number): void {
     if (this.silent > 0) return
-    if (this.words.trim() === '') this.start = at
+    if (!this.begun) {
+      this.start = at
+      this.begun = data.trim() !== ''
+    }
     this.words += data
   }
 
@@ -53,6 +58,7 @@ class Said implements MarkupEvents {
   end(end: number): void {
     const text = this.words.replace(/[ \t\r\n\f\u00a0]+/g, ' ').trim()
     this.words = ''
+    this.begun = false
     if (text === '') return
     if (this.level > 0) this.path = [...this.path.slice(0, this.level - 1), text.slice(0, 200)]
     this.blocks.push({ start: this.start, end, path: this.path, text })

@@ -8,6 +8,7 @@ declare module 'libheif-js/wasm-bundle.js' {
   interface Image {
     get_width(): number
     get_height(): number
+    free(): void
     /** Fills the pixels, and calls back with them; with null for a damaged image. */
     display(pixels: Pixels, done: (pixels: Pixels | null) => void): void
   }

@@ -63,8 +63,9 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     return openPdfPages(pdfOfJpeg2000(bytes), options)
   const openPictures = PICTURES[mediaType]
   if (openPictures !== undefined) {
-    const pictures = await openPictures(bytes)
-    return pageReader(pictures.pageCount, async (n) => readPicture(await pictures.page(n), options))
+    const { pageCount, page, close } = await openPictures(bytes)
+    const readPage: ReadOne = async (n) => readPicture(await page(n), options)
+    return pageReader(pageCount, readPage, async () => close?.())
   }
   const format = formatOf(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)

@@ -7,6 +7,8 @@ export interface Pictures {
   readonly pageCount: number
   /** @throws Unreadable. */
   page(pageNumber: number): Promise<Shown>
+  /** Frees what the garbage collector does not. */
+  readonly close?: () => void
 }
 
 /** A page as it is displayed: upright and on white, at `MOST_PIXELS` or its size if that is less. */
@@ -46,11 +48,15 @@ export async function openPictures(bytes: Uint8Array): Promise<Pictures> {
   const open: Open = (options) => sharp(bytes, { limitInputPixels: false, ...options })
   const first = await metadata(open, {})
   const { pages: pageCount = 1, format } = first
-  if (pageCount > MOST_PAGES)
-    throw new Unreadable(`The image has ${pageCount} pages, more than ${MOST_PAGES}`)
+  assertFew(pageCount)
   const isAnimation = pageCount > 1 && (format === 'gif' || format === 'webp')
   if (isAnimation) return { pageCount, page: framesOf(open, first, pageCount) }
   return { pageCount, page: (pageNumber) => drawn(open, { page: pageNumber - 1 }) }
+}
+
+function assertFew(pageCount: number): void {
+  if (pageCount > MOST_PAGES)
+    throw new Unreadable(`The image has ${pageCount} pages, more than ${MOST_PAGES}`)
 }
 
 type Open = (options: SharpOptions) => Sharp
@@ -133,6 +139,7 @@ export async function openHeif(bytes: Uint8Array): Promise<Pictures> {
   const { default: libheif } = await import('libheif-js/wasm-bundle.js')
   const images = new libheif.HeifDecoder().decode(bytes)
   if (images.length === 0) throw new Unreadable('The image is damaged')
+  assertFew(images.length)
   const page = async (pageNumber: number): Promise<Shown> => {
     const image = images[pageNumber - 1]!
     const [width, height] = [image.get_width(), image.get_height()]
@@ -143,5 +150,8 @@ export async function openHeif(bytes: Uint8Array): Promise<Pictures> {
     const sharp = await library()
     return drawn((options) => sharp(pixels, { ...options, raw: { width, height, channels: 4 } }), {})
   }
-  return { pageCount: images.length, page }
+  const close = (): void => {
+    for (const image of images) image.free()
+  }
+  return { pageCount: images.length, page, close }
 }

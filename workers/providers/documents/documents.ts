@@ -163,16 +163,19 @@ class DocumentReader implements PageReader {
   }
 
   async *attachment(index: number): AsyncGenerator<Uint8Array, void> {
-    const { lease } = await this.#join(await this.#lease())
+    const member = this.#take() ?? (await this.#another())
+    let isWhole = false
     try {
-      for (let at = 0; ; ) {
-        const piece = await lease.ask('document.attachment', { index, at }, this.#limits)
-        if (piece.length === 0) return
-        yield piece
+      for (let at = 0; !isWhole; ) {
+        const piece = await member.lease.ask('document.attachment', { index, at }, this.#limits)
+        isWhole = piece.length === 0
+        if (!isWhole) yield piece
         at += piece.length
       }
     } finally {
-      lease.release()
+      // The next attachment needs the document open, too.
+      if (isWhole && !this.#isOver(member)) this.#rest(member)
+      else this.#leave(member)
     }
   }
 
@@ -185,12 +188,29 @@ class DocumentReader implements PageReader {
   #dispatch(): void {
     this.#scheduled = false
     while (this.#waiting.length > 0 && this.#free.size > 0) {
-      const [member, timer] = [...this.#free].at(-1)!
-      clearTimeout(timer)
-      this.#free.delete(member)
-      void this.#work(member, this.#waiting.splice(0, this.#together()))
+      void this.#work(this.#take()!, this.#waiting.splice(0, this.#together()))
     }
     if (this.#waiting.length > 0 && this.#members < this.#mostMembers()) void this.#more()
+  }
+
+  /** A child that is free, which is the caller's then. */
+  #take(): Member | null {
+    const [member, timer] = [...this.#free].at(-1) ?? []
+    if (member === undefined) return null
+    clearTimeout(timer)
+    this.#free.delete(member)
+    return member
+  }
+
+  /** A child more, for the caller. */
+  async #another(): Promise<Member> {
+    this.#members++
+    try {
+      return await this.#join(await this.#lease())
+    } catch (error) {
+      this.#members--
+      throw error
+    }
   }
 
   /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */

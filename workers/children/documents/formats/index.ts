@@ -23,7 +23,7 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: Open])[] = [
     async (bytes) => (await import('./word.ts')).openPptx(bytes),
   ],
   [
-    /^application\/vnd\.(openxmlformats-officedocument\.spreadsheetml|ms-excel)\./,
+    /^application\/vnd\.(openxmlformats-officedocument\.spreadsheetml\.|ms-excel\.(?!sheet\.binary))/,
     async (bytes) => (await import('./sheets.ts')).openXlsx(bytes),
   ],
   [
