@@ -33,7 +33,8 @@ function addPart(xml: string, pages: Pages): void {
     close(qualified) {
       const name = localName(qualified)
       if (SILENT.has(name)) silent--
-      else if (name === 't') isText = false
+      if (silent > 0) return
+      if (name === 't') isText = false
       else if (name === 'p') pages.add(cells > 0 ? ' ' : '\n')
       else if (name === 'tc') {
         cells--
