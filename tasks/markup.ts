@@ -2,7 +2,7 @@ import { Parser } from 'htmlparser2'
 
 /** HTML and XML as events. The only importer of htmlparser2. */
 
-/** What is told of markup, in its order; `at` is a position in it, in characters. */
+/** What markup consists of, in its order; `at` is a position in it, in characters. */
 export interface MarkupEvents {
   open?(name: string, attributes: Readonly<Record<string, string>>, at: number): void
   close?(name: string, at: number): void

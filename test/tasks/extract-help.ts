@@ -62,13 +62,6 @@ export function extractions({ db, query }: TestDatabase) {
     const size = Buffer.byteLength(chunks.join(''))
     const sha256 = Buffer.from(uuidv7().replaceAll('-', ''))
     await db.one(sealBlob(blob, sha256, size))
-    const none = {
-      documentDate: undefined,
-      source: undefined,
-      channel: undefined,
-      note: undefined,
-      kind: undefined,
-    }
     return (
       await db.one(
         insertDocument({
@@ -77,7 +70,6 @@ export function extractions({ db, query }: TestDatabase) {
           mediaType: 'text/plain',
           byteSize: size,
           sha256,
-          ...none,
         }),
       )
     ).id

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, describe, test } from 'node:test'
-import { createCanvas } from '@napi-rs/canvas'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { closeVision, type LocalReader, openPages } from '../../workers/children/documents/pages.ts'
 import { outlookMail } from '../outlook.ts'
+import { sign } from '../sign.ts'
 import { zipOf } from '../zip.ts'
 
 /**
@@ -90,13 +90,13 @@ describe('word processing', () => {
         'word/document.xml',
         part(
           `${p('Kept &amp; &#x41;')}<w:p><w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>
-           <mc:AlternateContent><mc:Choice>${p('once')}</mc:Choice><mc:Fallback>${p('once')}</mc:Fallback></mc:AlternateContent></w:p>
-           <w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:noBreakHyphen/><w:t>c</w:t><w:br/><w:t>d</w:t></w:r></w:p>`,
+           <mc:AlternateContent><mc:Choice>${p('once')}</mc:Choice><mc:Fallback>${p('once')}<w:tc>${p('once')}</w:tc></mc:Fallback></mc:AlternateContent></w:p>
+           <w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:noBreakHyphen/><w:t>c</w:t><w:br/><w:t>d</w:t></w:r></w:p><w:tr><w:tc>${p('cell')}${p('s')}</w:tc></w:tr>`,
         ),
       ],
     ])
     const { texts } = await read(docx, { fileName: 'a.docx' })
-    assert.deepEqual(texts, ['Letterhead\nKept & A\nonce\n\na\tb-c\nd\nA note\nA remark'])
+    assert.deepEqual(texts, ['Letterhead\nKept & A\nonce\n\na\tb-c\nd\ncell s\nA note\nA remark'])
   })
 
   test('RTF: encodings of fonts, Unicode with and without what stands in for it, hidden groups', async () => {
@@ -304,21 +304,10 @@ describe('pictures of other kinds', () => {
       for (const { image } of pages) assert.deepEqual([image!.width > 500, image!.height > 100], [true, true])
     })
 
-  const sign = () => {
-    const canvas = createCanvas(900, 200)
-    const context = canvas.getContext('2d')
-    context.fillStyle = '#fff'
-    context.fillRect(0, 0, 900, 200)
-    context.fillStyle = '#123'
-    context.font = '48px sans-serif'
-    context.fillText('Photo of the harbour', 40, 120)
-    return canvas
-  }
-
   test('AVIF and BMP', async () => {
-    const avif = await read(await sign().encode('avif'))
+    const avif = await read(await sign('Photo of the harbour').encode('avif'))
     assert.deepEqual([avif.type, avif.texts], ['image/avif', ['Photo of the harbour']])
-    const { data } = sign().getContext('2d').getImageData(0, 0, 900, 200)
+    const { data } = sign('Photo of the harbour').getContext('2d').getImageData(0, 0, 900, 200)
     const bmp = Buffer.alloc(54 + 900 * 200 * 4)
     bmp.write('BM')
     bmp.writeUInt32LE(bmp.length, 2)

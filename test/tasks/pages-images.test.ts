@@ -4,6 +4,7 @@ import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { scanImage } from '../pdfs.ts'
+import { sign } from '../sign.ts'
 
 after(closeVision)
 
@@ -13,17 +14,6 @@ async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'n
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
   return pages
-}
-
-function sign(text: string, width = 900, height = 200) {
-  const canvas = createCanvas(width, height)
-  const context = canvas.getContext('2d')
-  context.fillStyle = '#fff'
-  context.fillRect(0, 0, width, height)
-  context.fillStyle = '#123'
-  context.font = '48px sans-serif'
-  context.fillText(text, 40, 120)
-  return canvas
 }
 
 test('PNG, JPEG, WebP and GIF are read by the model', async () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
-import { createCanvas } from '@napi-rs/canvas'
 import { toGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
+import { sign } from '../sign.ts'
 
 after(closeVision)
 
@@ -13,17 +13,6 @@ async function readAll(bytes: Uint8Array, mediaType: string, sight: 'local' | 'n
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
   return pages
-}
-
-function sign(text: string, colour = '#123') {
-  const canvas = createCanvas(900, 200)
-  const context = canvas.getContext('2d')
-  context.fillStyle = '#fff'
-  context.fillRect(0, 0, 900, 200)
-  context.fillStyle = colour
-  context.font = '48px sans-serif'
-  context.fillText(text, 40, 120)
-  return canvas
 }
 
 /** A TIFF of uncompressed grey pages, in either byte order, classic or BigTIFF. */

@@ -1,9 +1,9 @@
-/** Pictures of all kinds as canvases, page by page. The only importer of `sharp` and `libheif-js`. */
+/** ImageFile of all kinds as canvases, page by page. The only importer of `sharp` and `libheif-js`. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import { type Canvas, canvasOf, loadBitmap, tooLarge, Unreadable } from './images.ts'
 
-/** An open picture file. Pages count from 1; one may be asked for at a time. */
-export interface Pictures {
+/** An open image file. Pages count from 1; one may be asked for at a time. */
+export interface ImageFile {
   readonly pageCount: number
   /** @throws Unreadable. */
   page(pageNumber: number): Promise<Shown>
@@ -43,7 +43,7 @@ const library = async () => {
 }
 
 /** Opens PNG, JPEG, WebP, GIF, TIFF and AVIF. @throws Unreadable. */
-export async function openPictures(bytes: Uint8Array): Promise<Pictures> {
+export async function openImage(bytes: Uint8Array): Promise<ImageFile> {
   const sharp = await library()
   const open: Open = (options) => sharp(bytes, { limitInputPixels: false, ...options })
   const first = await metadata(open, {})
@@ -62,7 +62,7 @@ function assertFew(pageCount: number): void {
 type Open = (options: SharpOptions) => Sharp
 
 /** Frames as they are displayed: with what the earlier ones have left. */
-function framesOf(open: Open, first: Metadata, pageCount: number): Pictures['page'] {
+function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['page'] {
   const { width, pageHeight: height = first.height } = first
   const together = Math.max(1, Math.min(MOST_FRAMES, Math.floor(MOST_PIXELS / (width * height))))
   let [from, frames] = [0, new Uint8Array()]
@@ -130,12 +130,12 @@ function damaged(cause: unknown): never {
 }
 
 /** Opens a bitmap of Windows. @throws Unreadable. */
-export async function openBmp(bytes: Uint8Array): Promise<Pictures> {
+export async function openBmp(bytes: Uint8Array): Promise<ImageFile> {
   return { pageCount: 1, page: async () => ({ canvas: await loadBitmap(bytes), condition: 'whole' }) }
 }
 
 /** Opens the pictures of a phone: HEIC and other HEIF. @throws Unreadable. */
-export async function openHeif(bytes: Uint8Array): Promise<Pictures> {
+export async function openHeif(bytes: Uint8Array): Promise<ImageFile> {
   const { default: libheif } = await import('libheif-js/wasm-bundle.js')
   const images = new libheif.HeifDecoder().decode(bytes)
   if (images.length === 0) throw new Unreadable('The image is damaged')

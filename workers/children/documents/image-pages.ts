@@ -1,17 +1,17 @@
 /** Image files: their pages, and the words on them. */
 import type { OpenOptions, ReadPage } from '../work.ts'
+import { type ImageFile, MOST_PIXELS, openBmp, openHeif, openImage, type Shown } from './image-decoders.ts'
 import { isBlank, release, scaled, toGrey, Unreadable } from './images.ts'
 import { readPixels } from './ocr-page.ts'
-import { MOST_PIXELS, openBmp, openHeif, openPictures, type Pictures, type Shown } from './pictures.ts'
 
 /** How a file of each type is opened. They throw `Unreadable`. */
-export const PICTURES: Readonly<Record<string, (bytes: Uint8Array) => Promise<Pictures>>> = {
-  'image/png': openPictures,
-  'image/jpeg': openPictures,
-  'image/webp': openPictures,
-  'image/gif': openPictures,
-  'image/tiff': openPictures,
-  'image/avif': openPictures,
+export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<ImageFile>>> = {
+  'image/png': openImage,
+  'image/jpeg': openImage,
+  'image/webp': openImage,
+  'image/gif': openImage,
+  'image/tiff': openImage,
+  'image/avif': openImage,
   'image/bmp': openBmp,
   'image/heic': openHeif,
   'image/heif': openHeif,
@@ -26,7 +26,7 @@ const STORED_PIXELS = 4_350_000
 const PARTLY = 'The image is damaged: a part of it is missing'
 
 /** Reads the words of a picture, and keeps it as the image of its page. */
-export async function readPicture(
+export async function readImage(
   { canvas: picture, condition }: Shown,
   options: OpenOptions,
 ): Promise<ReadPage> {

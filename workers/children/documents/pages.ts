@@ -3,7 +3,7 @@ import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { formatOf } from './formats/index.ts'
 import type { Attachment } from './formats/mail.ts'
-import { PICTURES, readPicture } from './image-pages.ts'
+import { DECODERS, readImage } from './image-pages.ts'
 import { type Grey, isBlank, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
 import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
@@ -61,10 +61,10 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   if (mediaType === 'application/pdf') return openPdfPages(bytes, options)
   if (mediaType === 'image/jp2' || mediaType === 'image/jpx')
     return openPdfPages(pdfOfJpeg2000(bytes), options)
-  const openPictures = PICTURES[mediaType]
-  if (openPictures !== undefined) {
-    const { pageCount, page, close } = await openPictures(bytes)
-    const readPage: ReadOne = async (n) => readPicture(await page(n), options)
+  const openImage = DECODERS[mediaType]
+  if (openImage !== undefined) {
+    const { pageCount, page, close } = await openImage(bytes)
+    const readPage: ReadOne = async (n) => readImage(await page(n), options)
     return pageReader(pageCount, readPage, async () => close?.())
   }
   const format = formatOf(mediaType)

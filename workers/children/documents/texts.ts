@@ -38,11 +38,13 @@ export function decodeText(bytes: Uint8Array, declared?: string): string {
   return text.replace(/\r\n?/g, '\n')
 }
 
+/** Each byte as a character: for looking at marks that are ASCII before the encoding is known. */
+export const latin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+
 /** All of an XML file, in the encoding of its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
 export function decodeXml(bytes: Uint8Array): string {
-  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 200)).toString(
-    'latin1',
-  )
+  const start = latin1(bytes.subarray(0, 200))
   const marked = encodingOf(bytes)
   const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([\w-]+)/.exec(start)?.[1]
   return decode(bytes, marked === 'utf-8' ? (declared ?? marked) : marked) ?? new TextDecoder().decode(bytes)

@@ -19,7 +19,7 @@ export interface Mail extends Texts {
 }
 
 /** What a mail is made of, whatever file it is in. */
-export interface Letter {
+export interface MailParts {
   readonly headers: readonly (readonly [name: string, value: string | undefined])[]
   readonly body: string
   readonly attachments: readonly Attachment[]
@@ -47,7 +47,7 @@ export async function openMail(bytes: Uint8Array): Promise<Mail> {
 }
 
 /** A mail as one page. */
-export function mailOf({ headers, body, attachments }: Letter): Mail {
+export function mailOf({ headers, body, attachments }: MailParts): Mail {
   const pages = new Pages()
   for (const [name, value] of headers) if (value) pages.add(`${name}: ${value.replace(/\s+/g, ' ')}\n`)
   pages.add(`\n${body.replace(/\r\n?/g, '\n')}\n`)

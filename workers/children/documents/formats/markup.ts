@@ -1,5 +1,5 @@
 import { readMarkup } from '../../../../tasks/markup.ts'
-import { decodeText, decodeXml } from '../texts.ts'
+import { decodeText, decodeXml, latin1 } from '../texts.ts'
 import { localName } from './archive.ts'
 import { htmlText } from './epub.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
@@ -10,9 +10,7 @@ export const openPlain = (bytes: Uint8Array): Texts => textsOf([decodeText(bytes
 
 export function openHtml(bytes: Uint8Array): Texts {
   // 13.2.3.2 of HTML: the encoding that the page declares, within its first 1024 bytes.
-  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 1024)).toString(
-    'latin1',
-  )
+  const start = latin1(bytes.subarray(0, 1024))
   const declared = /<meta\s[^>]*charset\s*=\s*["']?\s*([\w-]+)/i.exec(start)?.[1]
   return textsOf([htmlText(decodeText(bytes, declared))])
 }

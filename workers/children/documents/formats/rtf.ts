@@ -1,3 +1,4 @@
+import { latin1 } from '../texts.ts'
 import { Pages, type Texts, textsOf } from './texts.ts'
 
 /** Rich Text Format 1.9.1. */
@@ -79,8 +80,7 @@ interface State {
 /** The text of a document, a page for each that its writer has ended. */
 export function openRtf(bytes: Uint8Array): Texts {
   const reader = new Reader()
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-  for (const token of text.matchAll(TOKEN)) reader.take(token)
+  for (const token of latin1(bytes).matchAll(TOKEN)) reader.take(token)
   return textsOf(reader.end())
 }
 

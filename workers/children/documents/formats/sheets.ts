@@ -92,7 +92,7 @@ function dateFormats(xml: string): readonly boolean[] {
   return formats
 }
 
-/** Whether a format has letters of a date or time outside of quoted text, colours and conditions. */
+/** Whether a format has codes of a date or time outside of quoted text, colours and conditions. */
 const isDate = (code: string): boolean =>
   /[dmyhs]/i.test(code.replace(/"[^"]*"|\\.|_.|\*.|\[(?!(?:h+|m+|s+)\])[^\]]*\]|general/gi, ''))
 

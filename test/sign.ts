@@ -1,0 +1,13 @@
+import { type Canvas, createCanvas } from '@napi-rs/canvas'
+
+/** An image of some words, on white. */
+export function sign(text: string, width = 900, height = 200): Canvas {
+  const canvas = createCanvas(width, height)
+  const context = canvas.getContext('2d')
+  context.fillStyle = '#fff'
+  context.fillRect(0, 0, width, height)
+  context.fillStyle = '#123'
+  context.font = '48px sans-serif'
+  context.fillText(text, 40, 120)
+  return canvas
+}
