@@ -17,6 +17,7 @@ import { voices } from './areas/voices.ts'
 import { Caller, History } from './caller.ts'
 import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
+import { unsettled } from './unsettled.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
 /** Areas, and how many users are at work in each. */
@@ -80,6 +81,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     say(
       `all ended ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault${settled ? '' : ': not all'}`,
     )
+    if (!settled) for (const line of await unsettled(world)) say(line)
     const found = [
       ...nemesis.failures,
       ...history.violations,

@@ -7,7 +7,7 @@ import { spec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { step, workerLedger } from './ledger-parts.ts'
 
-const { help, open, running, notes } = await workerLedger()
+const { base, help, open, running, notes } = await workerLedger()
 
 describe('the worker ledger', () => {
   test('what is said in one turn shares a statement', async () => {
@@ -197,19 +197,19 @@ describe('the worker ledger', () => {
     assert.equal(await help.status(mine!.id), 'running')
   })
 
-  test('of deliveries of one mailbox the first gets its jobs, from where the earliest begins', async () => {
+  test('of deliveries of one mailbox the one with the most places gets its jobs, from where the earliest begins', async () => {
     const { ledger } = open()
     const jobs = [1, 2, 3].map(() => spec({ mailbox: 'shared' }))
     await help.enqueue(...jobs)
     const [first, second, third] = await Promise.all(jobs.map(({ id }) => help.deliveryOf(id)))
     const claims = await Promise.all([
-      ledger.claim(third!, 2),
-      ledger.claim(first!, 5),
+      ledger.claim(third!, 1),
+      ledger.claim(first!, 2),
       ledger.claim({ ...second!, mailbox: 'of nobody' }, 5),
     ])
     assert.deepEqual(
       claims.map((some) => some.map(({ id }) => id)),
-      [[jobs[0]!.id, jobs[1]!.id], [], []],
+      [[], [jobs[0]!.id, jobs[1]!.id], []],
     )
     assert.equal(await help.state(jobs[2]!.id), 'delivered')
   })
@@ -223,6 +223,29 @@ describe('the worker ledger', () => {
     const [first, again, ...more] = await help.deliveries(job.id)
     assert.deepEqual({ ...again, row: 0, run_at: 0 }, { ...first, row: 0, run_at: 0 })
     assert.deepEqual([again!.run_at > first!.run_at, more], [true, []])
+  })
+
+  test('deliveries of one mailbox that are put back together come again as one', async () => {
+    const { ledger } = open()
+    const of = (first: number, last: number | null, mailbox = 'doubled') =>
+      ledger.sendAgain({ task: 'test.task', mailbox, limit: null, first, last, owner: null })
+    await Promise.all([
+      of(9, 9, 'other'),
+      ...Array.from({ length: 50 }, (_, n) => of(5 + (n % 2), 6 + (n % 2))),
+    ])
+    await Promise.all([of(6, 6), of(3, null)])
+    const again = await base.query(
+      `select payload ->> 'mailbox' as mailbox, payload ->> 'first' as first, payload ->> 'last' as last
+       from graphile_worker._private_jobs where payload ->> 'mailbox' in ('doubled', 'other') order by id`,
+    )
+    assert.deepEqual(
+      again.map((row) => Object.values(row)),
+      [
+        ['doubled', '5', '7'],
+        ['other', '9', '9'],
+        ['doubled', '3', null],
+      ],
+    )
   })
 
   test('deadlocks and shut-downs are sat out, other errors are not repeated', async () => {

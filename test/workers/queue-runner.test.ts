@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { QueuePool } from '../../sql/driver.ts'
-import type { Delivery } from '../../sql/jobs/claims.ts'
 import { openQueuePool } from '../../sql/queue-pool.ts'
 import type { AnyTask } from '../../tasks/task.ts'
 import { startQueueRunner } from '../../workers/queue/runner.ts'
@@ -25,28 +24,32 @@ async function prefetched(pool: QueuePool) {
   await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK])
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let claims = 0
-  const runner = startQueueRunner({
+  const runner = runnerWith(pool, {
+    // The first few end at once, so that the runner fetches again; the others are in hand until the end.
+    claim: async () => {
+      if (++claims > 3) await ended
+      return []
+    },
+    sendAgain: async () => {},
+  })
+  await until('it has more than it can handle', async () => (await locked()) > 256)
+  return { runner, end }
+}
+
+/** A runner of nothing but `ledger`. */
+const runnerWith = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
+  startQueueRunner({
     queue: 'test',
     tasks: [{ name: TASK, pool: 'io' } as AnyTask],
     settings: settingsFor(url),
     pool,
     log,
-    ledger: {
-      // The first few end at once, so that the runner fetches again; the others are in hand until the end.
-      claim: async () => {
-        if (++claims > 3) await ended
-        return []
-      },
-      sendAgain: async (_: Delivery) => {},
-    },
+    ledger,
     executor: { run: async () => {} },
     cron: new Map(),
     onPool: () => {},
     unlock: async () => {},
-  } as Parameters<typeof startQueueRunner>[0])
-  await until('it has more than it can handle', async () => (await locked()) > 256)
-  return { runner, end }
-}
+  })
 
 async function openPool(): Promise<QueuePool> {
   const pool = await openQueuePool({
@@ -86,4 +89,31 @@ describe('what a runner has prefetched when it stops', { concurrency: false }, (
     await runner.stop()
     assert.equal(unhandled.mock.callCount(), 0)
   })
+})
+
+test('a delivery is claimed with no more places than it can fill', async () => {
+  await query('delete from graphile_worker._private_jobs')
+  const deliveries = [
+    { mailbox: 'actor', limit: 1, first: 1, last: null },
+    { mailbox: 'pair', limit: 2, first: 1, last: null },
+    { mailbox: 'single', limit: null, first: 7, last: 7 },
+    { mailbox: 'range', limit: null, first: 7, last: 8 },
+    { mailbox: 'all', limit: null, first: 1, last: null },
+  ]
+  for (const delivery of deliveries)
+    await query('select graphile_worker.add_job($1, $2::json)', [
+      TASK,
+      JSON.stringify({ ...delivery, owner: null }),
+    ])
+  const places = new Map<string, number>()
+  const runner = runnerWith(await openPool(), {
+    claim: async ({ mailbox }, most) => {
+      places.set(mailbox, most)
+      return []
+    },
+    sendAgain: async () => {},
+  })
+  await until('all are claimed', () => places.size === deliveries.length)
+  await runner.stop()
+  assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, single: 1, range: 500, all: 500 })
 })

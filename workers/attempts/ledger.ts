@@ -65,12 +65,14 @@ export function createLedger(options: LedgerOptions): Ledger {
 class BatchedLedger implements Ledger {
   readonly #options: LedgerOptions
   readonly #claims: Waiting<Wanted, readonly Claimed[]>[] = []
+  readonly #again: Waiting<Delivery, void>[] = []
   readonly #progress: ProgressEntry[] = []
   readonly #finishes: Waiting<FinishEntry, boolean>[] = []
   // Statements under way that end jobs.
   readonly #ending = new Set<Promise<void>>()
   #answered = 0
   #claiming: Promise<void> | null = null
+  #sending: Promise<void> | null = null
   #writing: Promise<void> | null = null
   #gatheredAt = 0
   // Whether the gathered progress includes an event that a task emitted.
@@ -93,9 +95,11 @@ class BatchedLedger implements Ledger {
     })
   }
 
-  async sendAgain(delivery: Delivery): Promise<void> {
-    const { db, log } = this.#options
-    await untilStored(log, () => db.run(sendAgain([delivery], AGAIN_MS)))
+  sendAgain(item: Delivery): Promise<void> {
+    return new Promise((resolve) => {
+      this.#again.push({ item, resolve })
+      this.#sending ??= this.#sendLoop()
+    })
   }
 
   progress(entry: ProgressEntry): void {
@@ -117,8 +121,8 @@ class BatchedLedger implements Ledger {
   }
 
   async idle(): Promise<void> {
-    while (this.#writing !== null || this.#claiming !== null)
-      await Promise.all([this.#writing, this.#claiming])
+    while (this.#writing !== null || this.#claiming !== null || this.#sending !== null)
+      await Promise.all([this.#writing, this.#claiming, this.#sending])
   }
 
   async #claimLoop(): Promise<void> {
@@ -128,6 +132,24 @@ class BatchedLedger implements Ledger {
       this.#answered++
     }
     this.#claiming = null
+  }
+
+  /**
+   * What outages and lost answers have doubled becomes one again: a busy worker would send two of everything from then on, and
+   * be busy with that.
+   */
+  async #sendLoop(): Promise<void> {
+    const { db, log } = this.#options
+    await nextTurn()
+    while (this.#again.length > 0) {
+      const batch = this.#again.splice(0, MAX_ENTRIES)
+      const deliveries = byMailbox(batch, ({ item }) => item).map((group) =>
+        unionOf(group.map(({ item }) => item)),
+      )
+      await untilStored(log, () => db.run(sendAgain(deliveries, AGAIN_MS)))
+      for (const { resolve } of batch) resolve()
+    }
+    this.#sending = null
   }
 
   async #writeLoop(): Promise<void> {
@@ -193,34 +215,37 @@ async function claimBatch(
   batch: readonly Waiting<Wanted, readonly Claimed[]>[],
 ): Promise<void> {
   const tells = publisher.claimSlot()
-  const wanted = eachMailbox(batch.map(({ item }) => item))
+  // Of several deliveries of a mailbox the one with the most places gets the jobs.
+  const groups = byMailbox(batch, ({ item }) => item.delivery).map((group) =>
+    group.toSorted((a, b) => b.item.places - a.item.places),
+  )
+  const wanted = groups.map((group) => ({
+    delivery: unionOf(group.map(({ item }) => item.delivery)),
+    places: group[0]!.item.places,
+  }))
   const { claims } = await untilStored(log, () => db.one(claimJobs(leaseId(), wanted, tells)))
   const jobs = claimedOf({ claims })
   if (!tells || jobs.length > MOST_TOLD) for (const { id } of jobs) publisher.notify(id)
-  const byMailbox = Map.groupBy(jobs, ({ mailbox }) => mailbox)
-  for (const { item, resolve } of batch) {
-    const { mailbox } = item.delivery
-    resolve(byMailbox.get(mailbox) ?? [])
-    byMailbox.delete(mailbox)
+  const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
+  for (const [first, ...others] of groups) {
+    first!.resolve(claimed.get(first!.item.delivery.mailbox) ?? [])
+    for (const { resolve } of others) resolve([])
   }
 }
 
-/** Merges deliveries of the same mailbox into one that covers them all. */
-function eachMailbox(wanted: readonly Wanted[]): readonly Wanted[] {
-  const found = new Map<string, Wanted>()
-  for (const { delivery, places } of wanted) {
-    const other = found.get(delivery.mailbox)
-    const both = other === undefined ? delivery : unionOf(other.delivery, delivery)
-    found.set(delivery.mailbox, { delivery: both, places: other?.places ?? places })
-  }
-  return [...found.values()]
-}
+const byMailbox = <T>(items: readonly T[], deliveryOf: (item: T) => Delivery): readonly T[][] => [
+  ...Map.groupBy(items, (item) => deliveryOf(item).mailbox).values(),
+]
 
-const unionOf = (a: Delivery, b: Delivery): Delivery => ({
-  ...a,
-  first: Math.min(a.first, b.first),
-  last: a.last === null || b.last === null ? null : Math.max(a.last, b.last),
-})
+/** One delivery that covers several of the same mailbox. */
+function unionOf(deliveries: readonly Delivery[]): Delivery {
+  const lasts = deliveries.flatMap(({ last }) => last ?? [])
+  return {
+    ...deliveries[0]!,
+    first: Math.min(...deliveries.map(({ first }) => first)),
+    last: lasts.length < deliveries.length ? null : Math.max(...lasts),
+  }
+}
 
 async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
   const stored = await isolated(options.log, batch, async (entries) => {

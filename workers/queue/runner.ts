@@ -186,12 +186,16 @@ async function handleDelivery(
   most: number,
 ): Promise<void> {
   const owner = delivery.owner ?? 0
-  const reserved = await slots.reserve(owner, most, SLOT_WAIT_MS)
+  const reserved = await slots.reserve(owner, Math.min(most, mostJobsOf(delivery)), SLOT_WAIT_MS)
   if (reserved === 0) return ledger.sendAgain(delivery)
   const jobs = await ledger.claim(delivery, reserved)
   slots.release(owner, reserved - jobs.length)
   for (const job of jobs) void executor.run(job).finally(() => slots.release(owner, 1))
 }
+
+/** Slots are kept until a claim is answered: no more than the delivery can need. */
+const mostJobsOf = ({ limit, first, last }: Delivery): number =>
+  first === last ? 1 : (limit ?? Number.POSITIVE_INFINITY)
 
 type Handle = (delivery: Delivery) => Promise<void>
 
