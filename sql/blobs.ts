@@ -123,7 +123,7 @@ export const deletePagesOfDeleted = (graceSeconds: number, batch: number): Query
       where expires_at < now() - make_interval(secs => ${graceSeconds}) and collected_at is null
       order by expires_at limit ${batch} for update skip locked
     ), pages as (delete from document_page where document_id in (select id from due)),
-      collected as (update document set collected_at = now() where id in (select id from due) returning 1)
+      collected as (update document set collected_at = now(), sealed_password = null where id in (select id from due) returning 1)
     select count(*)::int as count from collected`
 
 // A blob is needed while a document has its bytes, in the trash too, or one had them that has left it recently.

@@ -139,6 +139,9 @@ const table = {
   'document.stored_again': {
     detail: 'The same bytes were stored again since the document was deleted; delete that document first',
   },
+  'document.password_wrong': {
+    detail: 'The document is encrypted, and the password does not open it; give the right one',
+  },
   'document.tag_missing': { detail: 'The document has no such tag' },
   'document.tags_full': { detail: 'A document has at most 100 tags' },
   'document.bytes_missing': { detail: 'The stored bytes of the document are gone' },

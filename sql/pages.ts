@@ -95,20 +95,31 @@ export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
 }
 
 /**
- * Cancels the running and queued extractions of a document before its owner deletes it; returns which. In this order,
+ * Cancels the running and queued extractions of documents before their owner deletes them; returns which. In this order,
  * because storing pages also locks the job first.
  */
-export const cancelExtractions = (id: number, owner: number | null): Query<{ id: string }> =>
+export const cancelExtractions = (ids: readonly number[], owner: number | null): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
-    select id from (
-      select id, ordinal from job where mailbox = ${`document:${id}`} and status = 'queued'
+    select job.id from (
+      select d.id as document_id, mailbox from document d cross join lateral (values ('document:' || d.id)) m (mailbox)
+      where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
+        and not d.protected
+      order by d.id) documents
+    cross join lateral (
+      select id, ordinal from job where mailbox = documents.mailbox and status = 'queued'
       union all
-      select id, ordinal from job where mailbox = ${`document:${id}`} and status = 'running' and mailbox_limit = 1
-      order by ordinal desc) jobs
-    where exists (
-      select from document d where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
-        and not d.protected)
-      and job_cancel(id)`
+      select id, ordinal from job where mailbox = documents.mailbox and status = 'running' and mailbox_limit = 1
+      order by ordinal desc) job
+    where job_cancel(job.id)`
+
+/** Which of these documents an owner has, and whether their bytes are stored. */
+export const withBytes = (
+  ids: readonly number[],
+  owner: number | null,
+): Query<{ id: number; stored: boolean }> =>
+  sql.type(z.object({ id: z.number(), stored: z.boolean() }))`
+    select id, exists (select from blob b where b.sha256 = d.sha256) as stored from document d
+    where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is null order by id`
 
 const Source = z.object({
   blob_id: z.number().nullable(),
@@ -116,12 +127,13 @@ const Source = z.object({
   media_type: z.string(),
   owner_id: z.number().nullable(),
   attached_to_id: z.number().nullable(),
+  sealed_password: z.string().nullable(),
 })
 
 /** What an extraction reads; no row once the document is deleted. */
 export const extractionSource = (id: number): Query<z.output<typeof Source>> =>
   sql.type(Source)`
-    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id
+    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.sealed_password
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
 const Known = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
@@ -131,6 +143,10 @@ export const extractedPages = (id: number, jobId: string): Query<z.output<typeof
   sql.type(Known)`
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
     from document_page where document_id = ${id}`
+
+/** Keeps the password that has opened a document. */
+export const setPassword = (id: number, sealed: string): Query<unknown> =>
+  sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
 
 export const setPageCount = (id: number, count: number): Query<unknown> =>
   sql.type(noRows)`

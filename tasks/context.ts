@@ -52,13 +52,12 @@ export interface Providers {
    * Opens a document for reading page by page; invalid bytes give a reader with one unread page. Bytes are loaded on
    * demand and not kept: of many open documents, only those being read take memory.
    */
-  openPages(load: () => Promise<Uint8Array>, mediaType: string, signal: AbortSignal): Promise<PageReader>
+  openPages(load: () => Promise<Uint8Array>, options: OpenPages): Promise<PageReader>
   /** Draws one page of a document; null when there is nothing to draw or drawing fails. */
   drawPage(
     bytes: Uint8Array,
-    mediaType: string,
     pageNumber: number,
-    signal: AbortSignal,
+    options: OpenPages,
   ): Promise<{ readonly png: Uint8Array; readonly width: number; readonly height: number } | null>
   /**
    * Opens a file of posts.
@@ -121,9 +120,19 @@ export interface AttachmentInfo {
   readonly mediaType: string
 }
 
+/** How to open a document. */
+export interface OpenPages {
+  readonly mediaType: string
+  /** What it may be encrypted with. */
+  readonly password?: string | null
+  readonly signal: AbortSignal
+}
+
 /** An open document. Pages count from 1, other numbers are a RangeError; several may be read at once. */
 export interface PageReader {
   readonly pageCount: number
+  /** Whether it is encrypted and no password opened it; it has one unread page then. */
+  readonly isLocked: boolean
   /** What came with a mail. */
   readonly attachments: readonly AttachmentInfo[]
   read(pageNumber: number): Promise<PageResult>

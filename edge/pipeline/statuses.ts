@@ -84,6 +84,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'document.supersedes_taken': 400,
   'document.supersedes_circle': 400,
   'document.stored_again': 409,
+  'document.password_wrong': 400,
   'document.tag_missing': 404,
   'document.tags_full': 400,
   'document.bytes_missing': 502,

@@ -1,6 +1,7 @@
 import { fail } from '../../sql/errors.ts'
 import { extractionSource, storeImage, undrawnPage } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
+import { passwordOf } from './passwords.ts'
 
 /** The work of `documents.draw`. */
 export async function run(
@@ -13,7 +14,11 @@ export async function run(
   if (source === null) throw fail('document.missing')
   if (source.blob_id === null) throw fail('document.bytes_missing')
   const bytes = await ctx.blobs.readWhole(source.blob_id, source.byte_size)
-  const image = await ctx.providers.drawPage(bytes, source.media_type, page, ctx.signal)
+  const image = await ctx.providers.drawPage(bytes, page, {
+    mediaType: source.media_type,
+    password: passwordOf(ctx.secretKey, documentId, source.sealed_password),
+    signal: ctx.signal,
+  })
   await ctx.fenced((tx) => tx.run(storeImage(documentId, page, undrawn.job_id, image)))
   return { drawn: image !== null }
 }

@@ -5,6 +5,7 @@ import {
   extractionSource,
   type NumberedPage,
   setPageCount,
+  setPassword,
   storePages,
 } from '../../sql/pages.ts'
 import type { PageReader, TaskContext } from '../context.ts'
@@ -12,13 +13,19 @@ import { keepAttachments } from './attachments.ts'
 import type { ExtractCounts, ExtractPayload } from './extraction.ts'
 import { inOrder } from './in-order.ts'
 import { DOCUMENT_MS } from './limits.ts'
+import { passwordOf } from './passwords.ts'
 
 /** The work of `documents.extract`. */
-export async function run(ctx: TaskContext, { documentId, force }: ExtractPayload): Promise<ExtractCounts> {
+export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
+  const { documentId, force, sealedPassword } = payload
   ctx.progress('Opening the document')
-  const { pages, ownerId, isAttached } = await open(ctx, documentId)
+  const { pages, ownerId, isAttached } = await open(ctx, documentId, sealedPassword)
   try {
-    await ctx.fenced((tx) => tx.run(setPageCount(documentId, pages.pageCount)))
+    if (pages.isLocked) await refuseWrongPassword(ctx, payload)
+    await ctx.fenced(async (tx) => {
+      await tx.run(setPageCount(documentId, pages.pageCount))
+      if (sealedPassword !== undefined) await tx.run(setPassword(documentId, sealedPassword))
+    })
     const known = await ctx.db.any(extractedPages(documentId, ctx.job.id))
     const done = new Set(
       known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
@@ -33,6 +40,16 @@ export async function run(ctx: TaskContext, { documentId, force }: ExtractPayloa
   } finally {
     await pages.close()
   }
+}
+
+/** Of a document that nothing was read of, its unread page says that it needs a password; what was read is kept. */
+async function refuseWrongPassword(
+  { db, job }: TaskContext,
+  { documentId, sealedPassword }: ExtractPayload,
+): Promise<void> {
+  const known = await db.any(extractedPages(documentId, job.id))
+  if (sealedPassword !== undefined || known.some(({ settled }) => settled))
+    throw fail('document.password_wrong')
 }
 
 async function readAll(
@@ -72,14 +89,15 @@ interface Opened {
   readonly isAttached: boolean
 }
 
-async function open(ctx: TaskContext, documentId: number): Promise<Opened> {
+async function open(ctx: TaskContext, documentId: number, sealedPassword?: string): Promise<Opened> {
   const source = await ctx.db.maybeOne(extractionSource(documentId))
   if (source === null) throw fail('document.missing')
   const { blob_id, byte_size, media_type } = source
   if (blob_id === null) throw fail('document.bytes_missing')
+  const password = passwordOf(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
   const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
   return {
-    pages: await ctx.providers.openPages(load, media_type, ctx.signal),
+    pages: await ctx.providers.openPages(load, { mediaType: media_type, password, signal: ctx.signal }),
     ownerId: source.owner_id,
     isAttached: source.attached_to_id !== null,
   }

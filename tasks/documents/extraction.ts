@@ -2,7 +2,12 @@ import { z } from 'zod'
 import type { Declaration } from '../task.ts'
 import { DOCUMENT_MS } from './limits.ts'
 
-const Payload = z.strictObject({ documentId: z.int(), force: z.boolean() })
+const Payload = z.strictObject({
+  documentId: z.int(),
+  force: z.boolean(),
+  /** What the document is encrypted with; see `passwords.ts`. */
+  sealedPassword: z.string().optional(),
+})
 export type ExtractPayload = z.output<typeof Payload>
 
 export const ExtractCounts = z.strictObject({
@@ -19,8 +24,12 @@ export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
   pool: 'children',
   actor: ({ documentId }) => `document:${documentId}`,
   whenBusy: 'join',
-  // A forced extraction also reads pages that were read before, so it must not join one that skips them.
-  joins: ({ force }) => (force ? { force } : {}),
+  // A forced extraction also reads pages that were read before, so it must not join one that skips them; and one with a
+  // password must not join one without it.
+  joins: ({ force, sealedPassword }) => ({
+    ...(force ? { force } : {}),
+    ...(sealedPassword === undefined ? {} : { sealedPassword }),
+  }),
   // A page takes at most ten minutes, and may have to wait for pages of other documents.
   stallSeconds: 3600,
   timeoutSeconds: DOCUMENT_MS / 1000 + 3600,

@@ -176,7 +176,7 @@ async function analyzePdf(
   bytes: Buffer,
   fileName: string,
 ): Promise<Analyzed> {
-  const reader = await providers.openPages(async () => bytes, 'application/pdf', signal)
+  const reader = await providers.openPages(async () => bytes, { mediaType: 'application/pdf', signal })
   try {
     const pages: string[] = []
     let [characters, reason] = [0, null as string | null]

@@ -60,8 +60,8 @@ async function costs(cases: readonly Case[]): Promise<readonly Finding[]> {
       reader.close()
       return reader.count
     }
-    const options = { vision: 'tesseract', maxPages: 1000, signal } as const
-    const reader = await openDocument(pool, async () => bytes, 'application/pdf', options)
+    const options = { mediaType: 'application/pdf', vision: 'tesseract', maxPages: 1000, signal } as const
+    const reader = await openDocument(pool, async () => bytes, options)
     for (let n = 1; n <= reader.pageCount; n += 8)
       await Promise.all(
         Array.from({ length: Math.min(8, reader.pageCount - n + 1) }, (_, i) => reader.read(n + i)),

@@ -35,8 +35,8 @@ describe('documents', () => {
     test(bomb.name, async () => {
       const bytes = bomb.make()
       const mediaType = await sniffMediaType(bytes.subarray(0, 65_536), { fileName: bomb.fileName })
-      const options = { vision: 'none', maxPages: 20_000, signal, limits } as const
-      const reader = await openDocument(pool, async () => bytes, mediaType, options)
+      const options = { mediaType, vision: 'none', maxPages: 20_000, signal, limits } as const
+      const reader = await openDocument(pool, async () => bytes, options)
       assert.ok(reader.pageCount <= 1000, `${reader.pageCount} pages`)
       const page = await reader.read(1)
       await reader.close()

@@ -85,6 +85,7 @@ export function extractions({ db, query }: TestDatabase) {
     }
     const reader: PageReader = {
       pageCount: how.pageCount ?? 3,
+      isLocked: false,
       read: async (number) => {
         ran.read.push(number)
         return (how.read ?? ((n) => page(`Page ${n}`)))(number)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { textFromItems } from '../../workers/children/documents/pdf.ts'
@@ -118,8 +119,33 @@ test('a blank page counts as read, a page that lost its picture does not', async
   }
 })
 
-test('an encrypted document opens under the empty password only', async () => {
+test('an encrypted document opens by the empty password or the one given, in either reader', async () => {
   assert.equal((await readOne(encryptedPdf('', 'Open to all'))).text, 'Open to all')
+  const modern = new Uint8Array(await readFile(new URL('../data/locked.pdf', import.meta.url)))
+  for (const [make, password, text] of [
+    [() => encryptedPdf('secret'), 'secret', /^Only for those who know$/],
+    [() => modern.slice(), 'Grün & weiß', /^Page 1 of 2/],
+    [() => encryptedPdf('', 'Open to all'), 'needless', /^Open to all$/],
+  ] as const)
+    for (const careful of [false, true]) {
+      const reader = await openPages(make(), 'application/pdf', { sight: 'none', password, careful })
+      assert.equal(reader.isLocked, false)
+      assert.match((await reader.read(1)).text, text)
+      assert.ok((await reader.draw(1))!.png.length > 1000)
+      await reader.close()
+    }
+})
+
+test('an encrypted document does not open by another password', async () => {
+  for (const careful of [false, true]) {
+    const options = { sight: 'none', password: 'Secret', careful } as const
+    const reader = await openPages(encryptedPdf('secret'), 'application/pdf', options)
+    assert.deepEqual([reader.isLocked, reader.pageCount], [true, 1])
+    const { status, detail } = await reader.read(1)
+    assert.equal(status, 'unread')
+    assert.equal(detail, 'The document is encrypted, and the password does not open it')
+    await reader.close()
+  }
   const locked = await readOne(encryptedPdf('secret'))
   assert.deepEqual(locked, {
     status: 'unread',

@@ -60,8 +60,13 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
     ...more,
   })
   asked.length = 0
-  const options = { vision, maxPages: 10, signal: new AbortController().signal }
-  const reader = await openDocument(children, async () => scan, 'application/pdf', options)
+  const options = {
+    mediaType: 'application/pdf',
+    vision,
+    maxPages: 10,
+    signal: new AbortController().signal,
+  }
+  const reader = await openDocument(children, async () => scan, options)
   const page = await reader.read(1)
   await reader.close()
   return page

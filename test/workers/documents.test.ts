@@ -12,7 +12,7 @@ import {
   type LossReason,
 } from '../../workers/children/ports.ts'
 import { type DocumentOptions, drawPage, openDocument } from '../../workers/providers/documents/documents.ts'
-import { deepPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
+import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, scanPdf, textPdf } from '../pdfs.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -30,7 +30,13 @@ function poolOf(places = 2) {
 const pool = poolOf()
 
 const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, children: Children = pool) =>
-  openDocument(children, async () => bytes, PDF, { vision: 'none', maxPages: 100, signal, ...options })
+  openDocument(children, async () => bytes, {
+    mediaType: PDF,
+    vision: 'none',
+    maxPages: 100,
+    signal,
+    ...options,
+  })
 
 /** Children that are lost when they are asked something, if `loses` gives a reason. */
 function losing(loses: (kind: string, request: unknown) => LossReason | null | undefined) {
@@ -218,10 +224,16 @@ test('closing a document gives its children back, and what is under way ends', a
 })
 
 test('one page is drawn; there is nothing to draw in a text, nor of a page of 35 metres', async () => {
-  const image = await drawPage(pool, await textPdf(2), PDF, 2, { maxPages: 100, signal })
+  const options = { mediaType: PDF, maxPages: 100, signal }
+  const image = await drawPage(pool, await textPdf(2), 2, options)
   assert.deepEqual([image!.width, image!.height], [1240, 1754])
-  assert.equal(await drawPage(pool, Buffer.from('hello'), 'text/plain', 1, { maxPages: 100, signal }), null)
-  assert.equal(await drawPage(pool, await hugePagePdf(), PDF, 1, { maxPages: 100, signal }), null)
+  const ofText = { ...options, mediaType: 'text/plain' }
+  assert.equal(await drawPage(pool, Buffer.from('hello'), 1, ofText), null)
+  assert.equal(await drawPage(pool, await hugePagePdf(), 1, options), null)
+  const locked = encryptedPdf('secret')
+  assert.equal(await drawPage(pool, locked, 1, options), null)
+  const unlocked = await drawPage(pool, locked, 1, { ...options, password: 'secret' })
+  assert.ok(unlocked!.png.length > 1000)
 })
 
 test('what came with a mail is sent piece by piece, whole', async () => {
@@ -229,9 +241,9 @@ test('what came with a mail is sent piece by piece, whole', async () => {
   const mail = `From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n
 --b\n\nHello\n--b\nContent-Type: application/x-own; name="a.bin"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n
 ${file.toString('base64').replace(/.{76}/g, '$&\n')}\n--b--\n`
-  const options = { vision: 'none', maxPages: 100, signal } as const
+  const options = { mediaType: 'message/rfc822', vision: 'none', maxPages: 100, signal } as const
   const { children, seen } = losing(() => null)
-  const reader = await openDocument(children, async () => Buffer.from(mail), 'message/rfc822', options)
+  const reader = await openDocument(children, async () => Buffer.from(mail), options)
   assert.deepEqual(reader.attachments, [{ name: 'a.bin', mediaType: 'application/x-own' }])
   assert.match((await reader.read(1)).text, /Hello\n\nAttachments:\na\.bin \(2500000 bytes\)$/)
   for (let n = 0; n < 3; n++) {

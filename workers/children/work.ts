@@ -9,6 +9,8 @@ export type Sight = 'none' | 'local' | 'model'
 
 /** How a document is to be opened in a child. */
 export interface OpenOptions {
+  /** Tried when the document is encrypted. */
+  readonly password?: string | null
   readonly sight: Sight
   /** Does without PDFium, which has crashed over a page of the document. */
   readonly careful?: boolean
@@ -29,12 +31,17 @@ export interface Work {
   readonly 'document.open': {
     readonly request: {
       readonly mediaType: string
+      readonly password: string | null
       readonly sight: Sight
       /** Does without PDFium, which has crashed over the document. */
       readonly careful: boolean
       readonly maxPages: number
     }
-    readonly answer: { readonly pageCount: number; readonly attachments: readonly AttachmentInfo[] }
+    readonly answer: {
+      readonly pageCount: number
+      readonly isLocked: boolean
+      readonly attachments: readonly AttachmentInfo[]
+    }
   }
   /** A single page is always read; of several, as many of the first as can be read at once, within about 20 ms. */
   readonly 'document.read': { readonly request: readonly number[]; readonly answer: readonly ReadPage[] }

@@ -44,17 +44,10 @@ const readersOf = (
   { visionProvider: vision, maxDocumentPages: maxPages }: Settings,
   children: Children,
 ): Pick<Providers, 'openPages' | 'drawPage' | 'readPosts' | 'analyze'> => ({
-  openPages: async (load, mediaType, signal) =>
-    (await import('./documents/documents.ts')).openDocument(children, load, mediaType, {
-      vision,
-      maxPages,
-      signal,
-    }),
-  drawPage: async (bytes, mediaType, page, signal) =>
-    (await import('./documents/documents.ts')).drawPage(children, bytes, mediaType, page, {
-      maxPages,
-      signal,
-    }),
+  openPages: async (load, options) =>
+    (await import('./documents/documents.ts')).openDocument(children, load, { ...options, vision, maxPages }),
+  drawPage: async (bytes, page, options) =>
+    (await import('./documents/documents.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
   readPosts: async (name, format, bytes, signal) =>
     (await import('./documents/posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
   analyze: async (bytes, file, signal) =>

@@ -11,6 +11,7 @@ import {
 import { draw } from '../../../tasks/documents/draw.ts'
 import { extract } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
+import { sealedPassword } from '../../../tasks/documents/passwords.ts'
 import { newJob, specsOf } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
@@ -20,6 +21,15 @@ import { jobFailure } from '../../pipeline/responders.ts'
 import { Answer, json, route } from '../../pipeline/route.ts'
 import { DocumentParams, found, Page, PageParams, PageWithText } from './shapes.ts'
 
+// PDF 2.0 takes 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
+const MOST_PASSWORD_CHARACTERS = 127
+
+const Opening = z
+  .strictObject({
+    password: z.string().min(1).max(MOST_PASSWORD_CHARACTERS).optional(),
+  })
+  .meta({ id: 'DocumentExtraction' })
+
 /** Extracting the text of a document's pages, and reading the results. */
 export const pageRoutes = [
   route({
@@ -27,17 +37,23 @@ export const pageRoutes = [
     path: '/:id/extract',
     summary: 'Extract the text of the pages of a document',
     description:
-      'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, and otherwise runs after it.',
+      'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, and otherwise runs after it. `password` opens an encrypted PDF. The one that opened it is kept, encrypted, and serves later extractions and the images of its pages.',
     params: DocumentParams,
     query: z.object({ background: z.string().optional(), force: z.stringbool().default(false) }),
+    body: Opening.optional(),
     response: ExtractCounts.meta({ id: 'ExtractCounts' }),
-    errors: ['document.missing', 'document.bytes_missing'],
+    errors: ['document.missing', 'document.bytes_missing', 'document.password_wrong'],
     sideEffect: true,
-    task: async ({ params, query, caller, read }) => {
+    task: async ({ params, query, body, caller, edge, read }) => {
       const hasBytes = await read(readHasBytes, [params.id, caller.ownerId])
       if (hasBytes === null) throw fail('document.missing')
       if (hasBytes === 'false') throw fail('document.bytes_missing')
-      return newJob(extract, { documentId: params.id, force: query.force })
+      const password = body?.password && sealedPassword(edge.secretKey, params.id, body.password)
+      return newJob(extract, {
+        documentId: params.id,
+        force: query.force,
+        ...(password && { sealedPassword: password }),
+      })
     },
   }),
 

@@ -8,6 +8,17 @@ export class Unreadable extends Error {
   override name = 'Unreadable'
 }
 
+/** A document is encrypted and does not open without the right password. */
+export class Locked extends Unreadable {
+  constructor(isGiven: boolean) {
+    super(
+      isGiven
+        ? 'The document is encrypted, and the password does not open it'
+        : 'The document is encrypted and needs a password',
+    )
+  }
+}
+
 /** One byte per pixel, row by row, 0 black to 255 white. */
 export interface Grey {
   readonly data: Uint8Array

@@ -4,7 +4,7 @@ import type { OpenOptions, ReadPage } from '../work.ts'
 import { formatOf } from './formats/index.ts'
 import type { Attachment } from './formats/mail.ts'
 import { DECODERS, readImage } from './image-pages.ts'
-import { type Grey, isBlank, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
+import { type Grey, isBlank, Locked, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
 import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
@@ -53,7 +53,7 @@ export async function openPages(
     )
   } catch (error) {
     const page = unread(error)
-    return pageReader(1, async () => page)
+    return { ...pageReader(1, async () => page), isLocked: error instanceof Locked }
   }
 }
 
@@ -87,6 +87,7 @@ function pageReader(
   }
   return {
     pageCount,
+    isLocked: false,
     attachments: [],
     close,
     async read(pageNumber) {
@@ -110,10 +111,10 @@ function layer(text: string, image: PageResult['image']): PageResult {
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const size = bytes.length
-  const layers = options.careful === true ? null : await openTextLayer(bytes)
+  const layers = options.careful === true ? null : await openTextLayer(bytes, options.password)
   let opened: Promise<Pdf> | null = null
   const looks = (): Promise<Pdf> => {
-    opened ??= openPdf(bytes)
+    opened ??= openPdf(bytes, options.password)
     return opened
   }
   const close = async (): Promise<void> => {

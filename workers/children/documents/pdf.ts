@@ -7,6 +7,7 @@ import {
   CANVAS_SIDE,
   type Canvas,
   canvasFactory,
+  Locked,
   SOURCE_PIXELS,
   Unreadable,
   whiteCanvas,
@@ -58,20 +59,34 @@ const POINTS_PER_INCH = 72
 const LEAST_DPI = 36
 
 /**
- * Opens a PDF; those encrypted under the empty password open as any other.
+ * Opens a PDF, an encrypted one by the empty password or the one given.
  * Takes ownership of the bytes: an array that owns its whole buffer is empty afterwards. Throws `Unreadable`.
  */
-export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
-  const pdfjs = await library()
-  const task = pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS))
+export async function openPdf(bytes: Uint8Array, password: string | null = null): Promise<Pdf> {
+  const task = await load(bytes, password)
   try {
     const document = await task.promise
     if (document.numPages < 1) throw new Unreadable('The document has no pages')
-    return reader(document, task)
+    return reader(document, task, async () => load(await document.getData(), password, true))
   } catch (error) {
     await close(task)
-    throw error instanceof Unreadable ? error : new Unreadable(whyNotOpen(error), { cause: error })
+    if (error instanceof Unreadable) throw error
+    if (error instanceof Error && error.name === 'PasswordException') throw new Locked(password !== null)
+    throw new Unreadable('The document is damaged or is not a PDF', { cause: error })
   }
+}
+
+async function load(
+  bytes: Uint8Array,
+  password: string | null,
+  strict = false,
+): Promise<PDFDocumentLoadingTask> {
+  const pdfjs = await library()
+  const task = pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, strict))
+  const { NEED_PASSWORD } = pdfjs.PasswordResponses
+  task.onPassword = (answer: (password: string | Error) => void, reason: number) =>
+    answer(password !== null && reason === NEED_PASSWORD ? password : new Error('There is no other password'))
+  return task
 }
 
 async function library() {
@@ -85,7 +100,7 @@ async function library() {
 }
 
 // pdfjs 6 compiles nothing from a document (isEvalSupported is gone) and runs none of its scripts.
-async function documentOptions(bytes: Uint8Array, verbosity: number, strict = false) {
+async function documentOptions(bytes: Uint8Array, verbosity: number, strict: boolean) {
   const home = import.meta.resolve('pdfjs-dist/package.json')
   const folder = (name: string) => fileURLToPath(new URL(`${name}/`, home))
   return {
@@ -109,17 +124,15 @@ function ownBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-function whyNotOpen(error: unknown): string {
-  const name = error instanceof Error ? error.name : ''
-  if (name === 'PasswordException') return 'The document is encrypted and needs a password'
-  return 'The document is damaged or is not a PDF'
-}
-
-function reader(document: PDFDocumentProxy, task: PDFDocumentLoadingTask): Pdf {
+function reader(
+  document: PDFDocumentProxy,
+  task: PDFDocumentLoadingTask,
+  openStrictly: () => Promise<PDFDocumentLoadingTask>,
+): Pdf {
   let strict: PDFDocumentLoadingTask | null = null
   const isIncomplete = async (page: PDFPageProxy) => {
     if (await hasLostImage(page)) return true
-    strict ??= await openStrictly(document)
+    strict ??= await openStrictly()
     return (await countOperators(strict, page.pageNumber)) !== (await page.getOperatorList()).fnArray.length
   }
   return {
@@ -135,12 +148,6 @@ function reader(document: PDFDocumentProxy, task: PDFDocumentLoadingTask): Pdf {
       if (strict) await close(strict)
     },
   }
-}
-
-async function openStrictly(document: PDFDocumentProxy): Promise<PDFDocumentLoadingTask> {
-  const pdfjs = await library()
-  const bytes = await document.getData()
-  return pdfjs.getDocument(await documentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, true))
 }
 
 async function close(task: PDFDocumentLoadingTask): Promise<void> {

@@ -1,7 +1,7 @@
 /** The text layer of PDFs by Chrome's PDFium, compiled to WebAssembly. The only importer of `@embedpdf/pdfium`. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { type Grey, Unreadable } from './images.ts'
+import { type Grey, Locked } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
 import { fieldsOf, withFields } from './pdfium-fields.ts'
 import { piecesOf } from './pdfium-glyphs.ts'
@@ -44,14 +44,19 @@ const MOST_IDLE_BYTES = 128 * 2 ** 20
 
 let instance: Promise<Native> | null = null
 
-/** Opens a PDF under the empty password; null when PDFium can't. Throws `Unreadable` when it needs a password. */
-export async function openTextLayer(bytes: Uint8Array): Promise<TextLayer | null> {
+/** Opens a PDF under the empty password; null when PDFium can't. Throws `Locked` when it needs another password. */
+export async function openTextLayer(
+  bytes: Uint8Array,
+  password: string | null = null,
+): Promise<TextLayer | null> {
   instance ??= start()
   const native = await instance
   const at = native.wasmExports.malloc(bytes.length)
   if (at === 0) return null
   native.HEAPU8.set(bytes, at)
-  const document = native._FPDF_LoadMemDocument(at, bytes.length, 0)
+  let document = native._FPDF_LoadMemDocument(at, bytes.length, 0)
+  const isEncrypted = document === 0 && native._FPDF_GetLastError() === PASSWORD_ERROR
+  if (isEncrypted && password !== null) document = unlock(native, at, bytes.length, password)
   const close = (): void => {
     if (document !== 0) native._FPDF_CloseDocument(document)
     native.wasmExports.free(at)
@@ -67,8 +72,20 @@ export async function openTextLayer(bytes: Uint8Array): Promise<TextLayer | null
     }
   const locked = document === 0 && native._FPDF_GetLastError() === PASSWORD_ERROR
   close()
-  if (locked) throw new Unreadable('The document is encrypted and needs a password')
+  if (locked) throw new Locked(password !== null)
   return null
+}
+
+/** PDFium converts a password to the encoding that the document's version of encryption takes. */
+function unlock(native: Native, at: number, size: number, password: string): number {
+  const characters = Buffer.from(`${password}\0`)
+  const word = native.wasmExports.malloc(characters.length)
+  if (word === 0) return 0
+  native.HEAPU8.set(characters, word)
+  const document = native._FPDF_LoadMemDocument(at, size, word)
+  native.HEAPU8.fill(0, word, word + characters.length)
+  native.wasmExports.free(word)
+  return document
 }
 
 async function start(): Promise<Native> {

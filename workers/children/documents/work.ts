@@ -16,7 +16,7 @@ export async function open(
   await close()
   reader = await openPages(bytes, mediaType, options)
   const attachments = reader.attachments.map(({ name, mediaType: type }) => ({ name, mediaType: type }))
-  return { pageCount: reader.pageCount, attachments }
+  return { pageCount: reader.pageCount, isLocked: reader.isLocked, attachments }
 }
 
 export async function read(pages: readonly number[]): Promise<readonly ReadPage[]> {

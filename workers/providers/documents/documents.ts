@@ -1,16 +1,15 @@
 /** Reads documents page by page in child processes, several at once. */
 import { availableParallelism } from 'node:os'
-import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import type { AttachmentInfo, OpenPages, PageReader, PageResult } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { tidy } from '../../children/documents/texts.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import { type ReadPage, type Sight, sendBytes, type Work } from '../../children/work.ts'
 import { transcribe } from '../ai/models.ts'
 
-export interface DocumentOptions {
+export interface DocumentOptions extends OpenPages {
   readonly vision: Settings['visionProvider']
   readonly maxPages: number
-  readonly signal: AbortSignal
   /** For opening the document, and for one page. */
   readonly limits?: Limits
   /** How long, in ms, it keeps its children while others wait: opening it anew costs as much as a page or two. */
@@ -43,6 +42,7 @@ interface Asked {
 interface Member {
   readonly lease: ChildLease
   readonly pageCount: number
+  readonly isLocked: boolean
   readonly attachments: readonly AttachmentInfo[]
   readonly since: number
   /** How long the opening took. */
@@ -56,14 +56,14 @@ interface Member {
 export async function openDocument(
   children: Children,
   load: () => Promise<Uint8Array>,
-  mediaType: string,
   options: DocumentOptions,
 ): Promise<PageReader> {
-  const reader = new DocumentReader(children, load, mediaType, options)
+  const reader = new DocumentReader(children, load, options)
   const unread = await reader.open()
   if (unread === null) return reader
   return {
     pageCount: 1,
+    isLocked: false,
     attachments: [],
     read: async () => unread,
     attachment: () => {
@@ -77,15 +77,15 @@ export async function openDocument(
 export async function drawPage(
   children: Children,
   bytes: Uint8Array,
-  mediaType: string,
   page: number,
-  { maxPages, signal, limits = LIMITS }: Omit<DocumentOptions, 'vision'>,
+  { mediaType, password = null, maxPages, signal, limits = LIMITS }: Omit<DocumentOptions, 'vision'>,
 ): Promise<Work['document.draw']['answer']> {
   const lease = await children.lease({ urgent: true, signal })
   try {
     await sendBytes(lease, bytes)
     // Without PDFium, which draws nothing that is stored.
-    await lease.ask('document.open', { mediaType, sight: 'none', careful: true, maxPages }, limits)
+    const request = { mediaType, password, sight: 'none', careful: true, maxPages } as const
+    await lease.ask('document.open', request, limits)
     return await lease.ask('document.draw', page, limits)
   } catch (error) {
     if (error instanceof ChildLost) return null
@@ -97,10 +97,10 @@ export async function drawPage(
 
 class DocumentReader implements PageReader {
   pageCount = 0
+  isLocked = false
   attachments: readonly AttachmentInfo[] = []
   readonly #children: Children
   readonly #load: () => Promise<Uint8Array>
-  readonly #mediaType: string
   readonly #options: DocumentOptions
   readonly #limits: Limits
   readonly #sight: Sight
@@ -118,15 +118,9 @@ class DocumentReader implements PageReader {
   // Whether the last page read had a text layer: then the next ones may have one, too.
   #atOnce = false
 
-  constructor(
-    children: Children,
-    load: () => Promise<Uint8Array>,
-    mediaType: string,
-    options: DocumentOptions,
-  ) {
+  constructor(children: Children, load: () => Promise<Uint8Array>, options: DocumentOptions) {
     this.#children = children
     this.#load = load
-    this.#mediaType = mediaType
     this.#options = options
     this.#limits = options.limits ?? LIMITS
     this.#signal = AbortSignal.any([options.signal, this.#closing.signal])
@@ -139,6 +133,7 @@ class DocumentReader implements PageReader {
     try {
       const member = await this.#join(await this.#lease())
       this.pageCount = member.pageCount
+      this.isLocked = member.isLocked
       this.attachments = member.attachments
       this.#members = 1
       this.#rest(member)
@@ -215,7 +210,7 @@ class DocumentReader implements PageReader {
 
   /** Each frame of an animation is drawn over all earlier ones: two children would draw them all twice. */
   #mostMembers(): number {
-    return ANIMATED.has(this.#mediaType) ? 1 : availableParallelism()
+    return ANIMATED.has(this.#options.mediaType) ? 1 : availableParallelism()
   }
 
   #together(): number {
@@ -256,7 +251,8 @@ class DocumentReader implements PageReader {
     const careful = this.#careful
     try {
       await sendBytes(lease, await this.#load())
-      const request = { mediaType: this.#mediaType, sight, careful, maxPages: this.#options.maxPages }
+      const { mediaType, password = null, maxPages } = this.#options
+      const request = { mediaType, password, sight, careful, maxPages }
       const opened = await lease.ask('document.open', request, this.#limits)
       return { lease, ...opened, since, joinMs: performance.now() - since }
     } catch (error) {
@@ -296,7 +292,7 @@ class DocumentReader implements PageReader {
   /** Whether others have waited long enough for the child. */
   #isOver({ lease, since, joinMs }: Member): boolean {
     const sliceMs = this.#options.sliceMs ?? Math.max(SLICE_MS, JOIN_TIMES * joinMs)
-    return lease.isDue && !ANIMATED.has(this.#mediaType) && performance.now() - since > sliceMs
+    return lease.isDue && !ANIMATED.has(this.#options.mediaType) && performance.now() - since > sliceMs
   }
 
   /** Reads a page in a child of its own, and again without PDFium if that crashes; `careful`: without it at once. */

@@ -1,0 +1,38 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+/**
+ * Secrets of callers that have to be stored: encrypted under a key that is derived from the deployment's, so that neither the
+ * database nor its backups are enough to read them.
+ */
+
+const CIPHER = 'aes-256-gcm'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+const keyOf = (secretKey: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', secretKey, '', 'millrace.sealed', 32))
+
+/** Encrypts a secret for one place, such as `document:5`: moved to another place, it can't be opened. */
+export function seal(secretKey: string, place: string, secret: string): string {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, keyOf(secretKey), nonce, { authTagLength: TAG_BYTES })
+  cipher.setAAD(Buffer.from(place))
+  const sealed = Buffer.concat([nonce, cipher.update(secret, 'utf8'), cipher.final()])
+  return Buffer.concat([sealed, cipher.getAuthTag()]).toString('base64url')
+}
+
+/** The secret that was sealed for this place; null when it was sealed for another one or under another key. */
+export function unseal(secretKey: string, place: string, sealed: string): string | null {
+  const bytes = Buffer.from(sealed, 'base64url')
+  if (bytes.length < NONCE_BYTES + TAG_BYTES) return null
+  const nonce = bytes.subarray(0, NONCE_BYTES)
+  const decipher = createDecipheriv(CIPHER, keyOf(secretKey), nonce, { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(place))
+  decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+  try {
+    const secret = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]
+    return Buffer.concat(secret).toString('utf8')
+  } catch {
+    return null // The tag does not match.
+  }
+}

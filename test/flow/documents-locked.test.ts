@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { pageLines } from '../pdfs.ts'
+import { Client, startProcess } from '../service.ts'
+
+const PASSWORD = 'Grün & weiß'
+const { url, query } = await testDatabase()
+const edge = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '60' })
+await startProcess('worker', url)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+
+const locked = await readFile(new URL('../data/locked.pdf', import.meta.url))
+const lines = [1, 2].map((n) => pageLines(n, 2, { sentences: 2 }).join('\n'))
+
+test('an encrypted PDF is read with its password, which later readings and images use', async () => {
+  const { id } = (await (await client.upload(locked, 'locked.pdf')).json()) as { id: number }
+  const path = `/api/v1/documents/${id}`
+  const extract = async (query = '', body?: object) => {
+    const answer = await client.post(`${path}/extract${query}`, body)
+    return [answer.status, await answer.json()]
+  }
+  const texts = async () =>
+    (await query('select text from document_page where document_id = $1 order by page_number', [id])).map(
+      ({ text }) => text,
+    )
+  const wrong = [
+    400,
+    { detail: 'The document is encrypted, and the password does not open it; give the right one' },
+  ]
+
+  assert.deepEqual(await extract(), [200, { read: 0, unread: 1, skipped: 0 }])
+  const [page] = await query('select status, detail from document_page where document_id = $1', [id])
+  assert.deepEqual(page, { status: 'unread', detail: 'The document is encrypted and needs a password' })
+  assert.deepEqual(await extract('', { password: 'grün & weiß' }), wrong)
+
+  assert.deepEqual(await extract('', { password: PASSWORD }), [200, { read: 2, unread: 0, skipped: 0 }])
+  assert.deepEqual(await texts(), lines)
+  // Pages that were read are never replaced by the page that says that the document is encrypted.
+  assert.deepEqual(await extract('?force=true', { password: 'mistaken' }), wrong)
+  assert.deepEqual(await texts(), lines)
+  assert.deepEqual(await extract('?force=true'), [200, { read: 2, unread: 0, skipped: 0 }])
+  const image = await client.fetch(`${path}/pages/2/image`)
+  assert.equal(image.status, 200)
+  assert.equal(Buffer.from(await image.arrayBuffer()).toString('latin1', 1, 4), 'PNG')
+
+  // The key of another deployment unseals nothing, and loses nothing.
+  await query(`update document set sealed_password = reverse(sealed_password) where id = $1`, [id])
+  assert.deepEqual(await extract('?force=true'), wrong)
+  assert.deepEqual(await texts(), lines)
+  const stored = await query(`select coalesce(string_agg(payload::text, ''), '') as text from job`)
+  assert.match(stored[0]!.text as string, /sealedPassword/)
+  const told = await query(
+    `select coalesce(string_agg(j::text || e::text, ''), '') as text from job j, job_event_row e`,
+  )
+  for (const { text } of [...stored, ...told]) assert.doesNotMatch(text as string, /weiß|mistaken/)
+})
