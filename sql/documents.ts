@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
-import { listText, type PageValues } from './lists.ts'
+import { inOrders, type List, listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Documents. An owner is an account id, or null where there is no authentication. */
@@ -16,52 +16,69 @@ export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
 // No index serves `is not distinct from`. Null is an owner like any other.
 const OWNER = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
 export const OF_OWNER = `${OWNER} and d.deleted_at is null`
-const KIND = '($2::text is null or d.kind = $2)'
+const FILTERED = `($2::text is null or d.kind = $2)
+  and ($4::date is null or d.day >= $4) and ($5::date is null or d.day <= $5)`
 
-/** The documents of an owner ($1) with a kind ($2) and a tag ($3), or any (null); with superseded ones if $4. */
-export const LISTED = `${OF_OWNER} and ${KIND}
-  and ($3::text is null or coalesce(d.owner_id, 0) = coalesce($1::int, 0) and d.tags @> array[$3::text])
-  and ($4::boolean or d.superseded_by_id is null)`
+/**
+ * The documents of an owner ($1) of a kind ($2), with each of some tags ($3), from a day ($4) to a day ($5), or any (null);
+ * with superseded ones if $6.
+ */
+export const LISTED = `${OF_OWNER} and ${FILTERED}
+  and ($3::text[] is null or coalesce(d.owner_id, 0) = coalesce($1::int, 0) and d.tags @> $3)
+  and ($6::boolean or d.superseded_by_id is null)`
 
-export type Listed = [owner: number | null, kind: string | null, tag: string | null, withSuperseded: boolean]
+export type Filters = [
+  owner: number | null,
+  kind: string | null,
+  tags: readonly string[] | null,
+  from: string | null,
+  to: string | null,
+]
+export type Listed = [...Filters, withSuperseded: boolean]
 
-// How many have a tag, of whatever kind; null for other lists. An index on tags would look at each of them.
-const TAG_TOTAL = `case when $3::text is not null and $2::text is null then (
-  select coalesce(sum(case when $4::boolean then documents else documents - superseded end), 0) from document_tag_count
-  where owner_id = coalesce($1::int, 0) and label = $3) end`
+// How many have a tag, if nothing else is asked of them; null for other lists. An index on tags would look at each of them.
+const TAG_TOTAL = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
+  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) from document_tag_count
+  where owner_id = coalesce($1::int, 0) and label = $3[1]) end`
 
-export const DOCUMENT_ORDER = { 'd.id': 'bigint' } as const
+/** What may order the documents: a column of a request -> the keys of a list. */
+export const DOCUMENT_ORDERS = {
+  received_at: { 'd.id': 'bigint' },
+  document_date: { 'd.day': 'date', 'd.id': 'bigint' },
+  title: { 'lower(d.title)': 'text', 'd.id': 'bigint' },
+} as const satisfies Record<string, List['order']>
 
-/** A page of the list, newest first. */
-export const readDocuments: ReadStatement<[...Listed, ...page: PageValues]> = {
-  name: 'documents',
-  text: listText('items', {
-    table: 'document',
-    row: 'd',
-    parameters: 4,
-    where: LISTED,
-    order: DOCUMENT_ORDER,
-    direction: 'desc',
-    item: 'd.json',
-    total: TAG_TOTAL,
-    isTotalPartial: true,
+/** A page of the list. */
+export const readDocuments = inOrders(
+  DOCUMENT_ORDERS,
+  (column, order, direction): ReadStatement<[...Listed, ...page: PageValues]> => ({
+    name: `documents_by_${column}_${direction}`,
+    text: listText('items', {
+      table: 'document',
+      row: 'd',
+      parameters: 6,
+      where: LISTED,
+      order,
+      direction,
+      item: 'd.json',
+      total: TAG_TOTAL,
+      isTotalPartial: true,
+    }),
   }),
-}
+)
 
 export const TRASH_ORDER = { 'd.deleted_at': 'timestamptz', 'd.id': 'bigint' } as const
 
-/** A page of what an owner has in the trash, of a kind and with a tag or any, the one deleted last first. */
-export const readTrash: ReadStatement<
-  [owner: number | null, kind: string | null, tag: string | null, ...page: PageValues]
-> = {
+/** A page of what an owner has in the trash, the one deleted last first. */
+export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
   name: 'documents_trash',
   text: listText('items', {
     table: 'document',
     row: 'd',
-    parameters: 3,
+    parameters: 5,
     // Those with `collected_at` have no entry in the index.
-    where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${KIND}
-      and ($3::text is null or d.tags @> array[$3::text])`,
+    where: `${OWNER} and d.expires_at > now() and d.collected_at is null and ${FILTERED}
+      and ($3::text[] is null or d.tags @> $3)`,
     order: TRASH_ORDER,
     direction: 'desc',
     item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
@@ -106,24 +123,42 @@ export const updateDocument = (
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
     returning d.id`
 
-/** Adds a label; an existing one keeps its place. No row when the owner has no such document. */
-export const addTag = (id: number, owner: number | null, label: string): Query<{ id: number }> =>
-  sql.type(z.object({ id: z.number() }))`
-    update document set tags = case when ${label} = any(tags) then tags else tags || ${label}::text end,
-      updated_at = case when ${label} = any(tags) then updated_at else now() end
-    where id = ${id} and owner_id is not distinct from ${owner}::int and deleted_at is null
-    returning id`
+// In the order of their ids, so that two statements about several never deadlock.
+const owned = (ids: readonly number[], owner: number | null) => sql.fragment`
+  id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is null
+  order by id for update`
 
-/** Removes a label; `removed` is false when it was not there, no row when the owner has no such document. */
-export const removeTag = (id: number, owner: number | null, label: string): Query<{ removed: boolean }> =>
-  sql.type(z.object({ removed: z.boolean() }))`
-    with owned as (
-      select id, ${label} = any(tags) as has from document
-      where id = ${id} and owner_id is not distinct from ${owner}::int and deleted_at is null for update
-    ), changed as (
-      update document d set tags = array_remove(tags, ${label}), updated_at = now() from owned where d.id = owned.id and owned.has
+const Tagged = z.object({ id: z.number(), had: z.boolean(), full: z.boolean() })
+
+/** What a row says of a document that an owner has: `had` the label; else, if `full`, it can't have more and was not changed. */
+const tagged = (ids: readonly number[], owner: number | null, label: string) => sql.fragment`
+  select id, ${label} = any(tags) as had, cardinality(tags) >= 100 as "full" from document where ${owned(ids, owner)}`
+
+/** Adds a label to documents; an existing one keeps its place. A row for each that the owner has. */
+export const addTag = (
+  ids: readonly number[],
+  owner: number | null,
+  label: string,
+): Query<z.output<typeof Tagged>> =>
+  sql.type(Tagged)`
+    with owned as (${tagged(ids, owner, label)}), changed as (
+      update document d set tags = d.tags || ${label}::text, updated_at = now() from owned
+      where d.id = owned.id and not owned.had and not owned."full"
     )
-    select has as removed from owned`
+    select id, had, "full" from owned`
+
+/** Removes a label from documents. A row for each that the owner has. */
+export const removeTag = (
+  ids: readonly number[],
+  owner: number | null,
+  label: string,
+): Query<z.output<typeof Tagged>> =>
+  sql.type(Tagged)`
+    with owned as (${tagged(ids, owner, label)}), changed as (
+      update document d set tags = array_remove(d.tags, ${label}), updated_at = now() from owned
+      where d.id = owned.id and owned.had
+    )
+    select id, had, "full" from owned`
 
 // Uploading.
 
@@ -167,25 +202,32 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof Stored>> =
 // then would still be in the trash; so these compare with `clock_timestamp()`.
 
 /**
- * Moves a document to the trash for so many days; null: deletes it permanently, from the trash too. `protected` true: it
- * was refused; no row: there is no such document.
+ * Moves documents to the trash for so many days; null: deletes them permanently, from the trash too. A row for each that
+ * there is: `protected` ones were refused.
  */
-export const deleteDocument = (
-  id: number,
+export const deleteDocuments = (
+  ids: readonly number[],
   owner: number | null,
   trashDays: number | null,
-): Query<{ protected: boolean }> =>
-  sql.type(z.object({ protected: z.boolean() }))`
+): Query<{ id: number; protected: boolean }> =>
+  sql.type(z.object({ id: z.number(), protected: z.boolean() }))`
     with owned as (
       select id, protected from document
-      where id = ${id} and owner_id is not distinct from ${owner}::int
-        and (deleted_at is null or (${trashDays === null}::boolean and expires_at > clock_timestamp())) for update
+      where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int
+        and (deleted_at is null or (${trashDays === null}::boolean and expires_at > clock_timestamp()))
+      order by id for update
     ), deleted as (
       update document d set deleted_at = coalesce(d.deleted_at, now()),
         expires_at = now() + make_interval(days => ${trashDays ?? 0}::int)
       from owned where d.id = owned.id and not owned.protected
     )
-    select protected from owned`
+    select id, protected from owned`
+
+/** Which of these documents an owner has deleted already. */
+export const deletedBefore = (ids: readonly number[], owner: number | null): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    select id from document
+    where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is not null`
 
 /** The digest of a document in the trash; no row: it is not there. */
 export const trashedDigest = (id: number, owner: number | null): Query<{ sha256: Uint8Array }> =>

@@ -7,7 +7,7 @@
 export const MOST_COUNTED = 10_000
 
 /** The type of a column that orders a list. */
-export type KeyType = 'bigint' | 'uuid' | 'timestamptz' | 'text' | 'real'
+export type KeyType = 'bigint' | 'uuid' | 'date' | 'timestamptz' | 'text' | 'real'
 
 /** The last parameters of a list's statement: a cursor's values as a JSON array or null, rows to skip, rows of a page. */
 export type PageValues = [after: string | null, offset: number, size: number]
@@ -44,6 +44,18 @@ export interface List {
   /** The JSON of a row. */
   readonly item: string
 }
+
+/** A statement for each of several orders, in both directions. */
+export const inOrders = <Column extends string, S>(
+  orders: Readonly<Record<Column, List['order']>>,
+  make: (column: Column, order: List['order'], direction: List['direction']) => S,
+): Readonly<Record<Column, Readonly<Record<List['direction'], S>>>> =>
+  Object.fromEntries(
+    (Object.entries(orders) as [Column, List['order']][]).map(([column, order]) => [
+      column,
+      { asc: make(column, order, 'asc'), desc: make(column, order, 'desc') },
+    ]),
+  ) as Record<Column, Record<List['direction'], S>>
 
 /** Both of two conditions, for every pair of them: filters of which each value has an index of its own. */
 export const everyPair = (some: readonly string[], others: readonly string[]): readonly string[] =>

@@ -13,6 +13,11 @@ export const ACCOUNT_CHANGED = 'account_changed'
 /** Notifies listeners that a worker has come or gone. */
 export const workerChanged = (): Query<unknown> => sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
 
+/** Notifies listeners that jobs have changed, for code without a publisher. */
+export const jobsChanged = (ids: readonly string[]): Query<unknown> =>
+  sql.prepared('notify', z.unknown())`
+    select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloadsOf(ids), 'text')}) payload`
+
 /** How many jobs one payload names: NOTIFY limits it to 7999 bytes; 200 ids of 37 characters fit. */
 export const MOST_TOLD = 200
 // With more payloads than this, readers find what they watch sooner by re-reading than by going through the ids.
@@ -53,14 +58,11 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
 
   const send = async (): Promise<void> => {
     while (dirty.size > 0) {
-      const payloads = payloadsOf([...dirty])
+      const changed = jobsChanged([...dirty])
       dirty.clear()
       isSoon = false
       // A lost hint costs its readers one slow poll; the rows are already there.
-      await db
-        .run(sql.prepared('notify', z.unknown())`
-          select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(payloads, 'text')}) payload`)
-        .catch(onError)
+      await db.run(changed).catch(onError)
       await pause()
     }
     sending = null

@@ -369,6 +369,8 @@ create table document (
   supersedes_id bigint,
   superseded_by_id bigint,
   attached_to_id bigint,
+  day date not null generated always as (COALESCE(document_date, ((received_at AT TIME ZONE 'utc'::text))::date)),
+  sealed_password text,
   tags text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
@@ -376,7 +378,7 @@ create table document (
   expires_at timestamp with time zone,
   collected_at timestamp with time zone,
   "json" text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count, document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id, attached_to_id)),
-  search tsvector not null generated always as (document_vector(title, note, tags)),
+  search tsvector not null generated always as (document_vector(title, note, tags, document_date)),
   constraint document_pkey PRIMARY KEY (id),
   constraint document_attached_to_id_fkey FOREIGN KEY (attached_to_id) REFERENCES document(id) ON DELETE SET NULL,
   constraint document_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
@@ -1038,6 +1040,8 @@ CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attache
 
 CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (collected_at IS NOT NULL);
 
+CREATE INDEX document_day_idx ON public.document USING btree (owner_id, day, id) INCLUDE (superseded_by_id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX document_expires_at_idx ON public.document USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (collected_at IS NULL));
 
 CREATE INDEX document_kind_idx ON public.document USING btree (owner_id, kind, id DESC) WHERE ((deleted_at IS NULL) AND (superseded_by_id IS NULL));
@@ -1059,6 +1063,8 @@ CREATE INDEX document_supersedes_id_idx ON public.document USING btree (supersed
 CREATE UNIQUE INDEX document_supersedes_id_key ON public.document USING btree (supersedes_id) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_tags_idx ON public.document USING gin (COALESCE(owner_id, 0), tags) WHERE (deleted_at IS NULL);
+
+CREATE INDEX document_title_idx ON public.document USING btree (owner_id, lower(title), id) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_vector(owner_id, search));
 
@@ -1475,11 +1481,11 @@ CREATE OR REPLACE FUNCTION public.document_tag_count_update()
  SET enable_mergejoin TO 'off'
 AS $function$75a2a16f82348ff0b9d848b0eb452cdb$function$;
 
-CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[])
+CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[], document_date date)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$31a99a8485e97c88f1e4f0fb6d5c758d$function$;
+AS $function$3bcfcc5cb080227d4574c42bfe2eaebe$function$;
 
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
@@ -1754,7 +1760,13 @@ CREATE OR REPLACE FUNCTION public.page_vector(given text)
  RETURNS tsvector
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$213bcb9cd8c73fdf666ef98913e89588$function$;
+AS $function$80501f2843e32696b77e8166ce485f3c$function$;
+
+CREATE OR REPLACE FUNCTION public.page_words(given text)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$50801ed33db89fa30490200433e3b822$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -1969,11 +1981,35 @@ CREATE OR REPLACE FUNCTION public.request_limit_take(name text, subject text, mo
  LANGUAGE plpgsql
 AS $function$677852da68ebd5b5424fd727a2cb205f$function$;
 
+CREATE OR REPLACE FUNCTION public.search_date(year text, month text, day text)
+ RETURNS date
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$49a17ad0d23ce71af2875520369293e5$function$;
+
+CREATE OR REPLACE FUNCTION public.search_found(words tsquery)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$3512a142091825e5e133fa3b672db274$function$;
+
+CREATE OR REPLACE FUNCTION public.search_misspelled(given text)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE
+AS $function$038bf3cca08b666bd5976fbf1fdb1b9f$function$;
+
+CREATE OR REPLACE FUNCTION public.search_notations(said text)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE
+AS $function$a90e8f5bc57ce190cff17b6639f2dd71$function$;
+
 CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, given text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$6496e9e51c04b8195cc9f82f33473f3e$function$;
+AS $function$98ed909e9fe3cf934b37da1b74abc624$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_kept()
  RETURNS trigger
@@ -1998,6 +2034,12 @@ CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor byt
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean)
  LANGUAGE plpgsql
 AS $function$5f5046e826a47396dc6779ef3c06d780$function$;
+
+CREATE OR REPLACE FUNCTION public.unhyphenated(given text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (given ~ '[-­‐]\n'::text) THEN regexp_replace(given, '([[:alpha:]])[-­‐]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE given END;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
 

@@ -11,6 +11,7 @@ import { addDomain, checkDomain, listDomains } from './comms/domains.ts'
 import { email } from './comms/email.ts'
 import { settle } from './comms/settle.ts'
 import { sms } from './comms/sms.ts'
+import { bulk } from './documents/bulk.ts'
 import { collect } from './documents/collect.ts'
 import { draw } from './documents/draw.ts'
 import { extract } from './documents/extract.ts'
@@ -36,6 +37,7 @@ import { preview } from './voice/preview.ts'
 export const tasks: readonly AnyTask[] = [
   addDomain,
   applyEvent,
+  bulk,
   call,
   cancel,
   catalog,

@@ -1,8 +1,8 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { EdgeRequest } from '../http/server.ts'
-import { withoutNulls } from './optional.ts'
+import { unwrapped, withoutNulls } from './optional.ts'
 import type { AnyRoute } from './route.ts'
 import { textProblems } from './texts.ts'
 
@@ -39,6 +39,26 @@ export function parsePart(schema: z.ZodType | undefined, part: Part, value: unkn
       type: issue.code,
     })),
   )
+}
+
+const lists = new WeakMap<z.ZodType, readonly string[]>()
+
+/** The parameters that a query may repeat: those for which its schema takes an array. */
+function listsOf(schema: z.ZodType): readonly string[] {
+  const known = lists.get(schema)
+  if (known !== undefined) return known
+  const shape = schema instanceof z.ZodObject ? (schema.shape as Readonly<Record<string, z.ZodType>>) : {}
+  const found = Object.keys(shape).filter((name) => unwrapped(shape[name]!) instanceof z.ZodArray)
+  lists.set(schema, found)
+  return found
+}
+
+/** The values of a query by their names: all that are given for a list, otherwise the last. */
+export function queryValues(schema: z.ZodType, text: string): Record<string, unknown> {
+  const given = new URLSearchParams(text)
+  const values: Record<string, unknown> = Object.fromEntries(given)
+  for (const name of listsOf(schema)) if (given.has(name)) values[name] = given.getAll(name)
+  return values
 }
 
 const JSON_BYTES = 1_048_576

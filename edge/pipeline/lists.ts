@@ -20,6 +20,7 @@ export const Next = {
 const KEYS: Readonly<Record<KeyType, z.ZodType>> = {
   bigint: z.int(),
   uuid: z.uuid(),
+  date: z.iso.date(),
   timestamptz: z.iso.datetime({ offset: true }),
   text: z.string().max(500),
   real: z.number(),
@@ -72,6 +73,17 @@ export const numbered = (order: Order | readonly Order[], size: { most: number; 
   page_size: count({ min: 1, max: size.most, fallback: size.fallback }),
   cursor: cursor(...[order].flat()),
 })
+
+/** A query's `sort`: one of these columns, upwards, or downwards with `-` before it. */
+export const sortedBy = <Column extends string>(columns: readonly Column[]) =>
+  z
+    .enum(columns.flatMap((column) => [column, `-${column}`] as const))
+    .transform((text): { readonly column: Column; readonly direction: 'asc' | 'desc' } =>
+      text.startsWith('-')
+        ? { column: text.slice(1) as Column, direction: 'desc' }
+        : { column: text as Column, direction: 'asc' },
+    )
+    .optional()
 
 interface Numbered {
   readonly page: number

@@ -35,7 +35,8 @@ function isOmissible(schema: z.ZodType): boolean {
 
 const accepts = (schema: z.ZodType, value: null | undefined): boolean => schema.safeParse(value).success
 
-function unwrapped(schema: z.ZodType): z.ZodType {
+/** What is inside of what makes a schema optional, nullable, defaulted or transformed. */
+export function unwrapped(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
     return unwrapped(schema.def.innerType as z.ZodType)
   return schema instanceof z.ZodPipe ? unwrapped(schema.def.in as z.ZodType) : schema

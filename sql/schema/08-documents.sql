@@ -46,10 +46,12 @@ returns text language sql immutable parallel safe as $$
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
       iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields
 $$;
-create function document_vector(title text, note text, tags text[]) returns tsvector
+-- The date as people look for it, the same whatever the session's settings.
+create function document_vector(title text, note text, tags text[], document_date date) returns tsvector
 language sql immutable parallel safe as $$
   select setweight(to_tsvector('folded', title), 'A') || setweight(to_tsvector('folded', array_to_string(tags, ' ')), 'A')
     || setweight(to_tsvector('folded', coalesce(note, '')), 'B')
+    || coalesce(setweight(to_tsvector('folded', json_build_array(document_date) ->> 0), 'B'), '')
 $$;
 
 -- What a word of an owner (null: nobody) begins with in the indexes of words.
@@ -82,6 +84,10 @@ create table document (
   superseded_by_id bigint,
   -- The mail that it came with.
   attached_to_id bigint,
+  -- What lists are ordered and narrowed by: the day that it says, or the day on which it came.
+  day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
+  -- What opens it, if it is encrypted: as sealed by the deployment's key.
+  sealed_password text,
   tags text[] not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
@@ -93,7 +99,7 @@ create table document (
   json text not null generated always as (document_json(id, title, kind, media_type, byte_size, sha256, page_count,
     document_date, received_at, source, channel, note, protected, supersedes_id, tags, created_at, updated_at, superseded_by_id,
     attached_to_id)) stored,
-  search tsvector not null generated always as (document_vector(title, note, tags)) stored,
+  search tsvector not null generated always as (document_vector(title, note, tags, document_date)) stored,
   constraint document_pkey primary key (id),
   constraint document_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
   constraint document_supersedes_id_fkey foreign key (supersedes_id) references document (id) on delete set null,
@@ -113,6 +119,8 @@ create index document_owner_id_idx on document (owner_id, id desc) include (dele
 -- What lists show unless asked for more: counted and skipped without looking at a row.
 create index document_listed_idx on document (owner_id, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
+create index document_day_idx on document (owner_id, day, id) include (superseded_by_id) where deleted_at is null;
+create index document_title_idx on document (owner_id, lower(title), id) where deleted_at is null;
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;

@@ -132,6 +132,61 @@ test('filters by kind and by tag, together too', async () => {
   assert.equal((await list('?kind=invoice&page_size=1')).total, 2, 'the total counts what the filter leaves')
 })
 
+test('a tag that is repeated: documents with each of them', async () => {
+  assert.deepEqual(await titles('?tag=2024&tag=paid'), ['Invoice 7'])
+  assert.deepEqual(await titles('?tag=2024&tag=2024'), ['Contract', 'Invoice 7'])
+  assert.deepEqual(await titles('?tag=2024&tag=none'), [])
+  assert.deepEqual(await titles('?tag=2024&tag=paid&search=invoice'), ['Invoice 7'])
+  const many = Array.from({ length: 21 }, (_, n) => `tag=${n}`).join('&')
+  assert.equal((await api.get(`/api/v1/documents?${many}`, { token: ann.token })).status, 422)
+})
+
+test('sorted by title, date or arrival, up and down; from and to name days', async () => {
+  const { token } = await api.register('sorter@example.com')
+  for (const [title, document_date] of [
+    ['beta', '2026-03-01'],
+    ['Alpha', '2026-01-31'],
+    ['gamma', ''],
+    ['alpha', '2026-03-01'],
+  ] as const)
+    await upload(token, title, document_date === '' ? { note: '1' } : { document_date })
+  await query(`update document set received_at = '2026-02-10T23:30:00Z' where title = 'gamma'`)
+  const sorted = (sort: string, more = '') => titles(`?sort=${sort}${more}`, token)
+  assert.deepEqual(await sorted('received_at'), ['beta', 'Alpha', 'gamma', 'alpha'])
+  assert.deepEqual(await sorted('-received_at'), ['alpha', 'gamma', 'Alpha', 'beta'])
+  assert.deepEqual(await sorted('title'), ['Alpha', 'alpha', 'beta', 'gamma'])
+  assert.deepEqual(await sorted('-title'), ['gamma', 'beta', 'alpha', 'Alpha'])
+  assert.deepEqual(await sorted('document_date'), ['Alpha', 'gamma', 'beta', 'alpha'])
+  assert.deepEqual(await sorted('-document_date'), ['alpha', 'beta', 'gamma', 'Alpha'])
+  assert.deepEqual(await sorted('title', '&from=2026-02-10'), ['alpha', 'beta', 'gamma'])
+  assert.deepEqual(await sorted('title', '&to=2026-02-10'), ['Alpha', 'gamma'])
+  assert.deepEqual(await titles('?from=2026-03-01&to=2026-03-01', token), ['alpha', 'beta'])
+  assert.deepEqual(await titles('?from=2026-03-02', token), [])
+  assert.deepEqual(await sorted('title', '&search=alpha'), ['Alpha', 'alpha'])
+  assert.deepEqual(await sorted('-document_date', '&search=alpha'), ['alpha', 'Alpha'])
+  assert.deepEqual(await titles('?search=alpha&to=2026-02-01', token), ['Alpha'])
+  for (const sort of ['title', '-title', 'document_date', '-document_date', 'title&search=alpha']) {
+    const followed: string[] = []
+    for (let next: string | null = ''; next !== null; ) {
+      const page = `?sort=${sort}&page_size=1${next && `&cursor=${next}`}`
+      const answer = await api.get(`/api/v1/documents${page}`, { token })
+      followed.push(...answer.json.items.map(({ title }: Document) => title))
+      next = answer.json.next
+    }
+    assert.deepEqual(followed, await sorted(sort), sort)
+  }
+  for (const [search, name] of [
+    ['sort=size', 'sort'],
+    ['sort=--title', 'sort'],
+    ['from=2026-02-30', 'from'],
+    ['to=yesterday', 'to'],
+    ['sort=title&trashed=true', 'sort'],
+  ]) {
+    const { status, json } = await api.get(`/api/v1/documents?${search}`, { token })
+    assert.deepEqual([status, json.errors[0].loc], [422, ['query', name]], search)
+  }
+})
+
 test('searches titles, notes, tags and the text of pages', async () => {
   assert.deepEqual(await titles('?search=invoice'), ['Invoice 8', 'Invoice 7'])
   assert.deepEqual((await titles('?search=harbour')).sort(), ['Annual report', 'Contract'])

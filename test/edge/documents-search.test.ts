@@ -150,6 +150,118 @@ describe('searching documents', () => {
     assert.equal((await search(token, 'shared', '&include_superseded=true')).includes(ids[0]!), true)
   })
 
+  test('a word is whole that was divided at the end of a line, and its parts are words', async () => {
+    const token = await somebody()
+    const id = await document(token, {
+      pages: ['We read of hyphen-\nation and of a well-\n  known mill, of Anna-\nMaria and Grö\u00ad\nße.'],
+    })
+    for (const found of [
+      'hyphenation',
+      'hyphen',
+      '"of hyphenation and"',
+      'known',
+      'wellknown',
+      'well-known',
+      'größe',
+    ])
+      assert.deepEqual(await search(token, found), [id], found)
+    for (const found of ['annamaria', 'hyphenated', '"hyphen and"'])
+      assert.deepEqual(await search(token, found), [], found)
+    const [{ hits }] = (await api.get(`${PATH}?search=hyphenation&hits=true`, { token })).json.items
+    assert.match(hits[0].snippet, /of hyphenation and/)
+  })
+
+  test('an amount is found in any notation', async () => {
+    const token = await somebody()
+    const notations = ['1,284.50', '1.284,50', '1284.50', '1284,50', "1'284.50", '1 284,50']
+    const ids: number[] = []
+    for (const amount of notations)
+      ids.push(await document(token, { pages: [`In all EUR ${amount} are due`] }))
+    await document(token, { pages: ['1,284 and 50, or 284.50, or 12,845.01, or 50 of 284'] })
+    for (const amount of [...notations.slice(0, 5), '€1,284.50', '$1284.50'])
+      assert.deepEqual((await search(token, amount)).sort(), [...ids].sort(), amount)
+    const large = await document(token, { title: '12,345,678 ships' })
+    for (const amount of ['12345678', '12,345,678', '12.345.678', "12'345'678"])
+      assert.deepEqual(await search(token, amount), [large], amount)
+    const small = await document(token, { title: 'Fee 12.50' })
+    assert.deepEqual(await search(token, '12,50'), [small])
+    assert.deepEqual(await search(token, '2026'), [], 'a year is no amount')
+    assert.deepEqual(await search(token, 'fee -12,50'), [], 'an amount that must not occur')
+  })
+
+  test('a day is found in any notation', async () => {
+    const token = await somebody()
+    const written = [
+      '2026-03-14',
+      '14.03.2026',
+      '14.3.2026',
+      '14.03.26',
+      '03/14/2026',
+      '3/14/2026',
+      '14/03/2026',
+      '20260314',
+      '14 March 2026',
+      'March 14, 2026',
+      'March 14th, 2026',
+      '14 Mar. 2026',
+      '14. März 2026',
+      '14 mars 2026',
+      '14 de marzo de 2026',
+    ]
+    const ids: number[] = []
+    for (const day of written) ids.push(await document(token, { pages: [`Dated ${day}, at the mill`] }))
+    const dated = (
+      await api.upload(token, `File ${++count}`, { fields: { title: 'Dated', document_date: '2026-03-14' } })
+    ).json.id
+    await document(token, {
+      pages: ['14 March 2025, 13 March 2026, 4 March 2026, 03/15/2026, 14 of 2026 in March'],
+    })
+    const all = [...ids, dated].sort()
+    for (const day of [
+      '2026-03-14',
+      '14.03.2026',
+      '14.3.2026',
+      '3/14/2026',
+      '14/3/2026',
+      '"14 March 2026"',
+      '"March 14, 2026"',
+      '"14. März 2026"',
+    ])
+      assert.deepEqual((await search(token, day)).sort(), all, day)
+    for (const day of ['2026-02-30', '2026-13-01', '99/99/2026', '"14 Mill 2026"'])
+      assert.deepEqual(await search(token, day), [], day)
+    const either = await document(token, { pages: ['Due 5 April 2026'] })
+    const other = await document(token, { pages: ['Due 4 May 2026'] })
+    assert.deepEqual((await search(token, '04/05/2026')).sort(), [either, other].sort(), 'either order')
+  })
+
+  test('a long word is found in spite of one mistake, if nothing is found as it is', async () => {
+    const token = await somebody()
+    const id = await document(token, { title: 'The harbour office', pages: ['invoices of Müller'] })
+    for (const typed of [
+      'harbuor',
+      'harbor',
+      'harbouur',
+      'harboar',
+      'xarbour',
+      'harbous',
+      'ofice',
+      'offcie',
+      'invioces',
+      'muelle',
+    ])
+      assert.deepEqual(await search(token, typed), typed === 'ofice' || typed === 'muelle' ? [] : [id], typed)
+    for (const typed of ['hrabuor', 'harbouring', 'offfficce', '"harbuor"'])
+      assert.deepEqual(await search(token, typed), [], typed)
+    assert.deepEqual(await search(token, 'harbuor -office'), [])
+    assert.deepEqual(await search(token, 'office -harbuor'), [id], 'what must not occur is not guessed')
+    const numbered = await document(token, { title: 'K123456' })
+    assert.deepEqual(await search(token, 'K123457'), [])
+    assert.deepEqual(await search(token, 'K12345'), [numbered])
+    const exact = await document(token, { title: 'harbuor' })
+    assert.deepEqual(await search(token, 'harbuor'), [exact], 'what is there as typed is not guessed')
+  })
+
   test('whatever is typed is no error', async () => {
     const token = await somebody()
     const id = await document(token, { title: `O'Neil's C:\\path a&b (c|d) <-> !x 50%` })

@@ -161,6 +161,9 @@ const documents: Record<string, Make> = {
   }),
   'DELETE /api/v1/documents/:id': document,
   'DELETE /api/v1/documents/:id #from the trash': and(trashed, { query: { permanent: 'true' } }),
+  'POST /api/v1/documents/bulk': async (world) => ({
+    json: { action: 'tag', ids: [await world.document()], label: 'red' },
+  }),
   'POST /api/v1/documents/:id/restore': trashed,
   'POST /api/v1/documents/:id/tags': and(document, json({ label: 'red' })),
   'DELETE /api/v1/documents/:id/tags/:label': async (world) => ({

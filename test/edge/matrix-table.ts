@@ -55,6 +55,7 @@ PATCH  /api/v1/documents/:id                              401   200   404   404 
 PATCH  /api/v1/documents/:id #supersede the owner's       401   200   400   400   400
 DELETE /api/v1/documents/:id                              401   204   404   404   404
 DELETE /api/v1/documents/:id #from the trash              401   204   404   404   404
+POST   /api/v1/documents/bulk                             401   202   202   202   202
 POST   /api/v1/documents/:id/restore                      401   200   404   404   404
 POST   /api/v1/documents/:id/tags                         401   200   404   404   404
 DELETE /api/v1/documents/:id/tags/:label                  401   200   404   404   404

@@ -28,9 +28,13 @@ await query(`insert into document_page (document_id, page_number, status, method
 await query('analyze')
 
 async function search(text: string, { owner = 1, size = 200 } = {}) {
-  const found = await reader.text(searchDocuments, [owner, null, null, false, text, false, null, 0, size], {
-    limitMs: 10_000,
-  })
+  const found = await reader.text(
+    searchDocuments.rank.desc,
+    [owner, null, null, null, null, false, text, false, null, 0, size],
+    {
+      limitMs: 10_000,
+    },
+  )
   const { items, total, total_is_exact } = JSON.parse(found!)
   return { ids: items.map(({ id }: { id: number }) => id), total, isExact: total_is_exact }
 }

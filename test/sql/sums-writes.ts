@@ -5,7 +5,7 @@ import { insertUsage } from '../../sql/ai/usage.ts'
 import { deleteConversation } from '../../sql/ai.ts'
 import { archivePost, deletePost, insertPost, publishPost } from '../../sql/blog.ts'
 import type { Query } from '../../sql/db.ts'
-import { addTag, deleteDocument, insertDocument, removeTag, restoreDocument } from '../../sql/documents.ts'
+import { addTag, deleteDocuments, insertDocument, removeTag, restoreDocument } from '../../sql/documents.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { applyChanges, linkCustomer, refuseRefund, reserveRefund } from '../../sql/payment-changes.ts'
 import { OF_ACCOUNT, purgeRows } from '../../sql/purge.ts'
@@ -160,12 +160,12 @@ const newDocument: Write = (chance) =>
   })
 
 const addedTag: Write = (chance, { document }) =>
-  addTag(chance.pick(document), chance.pick([owner(chance), null]), chance.pick(['a', 'b']))
+  addTag([chance.pick(document)], chance.pick([owner(chance), null]), chance.pick(['a', 'b']))
 
 const documents: readonly Write[] = [
   ...[newDocument, newDocument, addedTag, addedTag, addedTag],
-  (chance, { document }) => removeTag(chance.pick(document), owner(chance), chance.pick(['a', 'b'])),
-  (chance, { document }) => deleteDocument(chance.pick(document), owner(chance), 30),
+  (chance, { document }) => removeTag([chance.pick(document)], owner(chance), chance.pick(['a', 'b'])),
+  (chance, { document }) => deleteDocuments([chance.pick(document)], owner(chance), 30),
   (chance, { document }) => restoreDocument(chance.pick(document), owner(chance)),
 ]
 

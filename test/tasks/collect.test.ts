@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { deletePagesOfDeleted, lockDigest, sealBlob, unreferencedBlobs } from '../../sql/blobs.ts'
-import { deleteDocument, insertDocument, restoreDocument } from '../../sql/documents.ts'
+import { deleteDocuments, insertDocument, restoreDocument } from '../../sql/documents.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
 import { collect } from '../../tasks/documents/collect.ts'
@@ -90,7 +90,7 @@ for (const kind of kinds) {
       const stored = await put()
       const id = await become(stored)
       await pages(id, 3)
-      await db.run(deleteDocument(id, null, TRASH_DAYS))
+      await db.run(deleteDocuments([id], null, TRASH_DAYS))
       await age(TRASH_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       await db.one(restoreDocument(id, null))
@@ -103,7 +103,7 @@ for (const kind of kinds) {
       const stored = await put()
       const id = await become(stored)
       await pages(id, 3)
-      await db.run(deleteDocument(id, null, TRASH_DAYS))
+      await db.run(deleteDocuments([id], null, TRASH_DAYS))
       await age(TRASH_SECONDS + GRACE_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
@@ -117,7 +117,7 @@ for (const kind of kinds) {
     test('keeps bytes that another document has', async () => {
       const stored = await put()
       const first = await become(stored)
-      await db.run(deleteDocument(first, null, 0))
+      await db.run(deleteDocuments([first], null, 0))
       await age(2 * GRACE_SECONDS)
       await become(await put())
       const again = await db.one(insertDocument({ ...FIELDS, byteSize: 1000, sha256: stored.sha256 }))
@@ -148,7 +148,7 @@ for (const kind of kinds) {
     test('an upload of the same bytes that is committing while they are collected keeps its bytes', async () => {
       for (let round = 0; round < 5; round++) {
         const bytes = randomBytes(500)
-        await db.run(deleteDocument(await become(await put(bytes)), null, 0))
+        await db.run(deleteDocuments([await become(await put(bytes))], null, 0))
         await age(2 * GRACE_SECONDS)
         const second = await put(bytes)
         const [id] = await Promise.all([become(second), run(), run()])
@@ -185,7 +185,7 @@ describe('collecting', { concurrency: false }, () => {
   test('an upload that comes first is waited for; one that comes second stores its own bytes', async () => {
     const bytes = randomBytes(100)
     const first = await blobs.store(only(bytes))
-    await db.run(deleteDocument(await become(first), null, 0))
+    await db.run(deleteDocuments([await become(first)], null, 0))
     await age(2 * GRACE_SECONDS)
     const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
     const { promise: locked, resolve: hasLock } = Promise.withResolvers<void>()

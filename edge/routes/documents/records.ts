@@ -3,7 +3,7 @@ import { lockDigest } from '../../../sql/blobs.ts'
 import { readWithin } from '../../../sql/db.ts'
 import {
   addTag,
-  deleteDocument,
+  deleteDocuments,
   readDocument,
   readTags,
   removeTag,
@@ -13,6 +13,8 @@ import {
 } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/pages.ts'
+import { BulkAction, BulkResult, bulk } from '../../../tasks/documents/bulk.ts'
+import { newJob } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Document, DocumentParams, found, METADATA } from './shapes.ts'
@@ -45,6 +47,19 @@ export const recordRoutes = [
     response: Tags,
     reads: 'list',
     handle: async ({ caller, reader }) => json((await reader.text(readTags, [caller.ownerId]))!),
+  }),
+
+  route({
+    method: 'post',
+    path: '/bulk',
+    summary: 'Tag, delete or extract up to 1,000 documents',
+    description: `One job with progress does it for one document after the other. Its result counts those that are as asked for now, \
+also if they were before, and says why the others were refused.`,
+    query: z.object({ background: z.string().optional() }),
+    body: BulkAction,
+    response: BulkResult.meta({ id: 'DocumentsBulkResult' }),
+    sideEffect: true,
+    task: ({ body }) => newJob(bulk, body),
   }),
 
   route({
@@ -94,9 +109,9 @@ document disappears from the default list.`,
     errors: ['document.missing', 'document.protected'],
     handle: ({ params, query, caller, edge, transaction }) =>
       transaction(async (tx) => {
-        const jobs = await tx.any(cancelExtractions(params.id, caller.ownerId))
+        const jobs = await tx.any(cancelExtractions([params.id], caller.ownerId))
         const trashDays = query.permanent ? null : edge.settings.trashDays
-        const document = await tx.maybeOne(deleteDocument(params.id, caller.ownerId, trashDays))
+        const document = await tx.maybeOne(deleteDocuments([params.id], caller.ownerId, trashDays))
         if (document === null) throw fail('document.missing')
         if (document.protected) throw fail('document.protected')
         tx.afterCommit(() => {
@@ -138,8 +153,9 @@ document disappears from the default list.`,
     errors: ['document.missing', 'document.tags_full'],
     repeatable: 'adding an existing tag changes nothing',
     handle: async ({ params, body, caller, edge }) => {
-      const row = await edge.db.maybeOne(addTag(params.id, caller.ownerId, body.label))
+      const row = await edge.db.maybeOne(addTag([params.id], caller.ownerId, body.label))
       if (row === null) throw fail('document.missing')
+      if (row.full && !row.had) throw fail('document.tags_full')
       return now(edge, params.id, caller.ownerId)
     },
   }),
@@ -152,9 +168,9 @@ document disappears from the default list.`,
     response: Document,
     errors: ['document.missing', 'document.tag_missing'],
     handle: async ({ params, caller, edge }) => {
-      const row = await edge.db.maybeOne(removeTag(params.id, caller.ownerId, params.label))
+      const row = await edge.db.maybeOne(removeTag([params.id], caller.ownerId, params.label))
       if (row === null) throw fail('document.missing')
-      if (!row.removed) throw fail('document.tag_missing')
+      if (!row.had) throw fail('document.tag_missing')
       return now(edge, params.id, caller.ownerId)
     },
   }),

@@ -6,10 +6,10 @@ declare
 begin
   if length(given) > 100000 then
     begin
-      vector := to_tsvector('folded', left(given, 600000));
+      vector := page_words(left(given, 600000));
       if pg_column_size(vector) + 9 * length(vector) < 1048576 then return vector; end if;
     exception when program_limit_exceeded then null;
     end;
   end if;
-  return to_tsvector('folded', left(given, 100000));
+  return page_words(left(given, 100000));
 end $$;

@@ -1,5 +1,6 @@
 -- The terms of an owner's search, at most 16: words, "phrases", and either with a leading `-` for what must not occur. `exact`
--- is the term itself; `wide` also matches it as the beginning of a word, and as a part of one if that finds less than a page.
+-- is the term itself, a number or a date in any notation; `wide` also matches it as the beginning of a word, as a part of one if
+-- that finds less than a page, and misspelled if it finds nothing.
 -- `words` matches all that `wide` does, by the index alone, so it asks an `owned_vector`: of a phrase for its words in any order.
 -- A term without any word is left out.
 create or replace function search_terms(p_owner integer, given text)
@@ -8,6 +9,8 @@ declare
   term text[];
   bare text;
   part text;
+  notations text[];
+  finds bigint;
 begin
   n := 0;
   for term in select regexp_matches(given, '(-?)(?:"([^"]*)"?|(\S+))', 'g') limit 16 loop
@@ -21,23 +24,41 @@ begin
     -- A query's text ends with its last word, which `:*` makes a prefix.
     if not is_phrase then wide := exact || (exact::text || ':*')::tsquery; end if;
     words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', term[2]) else wide end);
-    if not is_phrase and numnode(exact) = 1 and not negated then
+    notations := search_notations(coalesce(term[2], bare));
+    if notations is not null then
+      -- Each is a phrase of the tokens that such a text has.
+      is_phrase := true;
+      select string_agg('(' || phraseto_tsquery('folded', notation)::text || ')', ' | ')::tsquery,
+        string_agg('(' || plainto_tsquery('folded', notation)::text || ')', ' | ')::tsquery
+      into exact, words from unnest(notations) notation;
+      -- The beginning of a longer number counts, too, unless it has several tokens.
+      if numnode(wide) <= 3 then
+        words := words || wide;
+        wide := exact || wide;
+      else
+        wide := exact;
+      end if;
+      words := owned_query(p_owner, words);
+    elsif not is_phrase and numnode(exact) = 1 and not negated then
       select lexeme into part from unnest(to_tsvector('folded', bare));
       -- Two ASCII letters occur everywhere; two characters of other scripts can be a word.
-      if (length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]') and (
-        select count(*) from (
-          (select from document d where owned_vector(d.owner_id, d.search) @@ words and d.deleted_at is null limit 50)
-          union all
-          (select from document_page p where owned_vector(p.owner_id, p.search) @@ words limit 50)
-        ) found) < 50
-      then
-        wide := wide || coalesce((
-          select string_agg(quoted_lexeme(word), ' | ')::tsquery from (
-            select word from (
-              select word from search_word
-              where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%' limit 1000) holding
-            order by length(word), word limit 100) found), '');
-        words := owned_query(p_owner, wide);
+      if length(part) > 2 or length(part) = 2 and part ~ '[^\x01-\x7f]' then
+        finds := search_found(words);
+        if finds < 50 then
+          wide := wide || coalesce((
+            select string_agg(quoted_lexeme(word), ' | ')::tsquery from (
+              select word from (
+                select word from search_word
+                where word like '%' || replace(replace(replace(part, '\', '\\'), '%', '\%'), '_', '\_') || '%' limit 1000) holding
+              order by length(word), word limit 100) found), '');
+          words := owned_query(p_owner, wide);
+        end if;
+        -- A digit more or less is another number.
+        if finds = 0 and length(part) >= 6 and part ~ '^[[:alpha:]]+$' and search_found(words) = 0 then
+          wide := wide || coalesce((
+            select string_agg(quoted_lexeme(word), ' | ')::tsquery from search_misspelled(part) word), '');
+          words := owned_query(p_owner, wide);
+        end if;
       end if;
     end if;
     return next;

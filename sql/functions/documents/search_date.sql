@@ -1,0 +1,7 @@
+-- The day of these numbers; null when there is no such day.
+create or replace function search_date(year text, month text, day text) returns date language plpgsql immutable as $$
+begin
+  return make_date(year::integer, month::integer, day::integer);
+exception when datetime_field_overflow then
+  return null;
+end $$;

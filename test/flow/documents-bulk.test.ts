@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+/** What is done to several documents at once. */
+
+const { url, query } = await testDatabase()
+const edge = await startProcess('edge', url, { REQUEST_WAIT_SECONDS: '60' })
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+const other = new Client(edge.ready.port!)
+await other.register('other@example.com')
+
+const PATH = '/api/v1/documents'
+const upload = async (text: string, by = client): Promise<number> =>
+  ((await (await by.upload(Buffer.from(text), 'a.txt')).json()) as { id: number }).id
+const bulk = async (body: object, query = '') => {
+  const answer = await client.post(`${PATH}/bulk${query}`, body)
+  return {
+    status: answer.status,
+    json: (await answer.json()) as { done: number; refused: object[]; job_id: string },
+  }
+}
+const tagsOf = async (id: number) => (await query('select tags from document where id = $1', [id]))[0]!.tags
+const refusal = (id: number, code: string, detail: string) => ({ id, code, detail })
+const missing = (id: number) => refusal(id, 'document.missing', 'Document not found')
+
+const worker = await startProcess('worker', url)
+
+test('documents are tagged and untagged; what cannot be is named', async () => {
+  const [one, two, full, foreign] = [
+    await upload('one'),
+    await upload('two'),
+    await upload('full'),
+    await upload('foreign', other),
+  ]
+  await query(
+    `update document set tags = array(select 't' || n from generate_series(1, 100) n) where id = $1`,
+    [full],
+  )
+  await query(`update document set tags = '{blue}' where id = $1`, [two])
+  const ids = [two, one, full, foreign, 999_999, one]
+  assert.deepEqual(await bulk({ action: 'tag', ids, label: ' blue ' }), {
+    status: 200,
+    json: {
+      done: 2,
+      refused: [
+        refusal(full, 'document.tags_full', 'A document has at most 100 tags'),
+        missing(foreign),
+        missing(999_999),
+      ],
+    },
+  })
+  assert.deepEqual([await tagsOf(one), await tagsOf(two), await tagsOf(foreign)], [['blue'], ['blue'], []])
+  const untagged = await bulk({ action: 'untag', ids: [one, two, full, foreign], label: 'blue' })
+  assert.deepEqual(untagged.json, { done: 3, refused: [missing(foreign)] })
+  assert.deepEqual([await tagsOf(one), await tagsOf(two)], [[], []])
+})
+
+test('documents are extracted, each by a job of its own', async () => {
+  const ids = [await upload('to be read'), await upload('to be read, too')]
+  const lost = await upload('lost')
+  await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [lost])
+  const { json } = await bulk({ action: 'extract', ids: [...ids, lost, 999_999] })
+  const gone = refusal(lost, 'document.bytes_missing', 'The stored bytes of the document are gone')
+  assert.deepEqual(json, { done: 2, refused: [gone, missing(999_999)] })
+  await until('both are read', async () => {
+    const pages = await query(`select from document_page where document_id = any($1) and status = 'read'`, [
+      ids,
+    ])
+    return pages.length === 2
+  })
+})
+
+test('documents go to the trash, or for good; extractions stop, protected ones stay', async () => {
+  const [one, two, kept] = [await upload('1'), await upload('2'), await upload('3')]
+  await client.fetch(`${PATH}/${kept}`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: '{"protected":true}',
+  })
+  await worker.kill('SIGTERM')
+  await client.post(`${PATH}/${one}/extract?background=true`)
+  const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true')
+  const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
+  // What is deleted is not read meanwhile.
+  const deleting = await startProcess('worker', url, { WORKER_QUEUES: 'system' })
+  const frames = await stream.finished()
+  await deleting.kill('SIGTERM')
+  // What is started within a test ends with it.
+  await startProcess('worker', url)
+  crash.assertWhole(frames)
+  const stays = refusal(
+    kept,
+    'document.protected',
+    'The document is protected; clear its flag "protected" first',
+  )
+  assert.deepEqual(frames.at(-1)!.data.result, { done: 2, refused: [stays] })
+  const [row] = await query('select label, progress_total as total from job where id = $1', [json.job_id])
+  assert.deepEqual(row, { label: 'Deleting documents', total: 3 })
+  const extraction = await query(`select status from job where mailbox = $1`, [`document:${one}`])
+  assert.deepEqual(extraction, [{ status: 'cancelled' }])
+  const trashed = async () =>
+    ((await (await client.fetch(`${PATH}?trashed=true`)).json()) as { items: { id: number }[] }).items.map(
+      ({ id }) => id,
+    )
+  assert.deepEqual((await trashed()).sort(), [one, two].sort())
+  const again = await bulk({ action: 'delete', ids: [one, two], permanent: true })
+  assert.deepEqual(again.json, { done: 2, refused: [] })
+  assert.deepEqual(await trashed(), [])
+  assert.deepEqual(
+    (await bulk({ action: 'delete', ids: [one] })).json,
+    { done: 1, refused: [] },
+    'it is gone already',
+  )
+})
+
+test('a worker that is killed on the way: the next one finishes, and counts them all', async () => {
+  const first = await startProcess('worker', url)
+  const ids = (
+    await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
+      select a.id, 'T', 'text/plain', 1, sha256(('many' || n)::bytea) from account a, generate_series(1, 1000) n
+      where email = 'reader@example.com' returning id`)
+  ).map(({ id }) => Number(id))
+  const { json } = await bulk({ action: 'tag', ids, label: 'many' }, '?background=true')
+  await until(
+    'some are tagged',
+    async () => (await query(`select from document where tags @> '{many}'`)).length > 0,
+  )
+  await first.kill('SIGKILL')
+  await startProcess('worker', url)
+  const stream = await client.stream(`/api/v1/jobs/${json.job_id}/events`)
+  const frames = await stream.finished()
+  assert.deepEqual(frames.at(-1)!.data.result, { done: 1000, refused: [] })
+  assert.equal((await query(`select from document where tags = '{many}'`)).length, 1000)
+})
+
+test('what is asked for has bounds', async () => {
+  for (const body of [
+    {},
+    { action: 'burn', ids: [1] },
+    { action: 'tag', ids: [1] },
+    { action: 'tag', ids: [1], label: ' ' },
+    { action: 'delete', ids: [] },
+    { action: 'delete', ids: Array(1001).fill(1) },
+    { action: 'delete', ids: [0] },
+    { action: 'delete', ids: ['1'] },
+    { action: 'extract', ids: [1], label: 'x' },
+  ])
+    assert.equal((await bulk(body)).status, 422, JSON.stringify(body))
+})
