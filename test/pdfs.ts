@@ -149,6 +149,27 @@ export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''):
   return new Uint8Array(Buffer.concat(parts))
 }
 
+/** A page in Helvetica, whose codes from 0x41 on stand for these letters, or several of them, instead. */
+export function mappedPdf(letters: readonly string[], content: string): Uint8Array {
+  const map = letters.map((letter, i) => {
+    const units = Array.from({ length: letter.length }, (_, n) => letter.charCodeAt(n))
+    const hex = units.map((unit) => unit.toString(16).padStart(4, '0')).join('')
+    return `<${(0x41 + i).toString(16)}> <${hex}>`
+  })
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    stream(content),
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>',
+    stream(
+      '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /M def /CMapType 2 def' +
+        ` 1 begincodespacerange <00> <ff> endcodespacerange ${map.length} beginbfchar\n${map.join('\n')}\n` +
+        'endbfchar endcmap end end',
+    ),
+  ])
+}
+
 /** A stream object for `rawPdf`. */
 export function stream(content: string | Uint8Array, dictionary = ''): Uint8Array {
   const bytes = Buffer.from(content as string)

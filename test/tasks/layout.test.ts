@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type Piece, textFromPieces } from '../../workers/children/documents/layout.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { isGuesswork } from '../../workers/children/documents/pdfium-glyphs.ts'
-import { rawPdf, sentences, stream } from '../pdfs.ts'
+import { mappedPdf, rawPdf, sentences, stream } from '../pdfs.ts'
 
 const piece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({
   text,
@@ -219,24 +219,6 @@ test('what is written over the end of a word does not become part of it', () => 
   )
 })
 
-/** A page in a font whose codes stand for the given letters. */
-function mappedPdf(letters: string, content: string): Uint8Array {
-  const hex = (code: number, digits: number) => code.toString(16).padStart(digits, '0')
-  const map = [...letters].map((letter, i) => `<${hex(0x41 + i, 2)}> <${hex(letter.codePointAt(0)!, 4)}>`)
-  return rawPdf([
-    '<< /Type /Catalog /Pages 2 0 R >>',
-    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
-    stream(content),
-    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>',
-    stream(
-      '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /M def /CMapType 2 def' +
-        ` 1 begincodespacerange <00> <ff> endcodespacerange ${map.length} beginbfchar\n${map.join('\n')}\n` +
-        'endbfchar endcmap end end',
-    ),
-  ])
-}
-
 test('right-to-left text, which a page shows from left to right, comes in the order of reading', async () => {
   for (const lines of [
     ['שלום עולם טוב', 'ספר הים הגדול'],
@@ -245,7 +227,7 @@ test('right-to-left text, which a page shows from left to right, comes in the or
     const letters = [...new Set(lines.join('').replaceAll(' ', ''))].join('')
     const code = (letter: string) => (letter === ' ' ? '20' : (letters.indexOf(letter) + 0x41).toString(16))
     const shown = lines.map((line) => `<${[...line].reverse().map(code).join('')}> Tj 0 -30 Td`)
-    const pdf = mappedPdf(letters, `BT /F1 20 Tf 20 150 Td ${shown.join(' ')} ET`)
+    const pdf = mappedPdf([...letters], `BT /F1 20 Tf 20 150 Td ${shown.join(' ')} ET`)
     const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
     assert.equal((await reader.read(1)).text, lines.join('\n'))
     await reader.close()

@@ -1,19 +1,7 @@
 /** From the characters that PDFium finds on a page to pieces of text with their positions. */
 import type { Piece } from './layout.ts'
+import { endsPiece, isHyphen, isMark, type Letters, lettersOf, type Source } from './pdfium-letters.ts'
 import type { Native } from './pdfium-native.ts'
-
-/** Characters, as code points or UTF-16 units, and the text of any range of them. */
-export interface Letters {
-  readonly codes: ArrayLike<number>
-  slice(from: number, to: number): string
-}
-
-/** A page's characters, with memory for what PDFium reports about one of them. */
-interface Source {
-  readonly native: Native
-  readonly text: number
-  readonly at: number
-}
 
 /**
  * A page's text, at most about `limit` characters; null when PDFium can't map its glyphs to characters, or when much of
@@ -27,36 +15,12 @@ export function piecesOf(native: Native, page: number, limit: number, turned: bo
     const source = { native, text, at }
     const letters = lettersOf(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
-    if (isGuesswork(letters) || (!turned && isTurned(source, letters.codes, turn))) return null
+    if (isGuesswork(letters) || (!turned && isTurned(source, letters, turn))) return null
     return [...cut(source, letters)]
   } finally {
     native.wasmExports.free(at)
     native._FPDFText_ClosePage(text)
   }
-}
-
-/** All at once; or one by one, which takes ten times as long, where characters are not the same as UTF-16 units. */
-function lettersOf({ native, text }: Source, count: number): Letters {
-  const at = native.wasmExports.malloc(2 * (count + 1))
-  try {
-    if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
-      const bytes = native.HEAPU8.slice(at, at + 2 * count)
-      // A TextDecoder would replace half of a surrogate pair.
-      const whole = Buffer.from(bytes.buffer).toString('utf16le')
-      return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to) }
-    }
-  } finally {
-    native.wasmExports.free(at)
-  }
-  const codes = new Int32Array(count)
-  for (let i = 0; i < count; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
-  return { codes, slice: (from, to) => stringOf(codes.subarray(from, to)) }
-}
-
-function stringOf(codes: Int32Array): string {
-  let text = ''
-  for (const code of codes) if (code > 0 && code <= 0x10ffff) text += String.fromCodePoint(code)
-  return text
 }
 
 // This many combining marks that stand alone are no accident: the words that they belong to are in pieces.
@@ -67,7 +31,7 @@ const LONELY_MARKS = 3
  * mostly small numbers; a ligature without one is a zero within a word. It may also separate combining marks from their
  * words.
  */
-export function isGuesswork({ codes, slice }: Letters): boolean {
+export function isGuesswork({ codes, slice }: Pick<Letters, 'codes' | 'slice'>): boolean {
   let strange = 0
   let marks = 0
   for (let i = 0; i < codes.length; i++) {
@@ -85,12 +49,12 @@ const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 9
 const SAMPLES = 40
 
 /** Whether much of the text does not run to the right on the page as displayed: PDFium mixes up such lines. */
-function isTurned({ native, text, at }: Source, codes: ArrayLike<number>, turn: number): boolean {
+function isTurned({ native, text, at }: Source, { codes, numberOf }: Letters, turn: number): boolean {
   let turned = 0
   let seen = 0
   const step = Math.max(1, Math.floor(codes.length / SAMPLES))
   for (let i = 0; i < codes.length; i += step) {
-    if (endsPiece(codes[i]!) || native._FPDFText_GetMatrix(text, i, at) === 0) continue
+    if (endsPiece(codes[i]!) || native._FPDFText_GetMatrix(text, numberOf(i), at) === 0) continue
     const [a, b] = [native.HEAPF32[at >> 2]!, native.HEAPF32[(at >> 2) + 1]!]
     seen++
     if (Math.cos(Math.atan2(b, a) - turn) < 0.7) turned++
@@ -99,24 +63,24 @@ function isTurned({ native, text, at }: Source, codes: ArrayLike<number>, turn: 
 }
 
 /** Whether the file has no spaces and PDFium has inferred them from gaps; it overlooks gaps narrower than a quarter. */
-function hasFoundSpaces({ native, text }: Source, codes: ArrayLike<number>): boolean {
+function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Letters): boolean {
   let found = 0
   let seen = 0
   for (let i = 1; i < codes.length && seen < SAMPLES; i++) {
     if (codes[i] !== 32) continue
     seen++
-    found += native._FPDFText_IsGenerated(text, i)
+    found += native._FPDFText_IsGenerated(text, numberOf(i))
   }
   return found > seen / 2
 }
 
 /** Splits characters into words with the space after them; PDFium also writes spaces that only a gap implies. */
 function* cut(source: Source, letters: Letters): Generator<Piece> {
-  const { codes } = letters
-  const foundSpaces = hasFoundSpaces(source, codes)
+  const { codes, numberOf } = letters
+  const foundSpaces = hasFoundSpaces(source, letters)
   for (let from = 0; from < codes.length; ) {
     let to = from
-    while (to < codes.length && !endsPiece(codes[to]!)) to++
+    while (to < codes.length && !endsPiece(codes[to]!) && !(to > from && isSeam(codes, to))) to++
     // PDFium marks what it takes for a hyphen at a line's end, and leaves out the end of the line.
     let hyphen = false
     let endsLine = false
@@ -128,12 +92,13 @@ function* cut(source: Source, letters: Letters): Generator<Piece> {
     }
     if (to > from || hyphen) {
       const last = Math.max(from, to - 1)
-      const whole = placeOf(source, from, last)
+      const whole = placeOf(source, numberOf(from), numberOf(last))
       const ends = hyphen ? '-' : ' '
-      const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, codes, from, to, whole) : []
+      const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, letters, from, to, whole) : []
       for (const [n, start] of [from, ...cuts].entries()) {
         const end = cuts[n]
-        const { beside, ...place } = cuts.length === 0 ? whole : placeOf(source, start, (end ?? last + 1) - 1)
+        const { beside, ...place } =
+          cuts.length === 0 ? whole : placeOf(source, numberOf(start), numberOf((end ?? last + 1) - 1))
         const text = letters.slice(start, end ?? to) + (end === undefined ? ends : ' ')
         yield { ...place, text, endsLine: end === undefined && (hyphen || endsLine), asIs: false }
       }
@@ -142,8 +107,10 @@ function* cut(source: Source, letters: Letters): Generator<Piece> {
   }
 }
 
-const isHyphen = (code: number): boolean => code === 2 || code === 0xfffe
-const endsPiece = (code: number): boolean => code === 10 || code === 13 || code === 32 || isHyphen(code)
+// In a line that runs to the left the file may write the space at the other end of a word of Latin letters.
+const isSeam = (codes: ArrayLike<number>, i: number): boolean =>
+  (isRightToLeft(codes[i - 1]!) && isLetter(codes[i])) || (isLetter(codes[i - 1]) && isRightToLeft(codes[i]!))
+const isRightToLeft = (code: number): boolean => code >= 0x5d0 && code < 0x700
 
 type Place = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
   /** How far the last character's middle is above the first one's baseline. */
@@ -190,24 +157,28 @@ const JUMP = 0.6
 const NARROW_SPACE = 0.08
 
 /** The characters that begin another word. Only for scripts that run to the right and have no positioned marks. */
-function cutsOf(source: Source, codes: ArrayLike<number>, from: number, to: number, whole: Place): number[] {
+function cutsOf(source: Source, letters: Letters, from: number, to: number, whole: Place): number[] {
+  const { codes } = letters
   for (let i = from; i < to; i++)
     if (codes[i]! >= 0x590 && !(codes[i]! >= 0x1e00 && codes[i]! < 0x2e80)) return []
   const gaps: number[] = []
+  const starts: number[] = []
   const cuts: number[] = []
-  eachGap(source, from, to, whole, (i, gap, rise) => {
+  eachGap(source, letters, from, to, whole, (i, gap, rise) => {
     if (Math.abs(rise) > LINE * whole.size || Math.abs(gap) > JUMP * whole.size) cuts.push(i)
     gaps.push(gap)
+    starts.push(i)
   })
   const narrow = NARROW_SPACE * whole.size
   if (cuts.length > 0 || !gaps.some((gap) => gap > narrow)) return cuts
   const usual = Math.max(0, gaps.toSorted((a, b) => a - b)[gaps.length >> 1]!)
-  return gaps.flatMap((gap, i) => (gap - usual > narrow ? [from + 1 + i] : []))
+  return gaps.flatMap((gap, i) => (gap - usual > narrow ? [starts[i]!] : []))
 }
 
 /** Reports for every character but the first how far it is from the one before, along the line and across it. */
 function eachGap(
   { native, text, at }: Source,
+  { codes, numberOf }: Letters,
   from: number,
   to: number,
   { angle }: Place,
@@ -219,8 +190,9 @@ function eachGap(
   let lastEnd = 0
   let lastBase = 0
   for (let i = from; i < to; i++) {
-    native._FPDFText_GetCharOrigin(text, i, at, at + 8)
-    native._FPDFText_GetLooseCharBox(text, i, at + 16)
+    if (isMark(codes[i]!)) continue
+    native._FPDFText_GetCharOrigin(text, numberOf(i), at, at + 8)
+    native._FPDFText_GetLooseCharBox(text, numberOf(i), at + 16)
     const { HEAPF32: boxes, HEAPF64: origins } = native
     const [x, y] = [origins[origin]!, origins[origin + 1]!]
     const [left, top, right, bottom] = [boxes[box]!, boxes[box + 1]!, boxes[box + 2]!, boxes[box + 3]!]

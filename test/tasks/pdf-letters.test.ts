@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openPages } from '../../workers/children/documents/pages.ts'
+import { mappedPdf, rawPdf, stream } from '../pdfs.ts'
+
+async function textOf(pdf: Uint8Array): Promise<string> {
+  const reader = await openPages(pdf, 'application/pdf', { sight: 'none' })
+  const { text } = await reader.read(1)
+  await reader.close()
+  return text
+}
+
+/** A page in Helvetica, with the accents of TeX: characters of their own that are drawn over the letters. */
+function accentsPdf(content: string): Uint8Array {
+  return rawPdf([
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    stream(content),
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica' +
+      ' /Encoding << /BaseEncoding /WinAnsiEncoding /Differences [157 /dotlessi 159 /caron] >> >>',
+  ])
+}
+
+test('accents that are drawn over letters are composed with them', async () => {
+  // The offsets centre an accent, 333 wide, over a letter of 556, 500 or 278.
+  const shown =
+    '[(J)-111.5(\\264)444.5(an)-278(Min)-111.5(\\264)444.5(a)-83.5(\\237)416.5(c)-278(na)27.5(\\250)305.5(\\235)(ve)' +
+    '-278(gar)-83.5(\\270)416.5(con)-278(\\264quoted\\264)] TJ'
+  assert.equal(
+    await textOf(accentsPdf(`BT /F1 12 Tf 20 150 Td ${shown} ET`)),
+    'Ján Mináč naïve garçon ´quoted´',
+  )
+})
+
+test('the accent over a capital letter, which follows its line, is composed with it', async () => {
+  const line = '1 0 0 1 20 150 Tm (Etienne and Anna) Tj'
+  assert.equal(
+    await textOf(accentsPdf(`BT /F1 12 Tf ${line} 1 0 0 1 22 153 Tm (\\264) Tj ET`)),
+    'Étienne and Anna',
+  )
+})
+
+test('a ligature of Arabic is its letters in their order', async () => {
+  // The page shows it from the left: nun, alef, the ligature of lam and alef with hamza below, alef.
+  for (const ligature of ['لإ', '\ufef9']) {
+    const letters = ['ن', 'ا', ligature]
+    assert.equal(await textOf(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (ABCB) Tj ET')), 'الإان')
+  }
+})
+
+test('a vowel of Arabic that is a character of its own belongs to the letter below', async () => {
+  // Word has it stand for the vowel and a space.
+  const letters = ['ا', 'ض', 'ي', 'أ', '\u064b ']
+  const content =
+    'BT /F1 20 Tf 20 150 Td (A) Tj 13.34 0 Td (B) Tj 13.34 0 Td (CD) Tj 1 0 0 1 34 149 Tm (E) Tj ET'
+  assert.equal(await textOf(mappedPdf(letters, content)), 'أيضًا')
+})
+
+test('words of Latin letters within Arabic are words of their own', async () => {
+  // The spaces of the Latin words are on their right, where they end a line that runs to the right.
+  const letters = ['م', 'ن', 'و', 'P', 'y']
+  assert.equal(await textOf(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
+})

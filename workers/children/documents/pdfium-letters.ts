@@ -1,0 +1,187 @@
+/** The characters that PDFium finds on a page, in the order and the form in which people type them. */
+import type { Native } from './pdfium-native.ts'
+
+/** A page in PDFium, with memory for what it reports about one character. */
+export interface Source {
+  readonly native: Native
+  readonly text: number
+  readonly at: number
+}
+
+/** Characters, as code points or UTF-16 units, and the text of any range of them. */
+export interface Letters {
+  readonly codes: ArrayLike<number>
+  slice(from: number, to: number): string
+  /** PDFium's own number of a character. */
+  numberOf(i: number): number
+}
+
+/** The first `count` characters of a page. */
+export function lettersOf(source: Source, count: number): Letters {
+  const found = lettersFound(source, count)
+  return UNTYPED.test(found.slice(0, count)) ? typed(source, found) : found
+}
+
+/** All at once; or one by one, which takes ten times as long, where characters are not the same as UTF-16 units. */
+function lettersFound({ native, text }: Source, count: number): Letters {
+  const numberOf = (i: number): number => i
+  const at = native.wasmExports.malloc(2 * (count + 1))
+  try {
+    if (at !== 0 && native._FPDFText_GetText(text, 0, count, at) === count + 1) {
+      const bytes = native.HEAPU8.slice(at, at + 2 * count)
+      // A TextDecoder would replace half of a surrogate pair.
+      const whole = Buffer.from(bytes.buffer).toString('utf16le')
+      return { codes: new Uint16Array(bytes.buffer), slice: (from, to) => whole.slice(from, to), numberOf }
+    }
+  } finally {
+    native.wasmExports.free(at)
+  }
+  const codes = new Int32Array(count)
+  for (let i = 0; i < count; i++) codes[i] = native._FPDFText_GetUnicode(text, i)
+  return { codes, slice: (from, to) => stringOf(codes.subarray(from, to)), numberOf }
+}
+
+function stringOf(codes: Int32Array): string {
+  let text = ''
+  for (const code of codes) if (code > 0 && code <= 0x10ffff) text += String.fromCodePoint(code)
+  return text
+}
+
+export const isHyphen = (code: number): boolean => code === 2 || code === 0xfffe
+export const endsPiece = (code: number): boolean =>
+  code === 10 || code === 13 || code === 32 || isHyphen(code)
+
+// TeX draws accents as characters of their own; so do fonts without accented letters.
+const ACCENTS = new Map([
+  [0x60, 0x300],
+  [0xb4, 0x301],
+  [0x2c6, 0x302],
+  [0x2dc, 0x303],
+  [0xaf, 0x304],
+  [0x2c9, 0x304],
+  [0x2d8, 0x306],
+  [0x2d9, 0x307],
+  [0xa8, 0x308],
+  [0x2da, 0x30a],
+  [0x2dd, 0x30b],
+  [0x2c7, 0x30c],
+  [0xb8, 0x327],
+  [0x2db, 0x328],
+])
+const DOTLESS = new Map([
+  [0x131, 0x69],
+  [0x237, 0x6a],
+])
+const UNTYPED = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644/
+
+export const isMark = (code: number): boolean =>
+  (code >= 0x300 && code < 0x370) || (code >= 0x64b && code < 0x653)
+const LAM = 0x644
+const ALEFS = new Set([0x622, 0x623, 0x625, 0x627])
+
+/** Accents behind the letters that they are drawn over, and the letters of Arabic ligatures in their order. */
+function typed(source: Source, { codes }: Letters): Letters {
+  const { over, gone } = marksOf(source, codes)
+  const numbers: number[] = []
+  const kept: number[] = []
+  for (let i = 0; i < codes.length; i++) {
+    if (gone.has(i)) continue
+    const marks = over.get(i) ?? []
+    kept.push(marks.length > 0 ? (DOTLESS.get(codes[i]!) ?? codes[i]!) : codes[i]!)
+    numbers.push(i)
+    for (const mark of marks) {
+      kept.push(ACCENTS.get(codes[mark]!) ?? codes[mark]!)
+      numbers.push(mark)
+    }
+  }
+  unfoldLigatures(source, kept, numbers)
+  const all = Int32Array.from(kept)
+  const slice = (from: number, to: number): string => stringOf(all.subarray(from, to)).normalize('NFC')
+  return { codes: all, slice, numberOf: (i) => numbers[i]! }
+}
+
+/** PDFium turns lines of Arabic around letter by letter, and so a ligature of lam and alef, which have one place. */
+function unfoldLigatures(source: Source, codes: number[], numbers: readonly number[]): void {
+  for (let i = 0; i + 1 < codes.length; i++) {
+    if (codes[i + 1] !== LAM || !ALEFS.has(codes[i]!)) continue
+    if (boxOf(source, numbers[i]!).start !== boxOf(source, numbers[i + 1]!).start) continue
+    codes.splice(i, 2, LAM, codes[i]!)
+  }
+}
+
+/** The marks over each letter, and all characters that don't stand alone any more. */
+function marksOf(
+  source: Source,
+  codes: ArrayLike<number>,
+): { over: Map<number, number[]>; gone: Set<number> } {
+  const over = new Map<number, number[]>()
+  const gone = new Set<number>()
+  for (let i = 0; i < codes.length; i++) {
+    const isAlone = isMark(codes[i]!) && endsPiece(codes[i - 1] ?? 32)
+    if (!isAlone && !ACCENTS.has(codes[i]!)) continue
+    const base = baseOf(source, codes, i)
+    if (base === null) continue
+    over.set(base, [...(over.get(base) ?? []), i])
+    gone.add(i)
+    // Unicode has a space carry a mark that is a character of its own; that one is no gap between letters.
+    if (isAlone && i > 0 && covers(boxOf(source, base), boxOf(source, i - 1).start)) gone.add(i - 1)
+    if (Math.abs(base - i) <= NEAR)
+      for (let j = Math.min(base, i) + 1; j < Math.max(base, i); j++) gone.add(j)
+  }
+  return { over, gone }
+}
+
+// Between an accent and its letter there may be a space or the end of a line, which PDFium has inferred. What is over a
+// capital letter comes with the end of its piece of the line.
+const NEAR = 3
+const FAR = 200
+
+/** The letter that a mark is drawn over: behind it, before it, or far before it. */
+function baseOf(source: Source, codes: ArrayLike<number>, mark: number): number | null {
+  const { start, end, base, size } = boxOf(source, mark)
+  const middle = (start + end) / 2
+  const isBelow = (i: number): boolean => {
+    if (!isLetter(codes[i]!)) return false
+    const box = boxOf(source, i)
+    return covers(box, middle) && Math.abs(box.base - base) < size / 2
+  }
+  let next = mark + 1
+  while (next < codes.length && next - mark < NEAR && endsPiece(codes[next]!)) next++
+  if (next < codes.length && isBelow(next)) return next
+  for (let i = mark - 1; i >= 0 && i >= mark - FAR; i--) if (isBelow(i)) return i
+  return null
+}
+
+const isLetter = (code: number): boolean =>
+  (code >= 65 && code <= 90) ||
+  (code >= 97 && code <= 122) ||
+  (code > 0x7f && /\p{L}/u.test(String.fromCodePoint(code)))
+
+interface Box {
+  readonly start: number
+  readonly end: number
+  readonly base: number
+  readonly size: number
+}
+
+const covers = ({ start, end }: Box, place: number): boolean => start <= place && place < end
+
+/** A character's place along its line. */
+function boxOf({ native, text, at }: Source, i: number): Box {
+  const angle = -native._FPDFText_GetCharAngle(text, i)
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
+  native._FPDFText_GetCharOrigin(text, i, at, at + 8)
+  native._FPDFText_GetLooseCharBox(text, i, at + 16)
+  const { HEAPF32: boxes, HEAPF64: origins } = native
+  const box = (at + 16) >> 2
+  const [x, y] = [origins[at >> 3]!, origins[(at >> 3) + 1]!]
+  const [left, top, right, bottom] = [boxes[box]!, boxes[box + 1]!, boxes[box + 2]!, boxes[box + 3]!]
+  const width = Math.abs((right - left) * cos) + Math.abs((top - bottom) * sin)
+  const start = x * cos + y * sin
+  return {
+    start,
+    end: start + width,
+    base: y * cos - x * sin,
+    size: Math.abs((right - left) * sin) + Math.abs((top - bottom) * cos),
+  }
+}
