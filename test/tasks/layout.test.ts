@@ -212,6 +212,47 @@ test('Japanese from top to bottom is a line, a list of short entries is not', ()
   assert.equal(textFromPieces(standing('\u4e00\u4e8c\u4e09', 300, 16)), '\u4e00\n\u4e8c\n\u4e09')
 })
 
+test('vertical lines come from the right, whatever the order of the file, tier by tier', async () => {
+  const column = (text: string, x: number, y: number) => {
+    const codes = [...text].map((letter) => letter.charCodeAt(0).toString(16).padStart(4, '0'))
+    return `BT /F1 12 Tf 1 0 0 1 ${x} ${y} Tm <${codes.join('')}> Tj ET`
+  }
+  const [first, second, third] = ['吾輩は猫である。', '名前はまだ無い。', 'どこで生れたか']
+  for (const order of [(all: string[]) => all, (all: string[]) => all.toReversed()]) {
+    const content = order([column(first, 250, 380), column(second, 230, 368), column(third, 250, 200)])
+    const pdf = rawPdf([
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 400] /Contents 4 0 R /Resources << /Font << /F1 <<' +
+        ' /Type /Font /Subtype /Type0 /BaseFont /HeiseiMin-W3 /Encoding /UniJIS-UCS2-V /DescendantFonts [<<' +
+        ' /Type /Font /Subtype /CIDFontType0 /BaseFont /HeiseiMin-W3 /DW 1000 /CIDSystemInfo <<' +
+        ' /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> >>] >> >> >> >>',
+      stream(content.join('\n')),
+    ])
+    assert.deepEqual((await textOf(pdf)).split(/\n+/), [first, second, third])
+  }
+})
+
+test('a form on a page that is turned is read from the top', async () => {
+  const values = ['First of all', 'Second to that', 'Third in line', 'Fourth and last']
+  const fields = values.map(
+    (text, i) =>
+      `/FT /Tx /V (${text}) /Rect [20 ${150 - 30 * i} 180 ${170 - 30 * i}] /AP << /N ${9 + i} 0 R >>`,
+  )
+  const appearances = values.map((text) =>
+    stream(
+      `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
+      `/Type /XObject /Subtype /Form /BBox [0 0 160 20] /Resources << ${FONT} >>`,
+    ),
+  )
+  for (const rotate of [0, 90, 180, 270])
+    assert.deepEqual(
+      (await textOf(formPdf('', fields, appearances, rotate))).split(/\n+/),
+      values,
+      `turned by ${rotate}`,
+    )
+})
+
 test('what is written over the end of a word does not become part of it', () => {
   assert.equal(
     textFromPieces([piece('Original', 0, 700), piece('Page', 5, 700), piece('\u00e9', 22, 700)]),

@@ -57,7 +57,7 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
     }
     if (piece.endsLine) row = null
   }
-  const lines = lyingDown(rows)
+  const lines = downwards(lyingDown(rows))
   return paragraphs(lines.length > MOST_ROWS ? lines : inReadingOrder(lines))
 }
 
@@ -85,19 +85,56 @@ const STANDING =
   /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\u30fc\ufe10-\ufe4f\uff00-\uffef][\u3000-\u303f\ufe10-\ufe4f\p{P}]{0,3}$/u
 const LEAST_STANDING = 2
 
-/** Joins the rows of vertical lines, which have a row for every character; the other rows stay as they are. */
+/**
+ * Joins the rows of vertical lines, which have a row for every character, and puts them in order from the right; the
+ * other rows stay as they are.
+ */
 function lyingDown(rows: readonly Row[]): Row[] {
   const lines: Row[] = []
+  let standing: Standing[] = []
   for (let at = 0; at < rows.length; ) {
     let end = at + 1
     while (end < rows.length && isBelow(rows[end - 1]!, rows[end]!)) end++
     if (end - at < LEAST_STANDING) end = at + 1
-    const [first, ...others] = rows.slice(at, end)
-    if (others.length > 0) first!.cells[0]!.text = rows.slice(at, end).map(textOfRow).join('')
-    lines.push(first!)
+    const row = rows[at]!
+    if (end - at > 1) {
+      row.cells[0]!.text = rows.slice(at, end).map(textOfRow).join('')
+      standing.push({ row, bottom: rows[end - 1]!.base })
+    } else {
+      lines.push(...fromTheRight(standing), row)
+      standing = []
+    }
     at = end
   }
-  return lines
+  return [...lines, ...fromTheRight(standing)]
+}
+
+interface Standing {
+  readonly row: Row
+  /** The baseline of its last character. */
+  readonly bottom: number
+}
+
+/** Vertical lines that follow each other, tier by tier: PDFium reports them from the left. */
+function fromTheRight(lines: readonly Standing[]): Row[] {
+  const tiers: Standing[][] = []
+  for (const line of lines.toSorted((a, b) => b.row.base - a.row.base)) {
+    const tier = tiers.at(-1)
+    if (tier !== undefined && line.row.base > Math.min(...tier.map(({ bottom }) => bottom))) tier.push(line)
+    else tiers.push([line])
+  }
+  const start = ({ row }: Standing): number => row.cells[0]!.start
+  return tiers.flatMap((tier) => tier.toSorted((a, b) => start(b) - start(a)).map(({ row }) => row))
+}
+
+const LEAST_ROWS = 3
+
+/** Turns around what comes from the bottom up, as PDFium reports it where lines run downwards on the page. */
+function downwards(rows: Row[]): Row[] {
+  const up = rows.filter(
+    ({ base, angle }, i) => base > (rows[i - 1] ?? rows[0]!).base && angle === rows[0]!.angle,
+  )
+  return rows.length >= LEAST_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
 }
 
 /** Whether `lower` continues the vertical line of `upper`: it is right below, where a list would leave space. */

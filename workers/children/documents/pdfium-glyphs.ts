@@ -156,21 +156,27 @@ const LINE = 0.7
 const JUMP = 0.6
 const NARROW_SPACE = 0.08
 
-/** The characters that begin another word. Only for scripts that run to the right and have no positioned marks. */
+/**
+ * The characters that begin another word. Not for scripts that run to the left or have positioned marks; those of East
+ * Asia have no gaps between words, but lines that run downwards.
+ */
 function cutsOf(source: Source, letters: Letters, from: number, to: number, whole: Place): number[] {
   const { codes } = letters
-  for (let i = from; i < to; i++)
-    if (codes[i]! >= 0x590 && !(codes[i]! >= 0x1e00 && codes[i]! < 0x2e80)) return []
+  let hasGaps = true
+  for (let i = from; i < to; i++) {
+    if ((codes[i]! >= 0x590 && codes[i]! < 0x1e00) || (codes[i]! >= 0xfb1d && codes[i]! < 0xff00)) return []
+    if (codes[i]! >= 0x2e80) hasGaps = false
+  }
   const gaps: number[] = []
   const starts: number[] = []
   const cuts: number[] = []
   eachGap(source, letters, from, to, whole, (i, gap, rise) => {
-    if (Math.abs(rise) > LINE * whole.size || Math.abs(gap) > JUMP * whole.size) cuts.push(i)
+    if (Math.abs(rise) > LINE * whole.size || (hasGaps && Math.abs(gap) > JUMP * whole.size)) cuts.push(i)
     gaps.push(gap)
     starts.push(i)
   })
   const narrow = NARROW_SPACE * whole.size
-  if (cuts.length > 0 || !gaps.some((gap) => gap > narrow)) return cuts
+  if (!hasGaps || cuts.length > 0 || !gaps.some((gap) => gap > narrow)) return cuts
   const usual = Math.max(0, gaps.toSorted((a, b) => a - b)[gaps.length >> 1]!)
   return gaps.flatMap((gap, i) => (gap - usual > narrow ? [starts[i]!] : []))
 }
