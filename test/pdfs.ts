@@ -17,10 +17,18 @@ export function sentences(count: number, from = 1): string[] {
   })
 }
 
-/** What `textPdf` and `scanPdf` take: words of one's own for page `n`, and the sentences on each page. */
+/** What a picture of a page is printed with, and on. */
+export interface Colours {
+  /** Of the lines, in turn. */
+  readonly inks: readonly string[]
+  readonly paper: string
+}
+
+/** What `textPdf` and `scanPdf` take: words of one's own for page `n`, the sentences on each page, a scan's colours. */
 export interface PdfOptions {
   readonly line?: ((pageNumber: number) => string) | undefined
   readonly sentences?: number | undefined
+  readonly colours?: Colours | undefined
 }
 
 /** The lines of a page of `textPdf` and `scanPdf`: `Page N of M`, then sentences. */
@@ -54,7 +62,10 @@ export async function mixedPdf(
     Array.from({ length: pages }, (_, i) => {
       const lines = pageLines(i + 1, pages, options)
       if (!scans.includes(i + 1)) return { content: textContent(lines) }
-      return { content: `${A4[0]} 0 0 ${A4[1]} 0 0 cm /Im Do`, image: scanImage(lines) }
+      return {
+        content: `${A4[0]} 0 0 ${A4[1]} 0 0 cm /Im Do`,
+        image: scanImage(lines, 200, 60, options.colours),
+      }
     }),
   )
 }
@@ -184,17 +195,24 @@ export interface Jpeg {
   readonly height: number
 }
 
-/** A picture of these lines on A4, black on white, 11 points, as JPEG. */
-export function scanImage(lines: readonly string[], dpi = 200, quality = 60): Jpeg {
+/** A picture of these lines on A4, 11 points, as JPEG. */
+export function scanImage(
+  lines: readonly string[],
+  dpi = 200,
+  quality = 60,
+  { inks, paper }: Colours = { inks: ['#222'], paper: '#fff' },
+): Jpeg {
   const scale = dpi / 72
   const canvas = createCanvas(Math.round(A4[0] * scale), Math.round(A4[1] * scale))
   const context = canvas.getContext('2d')
   useFont()
-  context.fillStyle = '#fff'
+  context.fillStyle = paper
   context.fillRect(0, 0, canvas.width, canvas.height)
-  context.fillStyle = '#222'
   context.font = `${11 * scale}px ScanSans`
-  for (const [i, line] of lines.entries()) context.fillText(line, 60 * scale, (80 + 18 * i) * scale)
+  for (const [i, line] of lines.entries()) {
+    context.fillStyle = inks[i % inks.length]!
+    context.fillText(line, 60 * scale, (80 + 18 * i) * scale)
+  }
   const { width, height } = canvas
   const bytes = new Uint8Array(canvas.toBuffer('image/jpeg', quality))
   // The pixels are outside the heap: the collector would leave gigabytes of them.

@@ -78,15 +78,15 @@ test('a scan on a page that is turned back by the PDF, or not at all', async () 
 test('what is nothing but pictures is drawn in grey at the resolution of the finest', async () => {
   const page = async (pdf: Uint8Array) => (await openTextLayer(pdf))!.page(1)!
   const scanned = await page(await scanPdf(1, { sentences: 3 }))
-  assert.equal(Math.round(scanned.scanDpi()!), 200)
-  const { data, width, height } = scanned.grey(827, 1169)!
+  assert.equal(Math.round(scanned.scan()!.dpi), 200)
+  const { data, width, height } = scanned.grey(827, 1169, false)!
   assert.deepEqual([data.length, width, height], [827 * 1169, 827, 1169])
   const dark = data.reduce((sum, level) => sum + (level < 128 ? 1 : 0), 0)
   assert.ok(dark > 1000 && dark < data.length / 50, `${dark}`)
-  assert.equal(scanned.grey(50_000, 50_000), null)
-  assert.equal((await page(await textPdf(1))).scanDpi(), null)
-  assert.equal((await page(await blankPdf())).scanDpi(), null)
-  assert.equal((await page(await hugePicturePdf())).scanDpi(), null)
+  assert.equal(scanned.grey(50_000, 50_000, true), null)
+  assert.equal((await page(await textPdf(1))).scan(), null)
+  assert.equal((await page(await blankPdf())).scan(), null)
+  assert.equal((await page(await hugePicturePdf())).scan(), null)
 })
 
 /** A page with a picture that says it has more pixels than anybody decodes. */

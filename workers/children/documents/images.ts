@@ -1,5 +1,6 @@
 /** Pixels: decoding, scaling, PNG, grey levels. The only importer of `@napi-rs/canvas`. */
 import type { Canvas, Image } from '@napi-rs/canvas'
+import { type Grey, GreyLevels } from './grey.ts'
 
 export type { Canvas } from '@napi-rs/canvas'
 
@@ -17,13 +18,6 @@ export class Locked extends Unreadable {
         : 'The document is encrypted and needs a password',
     )
   }
-}
-
-/** One byte per pixel, row by row, 0 black to 255 white. */
-export interface Grey {
-  readonly data: Uint8Array
-  readonly width: number
-  readonly height: number
 }
 
 /** A page image as it is stored; `png` owns its memory, so it may be transferred to another thread. */
@@ -152,20 +146,15 @@ export async function toPng(canvas: Canvas): Promise<PageImage> {
   return { png: new Uint8Array(await canvas.encode('png')), width, height }
 }
 
-/** Grey levels by the Rec. 601 weights, in strips so that no second full copy of the RGBA exists. */
+/** Grey levels for reading, in strips so that no second full copy of the RGBA exists. */
 export function toGrey(canvas: Canvas): Grey {
   const { width, height } = canvas
   const context = canvas.getContext('2d')
-  const data = new Uint8Array(width * height)
+  const levels = new GreyLevels(width, height)
   const rows = 256
-  let at = 0
-  for (let top = 0; top < height; top += rows) {
-    const rgba = context.getImageData(0, top, width, Math.min(rows, height - top)).data
-    for (let i = 0; i < rgba.length; i += 4) {
-      data[at++] = (rgba[i]! * 77 + rgba[i + 1]! * 150 + rgba[i + 2]! * 29) >> 8
-    }
-  }
-  return { data, width, height }
+  for (let top = 0; top < height; top += rows)
+    levels.add(context.getImageData(0, top, width, Math.min(rows, height - top)).data)
+  return levels.grey()
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Words from the pixels of a page: by the engine of this process, or by a model that the caller has to ask. */
 import type { PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
-import { type Canvas, type Grey, isBlank, release, toGrey, toPng, Unreadable } from './images.ts'
+import type { Grey } from './grey.ts'
+import { type Canvas, isBlank, release, toGrey, toPng, Unreadable } from './images.ts'
 import { recognizeUpright } from './orientation.ts'
 import { tidy } from './texts.ts'
 import { VISION_MODEL } from './vision.ts'

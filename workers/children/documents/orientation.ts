@@ -1,6 +1,6 @@
 /** Scans that are sideways or upside down: which way their lines run, and reading them the right way up. */
 import { cpuMs } from '../serve.ts'
-import type { Grey } from './images.ts'
+import type { Grey } from './grey.ts'
 import { PAGE_CPU_MS, recognize, type Seen } from './vision.ts'
 
 // The model's confidence is 20 to 50 for text that is upside down or sideways, and 75 even for a poor upright scan.

@@ -3,8 +3,9 @@ import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { formatOf } from './formats/index.ts'
 import type { Attachment } from './formats/mail.ts'
+import type { Grey } from './grey.ts'
 import { DECODERS, readImage } from './image-pages.ts'
-import { type Grey, isBlank, Locked, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
+import { isBlank, Locked, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
 import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
@@ -199,11 +200,13 @@ async function readScan(
 function drawScan(page: TextPage | null): { grey: Grey; image: PageResult['image'] } | null {
   if (page === null) return null
   try {
-    const own = page.scanDpi()
-    const dpi = own && fit(page.width, page.height, own < FINE_DPI ? VISION_DPI : Math.min(own, VISION_DPI))
+    const scan = page.scan()
+    if (scan === null) return null
+    const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
+    const dpi = fit(page.width, page.height, wanted)
     if (!dpi) return null
     const { width, height } = pixelsOf(page.width, page.height, dpi)
-    const grey = page.grey(width, height)
+    const grey = page.grey(width, height, scan.isColoured)
     return grey && { grey, image: undrawn(page.width, page.height) }
   } finally {
     page.close()

@@ -1,12 +1,13 @@
 /** The text layer of PDFs by Chrome's PDFium, compiled to WebAssembly. The only importer of `@embedpdf/pdfium`. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { type Grey, Locked } from './images.ts'
+import type { Grey } from './grey.ts'
+import { Locked } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
 import { fieldsOf, withFields } from './pdfium-fields.ts'
 import { piecesOf } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
-import { drawGrey, scanDpi } from './pdfium-scan.ts'
+import { drawGrey, type Scan, scanOf } from './pdfium-scan.ts'
 
 /**
  * A PDF as PDFium sees it. It takes a quarter of the time that pdfjs takes for a page of text, so it is tried first;
@@ -31,10 +32,10 @@ export interface TextPage {
    * characters, or when much of it is rotated and `turned` does not ask for that, too.
    */
   text(limit: number, turned: boolean): string | null
-  /** The resolution in dpi of the finest picture; null unless there are opaque pictures on the page and nothing else. */
-  scanDpi(): number | null
-  /** Draws it on white, at this size in pixels; null when there is no memory for it. */
-  grey(width: number, height: number): Grey | null
+  /** Null unless there are opaque pictures on the page and nothing else. */
+  scan(): Scan | null
+  /** Draws it on white, at this size in pixels, from its colours or without them; null when there is no memory for it. */
+  grey(width: number, height: number, isColoured: boolean): Grey | null
   close(): void
 }
 
@@ -112,8 +113,8 @@ function openPage(native: Native, document: number, index: number): TextPage | n
       const pieces = piecesOf(native, page, limit, turned)
       return pieces && textFromPieces(withFields(pieces, fields))
     },
-    scanDpi: () => scanDpi(native, page),
-    grey: (width, height) => drawGrey(native, page, width, height),
+    scan: () => scanOf(native, page),
+    grey: (width, height, isColoured) => drawGrey(native, page, width, height, isColoured),
     close: () => native._FPDF_ClosePage(page),
   }
 }

@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
 import { cpuMs } from '../serve.ts'
-import { type Grey, Unreadable } from './images.ts'
+import type { Grey } from './grey.ts'
+import { Unreadable } from './images.ts'
 
 /** The model's name as a page row shows it. */
 export const VISION_MODEL = 'tesseract/eng'

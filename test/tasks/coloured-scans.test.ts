@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
+import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
+
+after(closeVision)
+
+const lines = pageLines(1, 1, { sentences: 4 })
+
+async function shareOfWords(bytes: Uint8Array, mediaType: string): Promise<number> {
+  const reader = await openPages(bytes, mediaType, { sight: 'local' })
+  const { text } = await reader.read(1)
+  await reader.close()
+  const words = lines.join(' ').split(' ')
+  const read = new Set(text.split(/\s+/))
+  return words.filter((word) => read.has(word)).length / words.length
+}
+
+for (const [what, colours] of Object.entries({
+  'light blue beside black': { inks: ['#222', '#70c8ff'], paper: '#fff' },
+  'black and blue on yellow': { inks: ['#222', '#0050a0'], paper: '#ffe600' },
+  'white on blue': { inks: ['#fff'], paper: '#0050a0' },
+})) {
+  test(`${what} is read, from a picture and from a page of a PDF`, async (t) => {
+    const picture = await shareOfWords(scanImage(lines, 200, 80, colours).bytes, 'image/jpeg')
+    const page = await shareOfWords(await scanPdf(1, { sentences: 4, colours }), 'application/pdf')
+    t.diagnostic(`${picture} and ${page} of the words`)
+    assert.ok(picture >= 0.95 && page >= 0.95, `${picture} and ${page} of the words`)
+  })
+}
