@@ -5,7 +5,7 @@ import type { Grey } from './grey.ts'
 import { type Canvas, isBlank, release, toGrey, toPng, Unreadable } from './images.ts'
 import { recognizeUpright } from './orientation.ts'
 import { tidy } from './texts.ts'
-import { VISION_MODEL } from './vision.ts'
+import { recognize, VISION_MODEL } from './vision.ts'
 
 // A model that is less confident of its words than this has looked at a photograph.
 const LEAST_CONFIDENCE = 30
@@ -64,7 +64,7 @@ const FOR_MODEL = {
 
 /** What the engine reads on a page that is not blank. Throws `Unreadable`. */
 export async function readGrey(grey: Grey): Promise<Omit<PageResult, 'image'>> {
-  const { text, confidence } = await recognizeUpright(grey)
+  const { text, confidence } = await recognizeUpright(grey, recognize)
   if (!/[\p{L}\p{N}]/u.test(text) || confidence < LEAST_CONFIDENCE) {
     throw new Unreadable('No words were found in the image of the page')
   }

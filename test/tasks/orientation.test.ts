@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { loadImage } from '@napi-rs/canvas'
+import type { Grey } from '../../workers/children/documents/grey.ts'
+import { scaled, toGrey } from '../../workers/children/documents/images.ts'
+import { partOf, recognizeUpright, turned } from '../../workers/children/documents/orientation.ts'
+import { pageLines, scanImage } from '../pdfs.ts'
+
+const TEXT = 'a page of words that could be anything'
+const page = toGrey(
+  await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 20 }), 200).bytes)), 1),
+)
+
+/** Reads nothing: says how sure it is of a picture, and counts the pixels. */
+function reader(confidenceOf: (grey: Grey) => number) {
+  const counted = { pixels: 0 }
+  const read = async (grey: Grey) => {
+    counted.pixels += grey.data.length
+    return { text: TEXT, confidence: confidenceOf(grey) }
+  }
+  return { read, counted }
+}
+
+test('the part with the most letters is a tenth of a page', () => {
+  const part = partOf(page)
+  assert.deepEqual([part.width, part.height], [800, 800])
+  const ink = part.data.filter((level) => level < 128).length / part.data.length
+  assert.ok(ink > 0.02, `${ink}`)
+  const small = { data: new Uint8Array(6), width: 3, height: 2 }
+  assert.equal(partOf(small), small)
+})
+
+test('a page that no way makes sense of is read once, and a part of it four times', async () => {
+  const { read, counted } = reader(() => 40)
+  assert.deepEqual(await recognizeUpright(page, read), { text: TEXT, confidence: 40 })
+  assert.equal(counted.pixels, page.data.length + 4 * 800 * 800)
+})
+
+test('a page that makes sense is read once', async () => {
+  const { read, counted } = reader(() => 75)
+  await recognizeUpright(page, read)
+  assert.equal(counted.pixels, page.data.length)
+})
+
+test('a page whose part makes the most sense upside down is read that way', async () => {
+  const parts = [0, 1, 2, 3].map((quarters) => turned(partOf(page), quarters).data)
+  const { read, counted } = reader(({ data }) => {
+    const quarters = parts.findIndex((part) => Buffer.compare(part, data) === 0)
+    if (quarters !== -1) return quarters === 2 ? 85 : 40
+    return Buffer.compare(data, page.data) === 0 ? 41 : 80
+  })
+  assert.equal((await recognizeUpright(page, read)).confidence, 80)
+  assert.equal(counted.pixels, 2 * page.data.length + 4 * 800 * 800)
+})
