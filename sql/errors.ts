@@ -145,6 +145,7 @@ const table = {
   'document.tag_missing': { detail: 'The document has no such tag' },
   'document.tags_full': { detail: 'A document has at most 100 tags' },
   'document.bytes_missing': { detail: 'The stored bytes of the document are gone' },
+  'document.language_missing': { detail: 'Reading these languages needs what is not installed: {packages}' },
   'document.store_failed': {
     detail: 'The store of uploaded files cannot be reached or is full; try again shortly',
     retry: 'later',

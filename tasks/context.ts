@@ -125,6 +125,8 @@ export interface OpenPages {
   readonly mediaType: string
   /** What it may be encrypted with. */
   readonly password?: string | null
+  /** The languages of words in pictures, e.g. `deu+fra`, if they are not those of the settings. */
+  readonly languages?: string | undefined
   readonly signal: AbortSignal
 }
 

@@ -11,6 +11,7 @@ import {
   telephonySettings,
 } from './comms/settings.ts'
 import { type BlobSettings, blobChecks, blobSettings, blobShape } from './documents/blobs/settings.ts'
+import { Installed, Languages } from './documents/languages.ts'
 import { type PaymentSettings, paymentSettings, paymentShape } from './payments/settings.ts'
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 import { count, flag, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
@@ -115,6 +116,7 @@ const Environment = z.object({
   MAX_DOCUMENT_PAGES: count(20_000, 1, 1_000_000),
   MAX_IMPORT_BYTES: count(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: whole(1, 2 ** 30).optional(),
+  OCR_LANGUAGES: Languages.pipe(Installed).default('eng'),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   ...aiShape,
   LLM_CATALOG_URL: z
@@ -199,6 +201,8 @@ export interface Settings {
   readonly maxImportBytes: number
   /** Absent: each route's own limit. */
   readonly maxJsonBytes: number | undefined
+  /** The languages that tesseract reads, e.g. `deu+fra`. */
+  readonly ocrLanguages: string
   /** What reads pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
   /** Where the list of models is read from; null: nowhere. */
@@ -250,6 +254,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     rag: ragSettings(env),
     keepDays: retentionSettings(env),
     trashDays: env.TRASH_DAYS,
+    ocrLanguages: env.OCR_LANGUAGES,
     visionProvider: visionProvider(env),
     llmCatalogUrl: catalogUrl(env),
   })

@@ -88,6 +88,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'document.tag_missing': 404,
   'document.tags_full': 400,
   'document.bytes_missing': 502,
+  'document.language_missing': 422,
   'document.store_failed': 503,
   'document.page_missing': 404,
   'document.image_missing': 404,

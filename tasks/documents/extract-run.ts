@@ -12,14 +12,16 @@ import type { PageReader, TaskContext } from '../context.ts'
 import { keepAttachments } from './attachments.ts'
 import type { ExtractCounts, ExtractPayload } from './extraction.ts'
 import { inOrder } from './in-order.ts'
+import { assertInstalled } from './languages.ts'
 import { DOCUMENT_MS } from './limits.ts'
 import { passwordOf } from './passwords.ts'
 
 /** The work of `documents.extract`. */
 export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
-  const { documentId, force, sealedPassword } = payload
+  const { documentId, force, language, sealedPassword } = payload
+  if (language !== undefined) assertInstalled(language)
   ctx.progress('Opening the document')
-  const { pages, ownerId, isAttached } = await open(ctx, documentId, sealedPassword)
+  const { pages, ownerId, isAttached } = await open(ctx, payload)
   try {
     if (pages.isLocked) await refuseWrongPassword(ctx, payload)
     await ctx.fenced(async (tx) => {
@@ -89,7 +91,10 @@ interface Opened {
   readonly isAttached: boolean
 }
 
-async function open(ctx: TaskContext, documentId: number, sealedPassword?: string): Promise<Opened> {
+async function open(
+  ctx: TaskContext,
+  { documentId, language, sealedPassword }: ExtractPayload,
+): Promise<Opened> {
   const source = await ctx.db.maybeOne(extractionSource(documentId))
   if (source === null) throw fail('document.missing')
   const { blob_id, byte_size, media_type } = source
@@ -97,7 +102,12 @@ async function open(ctx: TaskContext, documentId: number, sealedPassword?: strin
   const password = passwordOf(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
   const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
   return {
-    pages: await ctx.providers.openPages(load, { mediaType: media_type, password, signal: ctx.signal }),
+    pages: await ctx.providers.openPages(load, {
+      mediaType: media_type,
+      password,
+      languages: language,
+      signal: ctx.signal,
+    }),
     ownerId: source.owner_id,
     isAttached: source.attached_to_id !== null,
   }

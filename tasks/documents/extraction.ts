@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import type { Declaration } from '../task.ts'
+import { Languages } from './languages.ts'
 import { DOCUMENT_MS } from './limits.ts'
 
 const Payload = z.strictObject({
   documentId: z.int(),
   force: z.boolean(),
+  language: Languages.optional(),
   /** What the document is encrypted with; see `passwords.ts`. */
   sealedPassword: z.string().optional(),
 })
@@ -24,11 +26,12 @@ export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
   pool: 'children',
   actor: ({ documentId }) => `document:${documentId}`,
   whenBusy: 'join',
-  // A forced extraction also reads pages that were read before, so it must not join one that skips them; and one with a
-  // password must not join one without it.
-  joins: ({ force, sealedPassword }) => ({
-    ...(force ? { force } : {}),
-    ...(sealedPassword === undefined ? {} : { sealedPassword }),
+  // A forced extraction also reads pages that were read before, so it must not join one that skips them; nor may one in a
+  // language join one in another, or one with a password one without it.
+  joins: ({ force, language, sealedPassword }) => ({
+    ...(force && { force }),
+    ...(language !== undefined && { language }),
+    ...(sealedPassword !== undefined && { sealedPassword }),
   }),
   // A page takes at most ten minutes, and may have to wait for pages of other documents.
   stallSeconds: 3600,

@@ -241,6 +241,29 @@ test('a forced extraction never becomes one that skips: it runs after it', async
   ])
 })
 
+test('an extraction in a language joins only one in the same; a language without its data is refused', async () => {
+  const document = await newDocument()
+  const start = (rest: string) =>
+    api.post(at(document, `/extract?background=true${rest}`), { token: ann.token })
+  const idOf = async (rest: string) => (await start(rest)).json.job_id
+  const [plain, german, again] = [
+    await idOf(''),
+    await idOf('&language=deu%2Beng'),
+    await idOf('&language=deu%2Beng'),
+  ]
+  assert.equal(german, again)
+  assert.notEqual(german, plain)
+  const [row] = await query(`select payload ->> 'language' as language from job where id = $1`, [german])
+  assert.equal(row!.language, 'deu+eng')
+  const missing = await start('&language=xxx%2Beng')
+  assert.deepEqual(
+    [missing.status, missing.json],
+    [422, { detail: 'Reading these languages needs what is not installed: @tesseract.js-data/xxx' }],
+  )
+  for (const wrong of ['english', 'eng%2B', 'eng,deu', 'ENG', `eng${'%2Beng'.repeat(5)}`])
+    assert.equal((await start(`&language=${wrong}`)).status, 422, wrong)
+})
+
 for (const rest of ['', '?permanent=true'])
   test(`DELETE${rest} cancels the extractions of the document, and none when it is refused`, async () => {
     const remove = (token = ann.token) => api.call('DELETE', at(document, rest), { token })

@@ -170,6 +170,12 @@ test('bounds of the input are documented', () => {
     ['trashed', false],
     ['hits', false],
   ])
+  const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
+  const language = extract.parameters!.find(({ name }) => name === 'language') as unknown as {
+    schema: { maxLength: number; pattern: string }
+  }
+  assert.equal(language.schema.maxLength, 64)
+  assert.match('chi_sim+eng', new RegExp(language.schema.pattern))
   const register = reference.components.schemas.UserCreate as {
     properties: Record<string, object>
     required: string[]

@@ -46,6 +46,7 @@ export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any |
       trashed: any('true', 'false'),
       permanent: any('true', 'false'),
       force: any('true'),
+      language: any('eng', 'eng+eng'),
     },
     ...{
       from_email: any('service@example.com', 'other@example.net'),

@@ -38,13 +38,30 @@ test('the model reads at least 95 % of the words of a scan', async () => {
 test('one engine serves a thread, and a fresh one follows closeVision', async () => {
   const before = threads.length
   const grey = await page(['Hello there'])
-  assert.match((await recognize(grey)).text, /Hello there/)
-  assert.match((await recognize(grey)).text, /Hello there/)
+  assert.match((await recognize(grey, 'eng')).text, /Hello there/)
+  assert.match((await recognize(grey, 'eng')).text, /Hello there/)
   assert.equal(threads.length, before + 1)
   await closeVision()
   await closeVision()
-  assert.match((await recognize(grey)).text, /Hello there/)
+  assert.match((await recognize(grey, 'eng')).text, /Hello there/)
   assert.equal(threads.length, before + 2)
+})
+
+test('a page is read in the languages asked for, by an engine for them', async () => {
+  const line = 'Die Größe der Brücke überrascht die Gäste'
+  const read = async (languages: string) => {
+    const pdf = await scanPdf(1, { line: () => line, sentences: 3 })
+    const reader = await openPages(pdf, 'application/pdf', { sight: 'local', languages })
+    return reader.read(1).finally(() => reader.close())
+  }
+  const before = threads.length
+  for (const languages of ['deu', 'deu+eng']) {
+    const { text, model } = await read(languages)
+    assert.ok(text.includes(line), text)
+    assert.equal(model, `tesseract/${languages}`)
+  }
+  assert.doesNotMatch((await read('eng')).text, /Größe/)
+  assert.equal(threads.length, before + 3)
 })
 
 test('an engine is replaced after 100 pages', async () => {
@@ -53,16 +70,16 @@ test('an engine is replaced after 100 pages', async () => {
   const small = { width: 400, height: 300, data: new Uint8Array(400 * 300) }
   for (let y = 0; y < 300; y++)
     small.data.set(grey.data.subarray((y + 120) * grey.width, (y + 120) * grey.width + 400), y * 400)
-  for (let i = 0; i < 101; i++) await recognize(small)
+  for (let i = 0; i < 101; i++) await recognize(small, 'eng')
   assert.equal(threads.length, before + 2)
 })
 
 test('an engine that takes too much CPU time is replaced', async () => {
   const grey = await page(pageLines(1, 1, { sentences: 30 }))
-  await recognize(await page(['Warm']))
-  const late = recognize(grey, 1)
+  await recognize(await page(['Warm']), 'eng')
+  const late = recognize(grey, 'eng', 1)
   await assert.rejects(late, new Unreadable('The page takes too long to be read'))
-  assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
+  assert.match((await recognize(await page(['Still alive']), 'eng')).text, /Still alive/)
 })
 
 test('an engine that dies or throws costs one page and never the process', async () => {
@@ -72,11 +89,11 @@ test('an engine that dies or throws costs one page and never the process', async
     (thread) => thread.emit('error', new Error('out of memory')),
   ]
   for (const kill of deaths) {
-    await recognize(await page(['Warm']))
-    const reading = recognize(grey)
+    await recognize(await page(['Warm']), 'eng')
+    const reading = recognize(grey, 'eng')
     setImmediate(() => kill(threads.at(-1)!))
     await assert.rejects(reading, new Unreadable('The page could not be read by the vision provider'))
-    assert.match((await recognize(await page(['Still alive']))).text, /Still alive/)
+    assert.match((await recognize(await page(['Still alive']), 'eng')).text, /Still alive/)
   }
 })
 
@@ -88,9 +105,9 @@ test('an engine that dies while it starts is an error of ours, not of the page',
   const grey = await page(['Hello'])
   subscribe('worker_threads', die)
   try {
-    await assert.rejects(recognize(grey), /^Error: The vision engine did not start$/)
+    await assert.rejects(recognize(grey, 'eng'), /^Error: The vision engine did not start$/)
   } finally {
     unsubscribe('worker_threads', die)
   }
-  assert.match((await recognize(grey)).text, /Hello/)
+  assert.match((await recognize(grey, 'eng')).text, /Hello/)
 })

@@ -102,6 +102,7 @@ test('an empty environment has the documented defaults', () => {
     maxDocumentPages: 20_000,
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: undefined,
+    ocrLanguages: 'eng',
     visionProvider: 'tesseract',
     llmCatalogUrl: 'https://models.dev/api.json',
     logLevel: 'info',
@@ -137,6 +138,7 @@ test('what is given counts', () => {
     WORKER_QUEUES: 'documents,system',
     WORKER_PROCESSES: '0',
     MAX_UPLOAD_BYTES: String(2 ** 40),
+    OCR_LANGUAGES: 'deu+eng',
     VISION_PROVIDER: 'none',
     LOG_LEVEL: 'silent',
   })
@@ -152,8 +154,15 @@ test('what is given counts', () => {
   assert.deepEqual([settings.accessTokenSeconds, settings.refreshTokenSeconds], [300, 172_800])
   assert.deepEqual([...settings.corsOrigins], ['https://a.example', 'http://localhost:3000'])
   assert.deepEqual(
-    [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes],
-    [['documents', 'system'], 0, 2 ** 40],
+    [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes, settings.ocrLanguages],
+    [['documents', 'system'], 0, 2 ** 40, 'deu+eng'],
+  )
+})
+
+test('a language whose data is not installed is refused, with what to install', () => {
+  assert.throws(
+    () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
+    /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,
   )
 })
 
@@ -264,6 +273,7 @@ test('choices and forms are checked', () => {
     TELEPHONY_API_BASE_URL: ['api.example.com', 'twilio'],
     PROVIDER_API_BASE_URL: ['api.stripe.com', 'ftp://x', 'https://api.stripe.com/v1', 'https://u:p@x'],
     PAYMENT_SUCCESS_URL: ['thanks', '//x.example', 'javascript:alert(1)', 'https://', '/a b'],
+    OCR_LANGUAGES: ['english', 'eng,deu', 'eng+', 'ENG', 'xxx'],
     VISION_PROVIDER: ['openai'],
     LLM_CATALOG_URL: ['models.dev', 'ftp://x', 'off'],
     LOG_LEVEL: ['verbose'],

@@ -12,6 +12,8 @@ export interface OpenOptions {
   /** Tried when the document is encrypted. */
   readonly password?: string | null
   readonly sight: Sight
+  /** Those that the engine in the child reads, e.g. `deu+fra`; default English. */
+  readonly languages?: string | undefined
   /** Does without PDFium, which has crashed over a page of the document. */
   readonly careful?: boolean
   /** A document that claims to have more is not opened. */
@@ -33,6 +35,7 @@ export interface Work {
       readonly mediaType: string
       readonly password: string | null
       readonly sight: Sight
+      readonly languages?: string | undefined
       /** Does without PDFium, which has crashed over the document. */
       readonly careful: boolean
       readonly maxPages: number

@@ -41,11 +41,16 @@ export function createProviders(
 }
 
 const readersOf = (
-  { visionProvider: vision, maxDocumentPages: maxPages }: Settings,
+  { visionProvider: vision, ocrLanguages, maxDocumentPages: maxPages }: Settings,
   children: Children,
 ): Pick<Providers, 'openPages' | 'drawPage' | 'readPosts' | 'analyze'> => ({
-  openPages: async (load, options) =>
-    (await import('./documents/documents.ts')).openDocument(children, load, { ...options, vision, maxPages }),
+  openPages: async (load, { languages = ocrLanguages, ...options }) =>
+    (await import('./documents/documents.ts')).openDocument(children, load, {
+      ...options,
+      languages,
+      vision,
+      maxPages,
+    }),
   drawPage: async (bytes, page, options) =>
     (await import('./documents/documents.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
   readPosts: async (name, format, bytes, signal) =>

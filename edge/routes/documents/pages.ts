@@ -11,6 +11,7 @@ import {
 import { draw } from '../../../tasks/documents/draw.ts'
 import { extract } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
+import { assertInstalled, Languages } from '../../../tasks/documents/languages.ts'
 import { sealedPassword } from '../../../tasks/documents/passwords.ts'
 import { newJob, specsOf } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
@@ -37,21 +38,35 @@ export const pageRoutes = [
     path: '/:id/extract',
     summary: 'Extract the text of the pages of a document',
     description:
-      'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, and otherwise runs after it. `password` opens an encrypted PDF. The one that opened it is kept, encrypted, and serves later extractions and the images of its pages.',
+      'Skips pages that were already read unless `force` is true. While an extraction of the document is under way, a request joins it; a forced request joins only a forced one, one with a `language` only one with the same, and otherwise runs after it. `password` opens an encrypted PDF. The one that opened it is kept, encrypted, and serves later extractions and the images of its pages.',
     params: DocumentParams,
-    query: z.object({ background: z.string().optional(), force: z.stringbool().default(false) }),
+    query: z.object({
+      background: z.string().optional(),
+      force: z.stringbool().default(false),
+      language: Languages.optional().meta({
+        description: 'The languages of words in pictures, e.g. `deu+fra`; default `OCR_LANGUAGES`',
+      }),
+    }),
     body: Opening.optional(),
     response: ExtractCounts.meta({ id: 'ExtractCounts' }),
-    errors: ['document.missing', 'document.bytes_missing', 'document.password_wrong'],
+    errors: [
+      'document.missing',
+      'document.bytes_missing',
+      'document.language_missing',
+      'document.password_wrong',
+    ],
     sideEffect: true,
     task: async ({ params, query, body, caller, edge, read }) => {
       const hasBytes = await read(readHasBytes, [params.id, caller.ownerId])
       if (hasBytes === null) throw fail('document.missing')
       if (hasBytes === 'false') throw fail('document.bytes_missing')
+      const { force, language } = query
+      if (language !== undefined) assertInstalled(language)
       const password = body?.password && sealedPassword(edge.secretKey, params.id, body.password)
       return newJob(extract, {
         documentId: params.id,
-        force: query.force,
+        force,
+        ...(language !== undefined && { language }),
         ...(password && { sealedPassword: password }),
       })
     },

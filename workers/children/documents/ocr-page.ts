@@ -3,9 +3,9 @@ import type { PageResult } from '../../../tasks/context.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import type { Grey } from './grey.ts'
 import { type Canvas, isBlank, release, toGrey, toPng, Unreadable } from './images.ts'
-import { recognizeUpright } from './orientation.ts'
+import { type Read, recognizeUpright } from './orientation.ts'
 import { tidy } from './texts.ts'
-import { recognize, VISION_MODEL } from './vision.ts'
+import { modelOf, recognize } from './vision.ts'
 
 // A model that is less confident of its words than this has looked at a photograph.
 const LEAST_CONFIDENCE = 30
@@ -37,9 +37,10 @@ export async function readPixels(
 
 async function look(
   canvas: Canvas,
-  { sight }: OpenOptions,
+  options: OpenOptions,
   isIncomplete: () => Promise<boolean>,
 ): Promise<Omit<ReadPage, 'image'>> {
+  const { sight } = options
   if (sight === 'none') {
     throw new Unreadable('There is no text layer, and no vision provider is set up to read the image')
   }
@@ -50,7 +51,7 @@ async function look(
     return { status: 'read', method: 'vision', model: null, detail: null, text: '' }
   }
   if (sight === 'model') return FOR_MODEL
-  return readGrey(grey)
+  return readGrey(grey, options)
 }
 
 const FOR_MODEL = {
@@ -63,10 +64,14 @@ const FOR_MODEL = {
 } as const
 
 /** What the engine reads on a page that is not blank. Throws `Unreadable`. */
-export async function readGrey(grey: Grey): Promise<Omit<PageResult, 'image'>> {
-  const { text, confidence } = await recognizeUpright(grey, recognize)
+export async function readGrey(
+  grey: Grey,
+  { languages = 'eng' }: OpenOptions,
+): Promise<Omit<PageResult, 'image'>> {
+  const read: Read = (picture, limitMs) => recognize(picture, languages, limitMs)
+  const { text, confidence } = await recognizeUpright(grey, read)
   if (!/[\p{L}\p{N}]/u.test(text) || confidence < LEAST_CONFIDENCE) {
     throw new Unreadable('No words were found in the image of the page')
   }
-  return { status: 'read', method: 'vision', model: VISION_MODEL, ...tidy(text.trimEnd()) }
+  return { status: 'read', method: 'vision', model: modelOf(languages), ...tidy(text.trimEnd()) }
 }

@@ -194,7 +194,7 @@ async function readScan(
   const scan = drawScan(layers?.page(pageNumber) ?? null)
   // Only pdfjs knows whether the picture could be decoded.
   if (scan === null || isBlank(scan.grey)) return null
-  return { ...(await readGrey(scan.grey).catch(unread)), image: scan.image }
+  return { ...(await readGrey(scan.grey, options).catch(unread)), image: scan.image }
 }
 
 function drawScan(page: TextPage | null): { grey: Grey; image: PageResult['image'] } | null {

@@ -1,14 +1,18 @@
-/** Reading words from pixels. The only importer of `tesseract.js` and its English data. */
+/** Reading words from pixels. The only importer of `tesseract.js`. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
+import { codesOf, dataOf } from '../../../tasks/documents/languages.ts'
 import { cpuMs } from '../serve.ts'
 import type { Grey } from './grey.ts'
 import { Unreadable } from './images.ts'
 
 /** The model's name as a page row shows it. */
-export const VISION_MODEL = 'tesseract/eng'
+export const modelOf = (languages: string): string => `tesseract/${languages}`
 
 /** What the model saw; `confidence` is its own mean over the words, 0 to 100. */
 export interface Seen {
@@ -26,6 +30,11 @@ interface Engine {
   used: number
 }
 
+interface Started {
+  readonly languages: string
+  readonly engine: Promise<Engine>
+}
+
 // Its memory only grows (naptha/tesseract.js#977), so an engine is replaced after this many pages, and at once after a
 // picture that has made it large: an A4 page at 250 dpi has six million pixels.
 const PAGES_PER_ENGINE = 100
@@ -33,15 +42,18 @@ const MOST_PIXELS = 12_000_000
 const START_CPU_MS = 20_000
 const LOOK_MS = 100
 
-let engine: Promise<Engine> | null = null
+let started: Started | null = null
 
 /**
- * Reads English words. Throws `Unreadable` when the engine crashes on this image or takes more CPU time than `limitMs` (it is
+ * Reads words in these languages, e.g. `deu+fra`. Throws `Unreadable` when the engine crashes on this image or takes more CPU time than `limitMs` (it is
  * replaced, the process lives on), and a plain Error when the engine cannot start at all.
  */
-export async function recognize(grey: Grey, limitMs = PAGE_CPU_MS): Promise<Seen> {
-  const seen = await use(limitMs, 'The page could not be read by the vision provider', (tesseract) =>
-    tesseract.recognize(toPgm(grey)),
+export async function recognize(grey: Grey, languages: string, limitMs = PAGE_CPU_MS): Promise<Seen> {
+  const seen = await use(
+    languages,
+    limitMs,
+    'The page could not be read by the vision provider',
+    (tesseract) => tesseract.recognize(toPgm(grey)),
   )
   if (grey.data.length > MOST_PIXELS) await closeVision()
   return { text: seen.data.text, confidence: seen.data.confidence }
@@ -49,20 +61,22 @@ export async function recognize(grey: Grey, limitMs = PAGE_CPU_MS): Promise<Seen
 
 /** Ends the engine, if there is one. */
 export async function closeVision(): Promise<void> {
-  const ending = engine
-  engine = null
-  const closing = await ending?.catch(() => null)
+  const ending = started
+  started = null
+  const closing = await ending?.engine.catch(() => null)
   await closing?.thread.terminate()
 }
 
 async function use<T>(
+  languages: string,
   limitMs: number,
   failure: string,
   job: (tesseract: Tesseract) => Promise<T>,
 ): Promise<T> {
-  engine ??= start()
-  const current = await engine.catch((error) => {
-    engine = null
+  if (started !== null && started.languages !== languages) await closeVision()
+  started ??= { languages, engine: start(languages) }
+  const current = await started.engine.catch((error) => {
+    started = null
     throw error
   })
   current.thread.ref()
@@ -80,9 +94,28 @@ async function use<T>(
   }
 }
 
-async function start(): Promise<Engine> {
+async function start(languages: string): Promise<Engine> {
+  const folder = await dataFolder(languages)
+  try {
+    return await startWith(languages, folder)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** A folder with the data of all languages, in which tesseract.js looks for it; each is in a package of its own. */
+async function dataFolder(languages: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tesseract-'))
+  for (const code of codesOf(languages)) {
+    const file = `${code}.traineddata.gz`
+    const data = new URL(`4.0.0_best_int/${file}`, import.meta.resolve(dataOf(code)))
+    await symlink(fileURLToPath(data), join(folder, file))
+  }
+  return folder
+}
+
+async function startWith(languages: string, langPath: string): Promise<Engine> {
   const { createWorker, OEM } = (await import('tesseract.js')).default
-  const langPath = fileURLToPath(new URL('4.0.0_best_int', import.meta.resolve('@tesseract.js-data/eng')))
   const options = { langPath, gzip: true, cacheMethod: 'none', errorHandler: () => {} }
   // createWorker exposes its thread only once that is ready, without an error listener: a crash before that would
   // be an uncaught error here. The channel exposes the thread when it is created, within the call.
@@ -91,7 +124,7 @@ async function start(): Promise<Engine> {
     thread = (message as { worker: Thread }).worker
   }
   subscribe('worker_threads', made)
-  const created = createWorker('eng', OEM.LSTM_ONLY, options)
+  const created = createWorker(languages, OEM.LSTM_ONLY, options)
   unsubscribe('worker_threads', made)
   created.catch(() => {})
   if (!thread) throw new Error('tesseract.js made no thread')

@@ -251,8 +251,8 @@ class DocumentReader implements PageReader {
     const careful = this.#careful
     try {
       await sendBytes(lease, await this.#load())
-      const { mediaType, password = null, maxPages } = this.#options
-      const request = { mediaType, password, sight, careful, maxPages }
+      const { mediaType, password = null, languages, maxPages } = this.#options
+      const request = { mediaType, password, sight, languages, careful, maxPages }
       const opened = await lease.ask('document.open', request, this.#limits)
       return { lease, ...opened, since, joinMs: performance.now() - since }
     } catch (error) {
