@@ -115,3 +115,10 @@ test('retrieval has a model where it has embeddings', () => {
     assert.deepEqual(names(problems({ RAG_MODEL: bad })), ['RAG_MODEL'])
   assert.deepEqual(names(problems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
 })
+
+test('a language whose data is not installed is refused, with what to install', () => {
+  assert.throws(
+    () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
+    /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,
+  )
+})

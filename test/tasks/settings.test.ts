@@ -159,13 +159,6 @@ test('what is given counts', () => {
   )
 })
 
-test('a language whose data is not installed is refused, with what to install', () => {
-  assert.throws(
-    () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
-    /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,
-  )
-})
-
 test('what is left out follows from what is given', () => {
   assert.equal(parse({ HOST: '::1', PORT: '81' }).publicBaseUrl, 'http://[::1]:81')
   const direct = { DATABASE_URL: 'postgres://pooler/x', DATABASE_URL_UNPOOLED: 'postgres://direct/x' }

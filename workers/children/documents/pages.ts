@@ -10,7 +10,7 @@ import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
-import { hasWords, MOST_CHARACTERS, tidy } from './texts.ts'
+import { hasWords, isPoor, isShort, lettersIn, MOST_CHARACTERS, tidy } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
@@ -125,7 +125,8 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   // PDFium is not asked twice about a page for which it has no text.
   let without = 0
   const readAtOnce = (pageNumber: number): PageResult | null => {
-    const page = pageNumber === without ? null : readLayer(layers, pageNumber, false)
+    const page =
+      pageNumber === without ? null : readLayer(layers, pageNumber, false, options.sight === 'local')
     if (page === null) without = pageNumber
     return page
   }
@@ -172,17 +173,38 @@ async function onPage<T>(
   }
 }
 
-/** What PDFium reads on a page; null when pdfjs has to read it, which is better at lines that are `turned`. */
-function readLayer(layers: TextLayer | null, pageNumber: number, turned: boolean): PageResult | null {
+/**
+ * What PDFium reads on a page; null when pdfjs has to read it, which is better at lines that are `turned`, or when it may be
+ * `doubted`, and the words of a scan tell more.
+ */
+function readLayer(
+  layers: TextLayer | null,
+  pageNumber: number,
+  turned: boolean,
+  doubted = false,
+): PageResult | null {
   const page = layers?.page(pageNumber)
   if (!page) return null
   try {
     const text = page.text(MOST_CHARACTERS, turned)
-    return text !== null && hasWords(text) ? layer(text, undrawn(page.width, page.height)) : null
+    if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
+    return layer(text, undrawn(page.width, page.height))
   } finally {
     page.close()
   }
 }
+
+// Less of a page than this is a picture in a text.
+const MOSTLY = 0.6
+
+/** Whether a text is a stamp on a scan, or the poor result of reading it, which is hidden below. */
+function isOverScan(page: TextPage, text: string): boolean {
+  return (isShort(text) || isPoor(text)) && (page.scan()?.covered ?? 0) >= MOSTLY
+}
+
+// How many times the letters of the layer the engine has to find, to be believed: a poor layer has as many as the page.
+const MORE_THAN_STAMP = 1.5
+const MORE_THAN_POOR = 0.8
 
 /** What the engine here reads on a page of pictures; null when pdfjs has to draw the page. */
 async function readScan(
@@ -194,20 +216,32 @@ async function readScan(
   const scan = drawScan(layers?.page(pageNumber) ?? null)
   // Only pdfjs knows whether the picture could be decoded.
   if (scan === null || isBlank(scan.grey)) return null
-  return { ...(await readGrey(scan.grey, options).catch(unread)), image: scan.image }
+  const { grey, image, text } = scan
+  const seen = { ...(await readGrey(grey, options).catch(unread)), image }
+  const least = lettersIn(text) * (isPoor(text) ? MORE_THAN_POOR : MORE_THAN_STAMP)
+  return hasWords(text) && lettersIn(seen.text) < least ? layer(text, image) : seen
 }
 
-function drawScan(page: TextPage | null): { grey: Grey; image: PageResult['image'] } | null {
+interface DrawnScan {
+  readonly grey: Grey
+  readonly image: PageResult['image']
+  /** Its text layer, which may be a stamp or poor. */
+  readonly text: string
+}
+
+function drawScan(page: TextPage | null): DrawnScan | null {
   if (page === null) return null
   try {
     const scan = page.scan()
     if (scan === null) return null
+    const text = scan.hasText ? page.text(MOST_CHARACTERS, false) : ''
+    if (text === null || (text !== '' && !isOverScan(page, text))) return null
     const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
     const dpi = fit(page.width, page.height, wanted)
     if (!dpi) return null
     const { width, height } = pixelsOf(page.width, page.height, dpi)
     const grey = page.grey(width, height, scan.isColoured)
-    return grey && { grey, image: undrawn(page.width, page.height) }
+    return grey && { grey, image: undrawn(page.width, page.height), text }
   } finally {
     page.close()
   }

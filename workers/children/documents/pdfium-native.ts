@@ -31,6 +31,8 @@ export interface Native {
   _FPDFPage_GetObject(page: number, index: number): number
   _FPDFPageObj_GetType(object: number): number
   _FPDFPageObj_HasTransparency(object: number): number
+  /** Writes four floats, in points. */
+  _FPDFPageObj_GetBounds(object: number, left: number, bottom: number, right: number, top: number): number
   /** Writes width, height, as floats the resolutions in dpi, bits per pixel, and more; 28 bytes in all. */
   _FPDFImageObj_GetImageMetadata(object: number, page: number, at: number): number
   _FPDFBitmap_CreateEx(width: number, height: number, format: number, at: number, stride: number): number

@@ -3,9 +3,11 @@ import { type Grey, GreyLevels } from './grey.ts'
 import { CANVAS_PIXELS, SOURCE_PIXELS } from './images.ts'
 import type { Native } from './pdfium-native.ts'
 
+const TEXT = 1
 const IMAGE = 3
-// A page that is cut into more strips than this is left to pdfjs.
+// A page that is cut into more strips than this is left to pdfjs; its hidden text has an object for each word or less.
 const MOST_PICTURES = 100
+const MOST_OBJECTS = 20_000
 const METADATA_BYTES = 28
 const GREY_BITS = 8
 
@@ -14,35 +16,59 @@ export interface Scan {
   /** The resolution of the finest picture. */
   readonly dpi: number
   readonly isColoured: boolean
+  /** Whether there is text over the pictures, or hidden below them. */
+  readonly hasText: boolean
+  /** The share of the page that they cover. */
+  readonly covered: number
 }
 
-/** Null unless there are opaque pictures on the page and nothing else. */
+/** Null unless there are opaque pictures on the page and nothing else but text. */
 export function scanOf(native: Native, page: number): Scan | null {
   const count = native._FPDFPage_CountObjects(page)
-  if (count < 1 || count > MOST_PICTURES) return null
+  if (count < 1 || count > MOST_OBJECTS) return null
   const at = native.wasmExports.malloc(METADATA_BYTES)
   if (at === 0) return null
   try {
-    let dpi = 0
-    let isColoured = false
+    const pictures: Picture[] = []
     for (let i = 0; i < count; i++) {
       const object = native._FPDFPage_GetObject(page, i)
-      if (native._FPDFPageObj_GetType(object) !== IMAGE) return null
-      if (native._FPDFPageObj_HasTransparency(object) !== 0) return null
-      if (native._FPDFImageObj_GetImageMetadata(object, page, at) === 0) return null
-      const [width, height] = native.HEAPU32.subarray(at >> 2, (at >> 2) + 2) as never as [number, number]
-      if (width * height > SOURCE_PIXELS) return null
-      const [across, down] = native.HEAPF32.subarray((at >> 2) + 2, (at >> 2) + 4) as never as [
-        number,
-        number,
-      ]
-      dpi = Math.max(dpi, across, down)
-      isColoured ||= native.HEAPU32[(at >> 2) + 4]! > GREY_BITS
+      if (native._FPDFPageObj_GetType(object) === TEXT) continue
+      const picture = pictureOf(native, page, object, at)
+      if (picture === null || pictures.length === MOST_PICTURES) return null
+      pictures.push(picture)
     }
-    return { dpi, isColoured }
+    if (pictures.length === 0) return null
+    const area = native._FPDF_GetPageWidthF(page) * native._FPDF_GetPageHeightF(page)
+    return {
+      dpi: Math.max(...pictures.map(({ dpi }) => dpi)),
+      isColoured: pictures.some(({ bits }) => bits > GREY_BITS),
+      hasText: pictures.length < count,
+      covered: pictures.reduce((sum, picture) => sum + picture.area, 0) / area,
+    }
   } finally {
     native.wasmExports.free(at)
   }
+}
+
+interface Picture {
+  readonly dpi: number
+  readonly bits: number
+  /** In square points. */
+  readonly area: number
+}
+
+/** Null for anything but an opaque picture of a size that is decoded. */
+function pictureOf(native: Native, page: number, object: number, at: number): Picture | null {
+  if (native._FPDFPageObj_GetType(object) !== IMAGE) return null
+  if (native._FPDFPageObj_HasTransparency(object) !== 0) return null
+  if (native._FPDFPageObj_GetBounds(object, at, at + 4, at + 8, at + 12) === 0) return null
+  const [left, bottom, right, top] = native.HEAPF32.subarray(at >> 2, (at >> 2) + 4) as never as number[]
+  const area = (right! - left!) * (top! - bottom!)
+  if (native._FPDFImageObj_GetImageMetadata(object, page, at) === 0) return null
+  const [width, height, , , bits] = native.HEAPU32.subarray(at >> 2, (at >> 2) + 5) as never as number[]
+  if (width! * height! > SOURCE_PIXELS) return null
+  const [across, down] = native.HEAPF32.subarray((at >> 2) + 2, (at >> 2) + 4) as never as number[]
+  return { dpi: Math.max(across!, down!), bits: bits!, area }
 }
 
 // The formats of PDFium's bitmaps, and FPDF_REVERSE_BYTE_ORDER: red first.

@@ -32,7 +32,7 @@ export interface TextPage {
    * characters, or when much of it is rotated and `turned` does not ask for that, too.
    */
   text(limit: number, turned: boolean): string | null
-  /** Null unless there are opaque pictures on the page and nothing else. */
+  /** Null unless there are opaque pictures on the page and nothing else but text. */
   scan(): Scan | null
   /** Draws it on white, at this size in pixels, from its colours or without them; null when there is no memory for it. */
   grey(width: number, height: number, isColoured: boolean): Grey | null

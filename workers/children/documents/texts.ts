@@ -25,6 +25,25 @@ export function hasWords(text: string): boolean {
   return good > all / 2
 }
 
+// A page of print has 2,000 letters; a stamp or a header of a scan has fewer than this.
+const FEW_LETTERS = 200
+
+/** How many letters and digits there are. */
+export const lettersIn = (text: string): number => text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
+
+/** Whether a page of print has more to say: the text is hardly more than a stamp. */
+export const isShort = (text: string): boolean => lettersIn(text) < FEW_LETTERS
+
+const LEAST_ODD = 3
+const MOST_ODD = 0.1
+
+/** Whether a bad reader has written it: many words have digits between their letters, as `lnv0ice` has. */
+export function isPoor(text: string): boolean {
+  const words = text.match(/\p{L}[\p{L}\p{N}]{2,}/gu) ?? []
+  const odd = words.filter((word) => /\p{Ll}\d+\p{Ll}/u.test(word)).length
+  return odd >= LEAST_ODD && odd > MOST_ODD * words.length
+}
+
 /**
  * UTF-16 by its byte order mark, what the file `declared`, UTF-8, else windows-1252; every kind of line end becomes a line
  * feed.
