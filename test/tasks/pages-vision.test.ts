@@ -64,6 +64,20 @@ test('a page is read in the languages asked for, by an engine for them', async (
   assert.equal(threads.length, before + 3)
 })
 
+test('nonsense from a page in another script is not its text', async () => {
+  const greek = 'Μῆνιν ἄειδε θεὰ Πηληϊάδεω Ἀχιλῆος οὐλομένην ἣ μυρί Ἀχαιοῖς'
+  const russian = 'Все счастливые семьи похожи друг на друга, каждая несчастлива'
+  for (const line of [greek, russian]) {
+    const all = line.split(' ')
+    const { bytes } = scanImage(all.map((_, i) => [...all.slice(i), ...all.slice(0, i)].join(' ')))
+    const reader = await openPages(bytes, 'image/jpeg', { sight: 'local' })
+    const { status, text, detail } = await reader.read(1)
+    await reader.close()
+    assert.deepEqual([status, text], ['unread', ''])
+    assert.match(detail!, /makes no sense \(confidence \d\d of 100\): it is too poor, or not in eng$/)
+  }
+})
+
 test('an engine is replaced after 100 pages', async () => {
   const before = threads.length
   const grey = await page(['Hi'])

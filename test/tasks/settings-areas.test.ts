@@ -117,6 +117,7 @@ test('retrieval has a model where it has embeddings', () => {
 })
 
 test('a language whose data is not installed is refused, with what to install', () => {
+  assert.equal(parse({ OCR_LANGUAGES: 'deu+eng' }).ocrLanguages, 'deu+eng')
   assert.throws(
     () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
     /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,

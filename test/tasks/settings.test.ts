@@ -138,7 +138,6 @@ test('what is given counts', () => {
     WORKER_QUEUES: 'documents,system',
     WORKER_PROCESSES: '0',
     MAX_UPLOAD_BYTES: String(2 ** 40),
-    OCR_LANGUAGES: 'deu+eng',
     VISION_PROVIDER: 'none',
     LOG_LEVEL: 'silent',
   })
@@ -154,8 +153,8 @@ test('what is given counts', () => {
   assert.deepEqual([settings.accessTokenSeconds, settings.refreshTokenSeconds], [300, 172_800])
   assert.deepEqual([...settings.corsOrigins], ['https://a.example', 'http://localhost:3000'])
   assert.deepEqual(
-    [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes, settings.ocrLanguages],
-    [['documents', 'system'], 0, 2 ** 40, 'deu+eng'],
+    [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes],
+    [['documents', 'system'], 0, 2 ** 40],
   )
 })
 

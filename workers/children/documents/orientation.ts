@@ -1,6 +1,7 @@
 /** Scans that are sideways or upside down: which way their lines run, and reading them the right way up. */
 import { cpuMs } from '../serve.ts'
 import type { Grey } from './grey.ts'
+import { lettersIn } from './texts.ts'
 import { PAGE_CPU_MS, type Seen } from './vision.ts'
 
 // The model's confidence is 20 to 50 for text that is upside down or sideways, and 75 for a poor upright scan. The worst
@@ -36,8 +37,7 @@ async function surestTurn(part: Grey, first: number, read: Read, end: number): P
     if (end - cpuMs() < TRY_MS) break
     const quarters = (first + more) % 4
     const { text, confidence } = await read(turned(part, quarters), end - cpuMs())
-    const letters = text.match(/[\p{L}\p{N}]/gu)?.length ?? 0
-    const isSurer = letters >= LEAST_LETTERS && confidence > best.confidence + SURER
+    const isSurer = lettersIn(text) >= LEAST_LETTERS && confidence > best.confidence + SURER
     if (more === 0 || isSurer) best = { quarters, confidence }
   }
   return best.quarters
