@@ -118,6 +118,8 @@ test('retrieval has a model where it has embeddings', () => {
 
 test('a language whose data is not installed is refused, with what to install', () => {
   assert.equal(parse({ OCR_LANGUAGES: 'deu+eng' }).ocrLanguages, 'deu+eng')
+  for (const wrong of ['english', 'eng,deu', 'eng+', 'ENG'])
+    assert.throws(() => parse({ OCR_LANGUAGES: wrong }), /OCR_LANGUAGES: must be codes/, wrong)
   assert.throws(
     () => parse({ OCR_LANGUAGES: 'eng+xxx' }),
     /OCR_LANGUAGES: needs what is not installed: @tesseract\.js-data\/xxx$/m,
