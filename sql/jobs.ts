@@ -14,8 +14,8 @@ export interface JobSpec {
   readonly mailbox: string
   /** How many jobs of the mailbox run at once; 1: an actor's; null: any number. */
   readonly mailbox_limit: number | null
-  readonly when_busy: 'join' | 'wait'
-  /** For `join`: what the payload of the job to join must contain; absent: any. */
+  readonly when_busy: 'join' | 'join_waiting' | 'wait'
+  /** For joining: what the payload of the job to join must contain; absent: any. */
   readonly joins?: object
   /** For a limited mailbox: the SQL function of its row that settles what depends on its end, in that transaction. */
   readonly settle?: string

@@ -1585,7 +1585,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$328509f78c67820b46fe64d8b45f1ae6$function$;
+AS $function$2baee5c873fd3f6001c1ef07532385cd$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean

@@ -23,9 +23,12 @@ export interface TaskDefinition<P, R> {
   readonly actor?: (payload: P, ownerId: number | null) => string | null
   /** How many jobs of a mailbox may run at once, in all workers. Default: 1 for an actor's, no limit for an owner's. */
   readonly limit?: number
-  /** What a message to a busy actor does: join the job under way, or wait behind it. Default `wait`. */
-  readonly whenBusy?: 'join' | 'wait'
-  /** With `join`: what the payload of a running or waiting job must contain to be joined; absent: any payload does. */
+  /**
+   * What a message to a busy actor does: join the job under way or the one that waits (`join`), join only one that waits
+   * and so will see what was written with the message (`join_waiting`), or wait behind them. Default `wait`.
+   */
+  readonly whenBusy?: 'join' | 'join_waiting' | 'wait'
+  /** When joining: what the payload of a running or waiting job must contain to be joined; absent: any payload does. */
   readonly joins?: (payload: P) => Partial<P>
   /**
    * The SQL function `NAME(job)` that settles what depends on the end of a job, in the transaction that ends it and for

@@ -55,6 +55,17 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(second!.id, third!.id), [])
   })
 
+  test('joining what waits: a running job is not joined, the first one behind it is', async () => {
+    const running = await ledger.running({ actor: 'a6' })
+    const [first, second] = [1, 2].map(() => spec({ actor: 'a6', when_busy: 'join_waiting' }))
+    assert.deepEqual(await ledger.enqueue(first!), [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
+    assert.deepEqual(await ledger.enqueue(second!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
+    await ledger.finish({ ...running, outcome: 'done' })
+    await ledger.claim(first!.id, await ledger.lease())
+    const third = spec({ actor: 'a6', when_busy: 'join_waiting' })
+    assert.deepEqual(await ledger.enqueue(third), [{ spec_ordinal: 1, job_id: third.id, joined: false }])
+  })
+
   test('joining an actor whose job has ended starts a new one', async () => {
     const first = await ledger.running({ actor: 'a3' })
     await ledger.finish({ ...first, outcome: 'done' })

@@ -1,8 +1,9 @@
 -- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy,
 -- settle (only for limited mailboxes: see the column), payload, max_tries, delay_ms (from now, by the database's
 -- clock), request_id, joins. With `when_busy` = `join`, a spec joins the first job of its mailbox, running before
--- queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits. Returns the job
--- id of each spec: its own, or that of the job that it joined.
+-- queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits. `join_waiting` joins
+-- only queued ones: a running job may be past what the message is about, and a queued one is claimed after this commits,
+-- under the lock of the mailbox. Returns the job id of each spec: its own, or that of the job that it joined.
 --
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
 -- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
@@ -55,10 +56,10 @@ begin
       delay_ms float8, request_id text, joins jsonb)
     where s.mailbox_limit is not null order by e.ordinality
   loop
-    if spec.when_busy = 'join' then
+    if spec.when_busy in ('join', 'join_waiting') then
       select id into joins from (
         select id, ordinal, 0 as place, payload, cancel_requested_at from job
-        where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null
+        where mailbox = spec.mailbox and lease_id is not null and mailbox_limit is not null and spec.when_busy = 'join'
         union all
         select id, ordinal, 1, payload, cancel_requested_at from job where mailbox = spec.mailbox and status = 'queued') live
       where cancel_requested_at is null and (spec.joins is null or payload @> spec.joins) order by place, ordinal limit 1;
