@@ -28,6 +28,14 @@ export const OF_ACCOUNT: readonly Belongings[] = [
   { label: 'jobs', table: 'job', by: 'owner_id', below: { job_event_row: 'job_id' } },
   { label: 'sessions', table: 'session', by: 'account_id', below: { refresh_token: 'session_id' } },
   { label: 'tokens', table: 'account_token', by: 'account_id' },
+  // The chunks of a document go with it, and may be thousands.
+  {
+    label: 'collections',
+    table: 'rag_collection',
+    by: 'owner_id',
+    below: { rag_file: 'collection_id' },
+    most: 20,
+  },
   { label: 'documents', table: 'document', by: 'owner_id', below: { document_page: 'document_id' } },
   {
     label: 'conversations',

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { noRows, type Queries, type Query, sql } from './db.ts'
+import { fail } from './errors.ts'
 
-/** Collections for retrieval, their files and chunks. Files that are part of a collection have no `build_id`. */
+/** Collections for retrieval, their files (or documents) and chunks. Files that are part of a collection have no `build_id`. */
 
 export const CollectionVersion = z.object({
   id: z.int(),
@@ -40,6 +41,9 @@ export const liveFiles = (collection: number): Query<LiveFile> =>
 const LoadedFile = z.object({
   id: z.number(),
   source: z.string(),
+  /** Null for a file, like its title. */
+  document_id: z.number().nullable(),
+  title: z.string().nullable(),
   format: z.string(),
   terms: z.instanceof(Uint8Array),
   lengths: z.array(z.number()),
@@ -57,7 +61,7 @@ export type LoadedFile = z.output<typeof LoadedFile>
 /** Files with what a search needs of their chunks, and a model's vectors; no row without chunks, or once deleted. */
 export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
   sql.type(LoadedFile)`
-    select f.id, f.source, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
+    select f.id, f.source, f.document_id, f.title, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
     join rag_file f on f.id = wanted.id cross join lateral (
       select string_agg(terms, ''::bytea order by ordinal) as terms,
         array_agg(octet_length(terms) / 4 order by ordinal) as lengths,
@@ -69,17 +73,23 @@ export const loadFiles = (ids: readonly number[], model: string | null): Query<L
 
 // Indexing.
 
-/** The id of the collection with a name, which is created if there is none. */
+const Row = z.object({ id: z.number() })
+
+/**
+ * The id of the collection of files with a name, which is created if there is none.
+ * @throws fail('rag.name_taken') when documents have the name.
+ */
 export async function openCollection(tx: Queries, name: string): Promise<number> {
-  const Row = z.object({ id: z.number() })
   const made = await tx.maybeOne(sql.type(Row)`
     insert into rag_collection (name) values (${name}) on conflict (name) where deleted_at is null do nothing returning id`)
   if (made !== null) return made.id
-  return (
-    await tx.one(
-      sql.type(Row)`select id from rag_collection where name = ${name} and deleted_at is null for share`,
-    )
-  ).id
+  const found = await tx.maybeOne(
+    sql.type(
+      Row,
+    )`select id from rag_collection where name = ${name} and deleted_at is null and selection is null for share`,
+  )
+  if (found === null) throw fail('rag.name_taken')
+  return found.id
 }
 
 const KnownFile = z.object({
@@ -87,13 +97,14 @@ const KnownFile = z.object({
   source: z.string(),
   sha256: z.string(),
   analysis: z.number(),
+  chunk_count: z.number(),
 })
 export type KnownFile = z.output<typeof KnownFile>
 
 /** The files that are part of a collection, or those that a build has made so far. */
 export const knownFiles = (collection: number, build: string | null): Query<KnownFile> =>
   sql.type(KnownFile)`
-    select id, source, encode(sha256, 'hex') as sha256, analysis from rag_file
+    select id, source, encode(sha256, 'hex') as sha256, analysis, chunk_count from rag_file
     where collection_id = ${collection} and ${build === null ? sql.fragment`build_id is null` : sql.fragment`build_id = ${build}::uuid`}`
 
 /** Deletes what other builds of the collection have left, which were killed or failed. */
@@ -103,6 +114,8 @@ export const dropOtherBuilds = (collection: number, build: string): Query<unknow
 
 export interface NewFile {
   readonly source: string
+  /** The document that it is; null: it is a file. */
+  readonly document: { readonly id: number; readonly title: string } | null
   readonly sha256: Uint8Array
   readonly byteSize: number
   readonly format: string
@@ -135,11 +148,13 @@ export async function addFiles(
   await tx.run(sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id = ${build}::uuid and source = any(${sources})`)
   const rows = await tx.any(sql.type(z.object({ id: z.number(), source: z.string() }))`
-    insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis,
+    insert into rag_file (collection_id, build_id, source, document_id, title, sha256, byte_size, format, analysis,
       chunk_count, term_count)
     select ${collection}, ${build}::uuid, * from ${sql.unnest(
       files.map((file) => [
         file.source,
+        file.document?.id ?? null,
+        file.document?.title ?? null,
         Buffer.from(file.sha256),
         file.byteSize,
         file.format,
@@ -147,8 +162,8 @@ export async function addFiles(
         file.chunks.length,
         file.chunks.reduce((sum, { terms }) => sum + terms.byteLength / 4, 0),
       ]),
-      ['text', 'bytea', 'int8', 'text', 'int4', 'int4', 'int4'],
-    )} as f(source, sha256, byte_size, format, analysis, chunk_count, term_count)
+      ['text', 'int8', 'text', 'bytea', 'int8', 'text', 'int4', 'int4', 'int4'],
+    )} as f(source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
     returning id, source`)
   const ids = new Map(rows.map(({ id, source }) => [source, id]))
   const chunks = files.flatMap((file) =>
@@ -293,10 +308,11 @@ export const textOfVector = (vector: Float32Array): string => `[${vector.join(',
 
 // Deleting.
 
-/** Hides a collection; no row when there is no visible one. */
-export const hideCollection = (name: string): Query<{ id: number }> =>
-  sql.type(z.object({ id: z.number() }))`
-    update rag_collection set deleted_at = now() where name = ${name} and deleted_at is null and version > 0 returning id`
+/** Hides a collection; no row when it is hidden already. */
+export const hideCollection = (id: number): Query<{ id: number }> =>
+  sql.type(
+    Row,
+  )`update rag_collection set deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
 /** Collections that were deleted and still have rows. */
 export const deletedCollections = (): Query<{ id: number; name: string }> =>

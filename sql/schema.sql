@@ -800,6 +800,8 @@ create table rag_chunk (
 create table rag_collection (
   id integer not null generated always as identity,
   name text not null,
+  owner_id integer,
+  selection jsonb,
   version bigint not null default 0,
   embedding_model text,
   dimensions integer,
@@ -812,9 +814,11 @@ create table rag_collection (
   updated_at timestamp with time zone not null default now(),
   deleted_at timestamp with time zone,
   constraint rag_collection_pkey PRIMARY KEY (id),
+  constraint rag_collection_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint rag_collection_counts_check CHECK ((LEAST((document_count)::bigint, (chunk_count)::bigint, term_count) >= 0)),
   constraint rag_collection_dimensions_check CHECK ((((embedding_model IS NULL) = (dimensions IS NULL)) AND ((dimensions >= 1) AND (dimensions <= 16000)))),
-  constraint rag_collection_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100)))
+  constraint rag_collection_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint rag_collection_owner_id_check CHECK (((owner_id IS NULL) OR (selection IS NOT NULL)))
 );
 
 create table rag_file (
@@ -822,6 +826,8 @@ create table rag_file (
   collection_id integer not null,
   build_id uuid,
   source text not null,
+  document_id bigint,
+  title text,
   sha256 bytea not null,
   byte_size bigint not null,
   format text not null,
@@ -831,6 +837,7 @@ create table rag_file (
   created_at timestamp with time zone not null default now(),
   constraint rag_file_pkey PRIMARY KEY (id),
   constraint rag_file_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES rag_collection(id) ON DELETE CASCADE,
+  constraint rag_file_document_id_check CHECK (((document_id IS NULL) = (title IS NULL))),
   constraint rag_file_sha256_check CHECK ((octet_length(sha256) = 32))
 ) with (autovacuum_vacuum_scale_factor=0.05);
 
@@ -1166,7 +1173,11 @@ CREATE INDEX payment_transaction_status_idx ON public.payment_transaction USING 
 
 CREATE INDEX rag_collection_deleted_idx ON public.rag_collection USING btree (id) WHERE (deleted_at IS NOT NULL);
 
+CREATE INDEX rag_collection_files_idx ON public.rag_collection USING btree (name) WHERE ((selection IS NULL) AND (deleted_at IS NULL));
+
 CREATE UNIQUE INDEX rag_collection_name_key ON public.rag_collection USING btree (name) WHERE (deleted_at IS NULL);
+
+CREATE INDEX rag_collection_owner_id_idx ON public.rag_collection USING btree (owner_id, name);
 
 CREATE UNIQUE INDEX rag_file_build_key ON public.rag_file USING btree (collection_id, source) WHERE (build_id IS NOT NULL);
 
@@ -1945,6 +1956,11 @@ CREATE OR REPLACE FUNCTION public.quoted_lexeme(word text)
  IMMUTABLE PARALLEL SAFE
 RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
 
+CREATE OR REPLACE FUNCTION public.rag_affected(owner integer, documents bigint[])
+ RETURNS TABLE(id integer, name text)
+ LANGUAGE plpgsql
+AS $function$3f3d8e2ed741345afe19d7fd49f49bec$function$;
+
 CREATE OR REPLACE FUNCTION public.rag_has_neighbours(collection integer, of_model text, size integer)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1970,6 +1986,11 @@ CREATE OR REPLACE FUNCTION public.rag_neighbours_prepare(size integer)
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$3d3dd763a5f82b32a7660555cc4d27c7$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, chosen jsonb, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$f2779c3153338453f9a2136cdef47ef3$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, gone bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)

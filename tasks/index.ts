@@ -25,8 +25,10 @@ import { lookUp } from './payments/look-up.ts'
 import { reconcile } from './payments/reconcile.ts'
 import { refund } from './payments/refund.ts'
 import { embedLocally, embedRemotely } from './rag/embed.ts'
+import { indexDocuments } from './rag/index-documents.ts'
 import { indexFiles } from './rag/index-files.ts'
 import { purge } from './rag/purge.ts'
+import { refreshDocuments } from './rag/refresh-documents.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
 import { retention } from './system/retention.ts'
@@ -52,6 +54,7 @@ export const tasks: readonly AnyTask[] = [
   extract,
   housekeeping,
   importPosts,
+  indexDocuments,
   indexFiles,
   invite,
   listDomains,
@@ -63,6 +66,7 @@ export const tasks: readonly AnyTask[] = [
   purge,
   purgeAccounts,
   reconcile,
+  refreshDocuments,
   refund,
   retag,
   retention,

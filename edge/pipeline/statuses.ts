@@ -150,6 +150,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'service.stopping': 503,
   internal: 500,
   'rag.missing': 404,
+  'rag.name_taken': 409,
+  'rag.too_many_collections': 409,
   'rag.deleted': 409,
   'rag.root_missing': 503,
   'rag.path_outside': 400,

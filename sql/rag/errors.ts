@@ -1,6 +1,10 @@
 /** The errors of retrieval: a part of the one table in `sql/errors.ts`. */
 export const ragErrors = {
   'rag.missing': { detail: 'Collection not found' },
+  'rag.name_taken': { detail: 'Another collection has this name' },
+  'rag.too_many_collections': {
+    detail: 'An owner has at most {most} collections of documents; delete some',
+  },
   'rag.deleted': { detail: 'The collection was deleted while it was indexed' },
   'rag.root_missing': { detail: 'RAG_ROOT is not a folder that the worker can read' },
   'rag.path_outside': { detail: 'The path is outside RAG_ROOT' },

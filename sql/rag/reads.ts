@@ -3,18 +3,43 @@ import type { ReadStatement } from '../reader.ts'
 
 /** What the edge reads of collections: JSON as clients see it. */
 
-const SEEN = 'c.deleted_at is null and c.version > 0'
+/** Who looks: collections of documents are there only for their owner, and for those who see everybody's. */
+export interface Viewer {
+  /** Null for a caller without an account, who owns nothing. */
+  readonly ownerId: number | null
+  readonly seesAll: boolean
+}
+type Viewed = [seesAll: boolean, ownerId: number | null]
+
+/** A viewer as the statements take it. */
+export const viewedBy = ({ seesAll, ownerId }: Viewer): Viewed => [seesAll, ownerId]
+
+const LIVE = 'c.deleted_at is null and c.version > 0'
+// What a deleted account had is deleted in batches; until then nobody sees it.
+const KEPT =
+  'c.selection is not null and (select a.deleted_at from account a where a.id = c.owner_id) is null'
+
+/** What a viewer of two parameters sees, each by an index of its own. */
+const seen = (all: string, owner: string): readonly string[] => [
+  `${LIVE} and c.selection is null`,
+  `${LIVE} and ${KEPT} and ${all}::boolean`,
+  `${LIVE} and ${KEPT} and not ${all}::boolean and c.owner_id = ${owner}::int`,
+]
+
+/** The same for one collection, which its name finds. */
+const NAMED = `c.name = $1 and (${seen('$2', '$3').join(' or ')})`
+type Named = [collection: string, ...Viewed]
 
 export const COLLECTION_ORDER = { 'c.name': 'text' } as const
 
 /** Names of the collections. */
-export const readCollections: ReadStatement<PageValues> = {
+export const readCollections: ReadStatement<[...Viewed, ...page: PageValues]> = {
   name: 'rag_collections',
   text: arrayText({
     table: 'rag_collection',
     row: 'c',
-    parameters: 0,
-    where: SEEN,
+    parameters: 2,
+    where: seen('$1', '$2'),
     order: COLLECTION_ORDER,
     numbered: false,
     direction: 'asc',
@@ -23,48 +48,61 @@ export const readCollections: ReadStatement<PageValues> = {
 }
 
 /** One collection as clients see it. */
-export const readCollection: ReadStatement<[name: string]> = {
+export const readCollection: ReadStatement<Named> = {
   name: 'rag_collection',
   text: `select json_build_object('name', c.name, 'document_count', c.document_count, 'chunk_count', c.chunk_count,
       'metadata', c.metadata, 'embedding_model', c.embedding_model, 'created_at', iso(c.created_at),
       'updated_at', iso(c.updated_at))::text
-    from rag_collection c where c.name = $1 and ${SEEN}`,
+    from rag_collection c where ${NAMED}`,
 }
 
 export const FILE_ORDER = { 'f.source': 'text' } as const
 
 /** A page of the files of a collection with their numbers of chunks. */
-export const readFiles: ReadStatement<[collection: string, ...page: PageValues]> = {
+export const readFiles: ReadStatement<[...Named, ...page: PageValues]> = {
   name: 'rag_files',
   text: `select json_build_object('collection_name', c.name, 'files', page.items::json, 'next', page.next,
       'total_files', c.document_count, 'total_chunks', c.chunk_count)::text
     from rag_collection c cross join lateral ${pageOf({
       table: 'rag_file',
       row: 'f',
-      parameters: 1,
+      parameters: 3,
       where: 'f.collection_id = c.id and f.build_id is null',
       order: FILE_ORDER,
       numbered: false,
       direction: 'asc',
       item: `json_build_object('source', f.source, 'chunks', f.chunk_count)`,
     })} page
-    where c.name = $1 and ${SEEN}`,
+    where ${NAMED}`,
 }
 
 /** What a search needs to know first. */
-export const readState: ReadStatement<[collection: string]> = {
+export const readState: ReadStatement<Named> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
-    from rag_collection c where c.name = $1 and ${SEEN}`,
+    from rag_collection c where ${NAMED}`,
 }
 
-/** Chunks as results show them, one JSON text each; both lists are of equal length. */
+/** The id of a collection, and whether it has documents instead of files. */
+export const readKind: ReadStatement<Named> = {
+  name: 'rag_kind',
+  text: `select json_build_object('id', c.id, 'of_documents', c.selection is not null)::text
+    from rag_collection c where ${NAMED}`,
+}
+
+/**
+ * Chunks as results show them, one JSON text each; both lists are of equal length. `content` is null for a document that is
+ * deleted, or no longer its owner's, although the collection does not know yet.
+ */
 export const readChunks: ReadStatement<[files: readonly number[], ordinals: readonly number[]]> = {
   name: 'rag_chunks',
-  text: `select json_build_object('file', c.file_id, 'ordinal', c.ordinal, 'content', c.content,
+  text: `select json_build_object('file', c.file_id, 'ordinal', c.ordinal,
+      'content', case when f.document_id is null or d.id is not null then c.content end,
       'start_offset', c.start_offset, 'end_offset', c.end_offset)::text
     from unnest($1::bigint[], $2::int[]) as wanted(file_id, ordinal)
-    join rag_chunk c on c.file_id = wanted.file_id and c.ordinal = wanted.ordinal`,
+    join rag_chunk c on c.file_id = wanted.file_id and c.ordinal = wanted.ordinal
+    join rag_file f on f.id = c.file_id join rag_collection o on o.id = f.collection_id
+    left join document d on d.id = f.document_id and d.deleted_at is null and d.owner_id is not distinct from o.owner_id`,
 }
 
 /** How many collections and chunks there are. */
@@ -73,7 +111,7 @@ export const readRagCounts: ReadStatement<[]> = {
   text: `select json_build_object('collections', count(*), 'documents', coalesce(sum(c.document_count), 0),
       'chunks', coalesce(sum(c.chunk_count), 0),
       'pgvector', (select count(*) > 0 from pg_extension where extname = 'vector'))::text
-    from rag_collection c where ${SEEN}`,
+    from rag_collection c where ${LIVE}`,
 }
 
 type Only = [files: readonly number[] | null, ordinals: readonly number[] | null]

@@ -1,10 +1,14 @@
--- Retrieval: collections of files, cut into chunks. The inverted index is not stored: a thread beside each edge keeps
+-- Retrieval: collections of files or of documents, cut into chunks. The inverted index is not stored: a thread beside each edge keeps
 -- it in memory, built from the ordered terms of each chunk, and rebuilds it when the version of a collection has grown.
 -- So a run that changes a twentieth of the files writes a twentieth of the rows.
 
 create table rag_collection (
   id integer generated always as identity,
   name text collate "C" not null,
+  -- Whose documents it has; null also for files, which everybody may search.
+  owner_id integer,
+  -- Which documents: `tag`, `kind`, `ids` and `search`, each may be null; null: it has files.
+  selection jsonb,
   -- Incremented by every swap. 0: nothing was swapped in yet, and nobody sees the collection.
   version bigint not null default 0,
   -- The model that made the vectors, and their length; null: there are none.
@@ -23,11 +27,16 @@ create table rag_collection (
   -- Nobody sees it any more; a task deletes its rows.
   deleted_at timestamptz,
   constraint rag_collection_pkey primary key (id),
+  constraint rag_collection_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
+  constraint rag_collection_owner_id_check check (owner_id is null or selection is not null),
   constraint rag_collection_name_check check (length(name) between 1 and 100),
   constraint rag_collection_dimensions_check check ((embedding_model is null) = (dimensions is null) and dimensions between 1 and 16000),
   constraint rag_collection_counts_check check (least(document_count, chunk_count, term_count) >= 0)
 );
 create unique index rag_collection_name_key on rag_collection (name) where deleted_at is null;
+-- What everybody sees, by name, and what an owner has.
+create index rag_collection_files_idx on rag_collection (name) where selection is null and deleted_at is null;
+create index rag_collection_owner_id_idx on rag_collection (owner_id, name);
 create index rag_collection_deleted_idx on rag_collection (id) where deleted_at is not null;
 
 create table rag_file (
@@ -35,8 +44,13 @@ create table rag_file (
   collection_id integer not null,
   -- The job that made it, until it is swapped in; then null.
   build_id uuid,
-  -- Its path below RAG_ROOT.
+  -- Its path below RAG_ROOT, or `documents/ID`.
   source text collate "C" not null,
+  -- The document that it is instead of a file, and its title. No foreign key: rows of a collection go with a swap, never
+  -- during a search, which looks for the document itself and shows nothing of one that is gone.
+  document_id bigint,
+  title text,
+  -- Of the bytes of a file; of the title of a document and the times at which its pages were stored.
   sha256 bytea not null,
   byte_size bigint not null,
   format text not null,
@@ -47,6 +61,7 @@ create table rag_file (
   created_at timestamptz not null default now(),
   constraint rag_file_pkey primary key (id),
   constraint rag_file_collection_id_fkey foreign key (collection_id) references rag_collection (id) on delete cascade,
+  constraint rag_file_document_id_check check ((document_id is null) = (title is null)),
   constraint rag_file_sha256_check check (octet_length(sha256) = 32)
 );
 create unique index rag_file_source_key on rag_file (collection_id, source) where build_id is null;

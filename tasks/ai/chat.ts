@@ -14,7 +14,7 @@ const ChatPayload = z.strictObject({
   model: z.string(),
   stream: z.boolean(),
   /** The collection to answer from. */
-  rag: z.strictObject({ collection: z.string(), top_k: z.int() }).optional(),
+  rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
 })
 export type ChatPayload = z.output<typeof ChatPayload>
 

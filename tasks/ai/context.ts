@@ -1,7 +1,7 @@
 import type { TaskContext } from '../context.ts'
 import { queryVectorOf } from '../rag/embed.ts'
 import { embedByJob } from '../rag/embed-build.ts'
-import type { QueryVector, SearchHit } from '../rag/searcher.ts'
+import type { AskedCollection, QueryVector, SearchHit } from '../rag/searcher.ts'
 
 /** What the model is given besides the conversation, and its sources. */
 export interface RagContext {
@@ -15,6 +15,8 @@ export interface RagContext {
 export interface RagRequest {
   readonly collection: string
   readonly top_k: number
+  /** Whether the caller may see everybody's collections. */
+  readonly sees_all: boolean
 }
 
 const INSTRUCTIONS = `Answer from these excerpts where they help, and name those that you use by their numbers, such as [1]. \
@@ -31,12 +33,13 @@ export async function contextFor(
   drawing: RagRequest | undefined,
 ): Promise<RagContext | null> {
   if (drawing === undefined) return null
-  const { collection, top_k: topK } = drawing
+  const { collection, top_k: topK, sees_all: seesAll } = drawing
+  const asked = { collection, viewer: { ownerId: ctx.job.ownerId, seesAll } }
   const half = MOST_CHARACTERS / 2
   const query =
     question.length <= MOST_CHARACTERS ? question : `${question.slice(0, half)}\n${question.slice(-half)}`
-  const vector = await vectorOf(ctx, collection, query)
-  const hits = await ctx.providers.retrieval.search({ collection, query, topK, filter: null, vector })
+  const vector = await vectorOf(ctx, asked, query)
+  const hits = await ctx.providers.retrieval.search({ ...asked, query, topK, filter: null, vector })
   const excerpts = hits.map((hit) => `[${hit.rank}] ${placeOf(hit)}\n${hit.content}`)
   const none = `Nothing was found on this in the collection ${collection}.`
   return {
@@ -46,14 +49,15 @@ export async function contextFor(
 }
 
 function placeOf({ metadata }: SearchHit): string {
-  const { source, start_line, end_line, page } = metadata
+  const { source, document_id, file_name, start_line, end_line, page } = metadata
+  if (document_id !== undefined) return `${file_name} (document ${document_id}), page ${page}`
   return page === null ? `${source}, lines ${start_line} to ${end_line}` : `${source}, page ${page}`
 }
 
 /** The vector of a question for a collection; null when the collection has none or the model is unavailable. */
-async function vectorOf(ctx: TaskContext, collection: string, text: string): Promise<QueryVector | null> {
+async function vectorOf(ctx: TaskContext, asked: AskedCollection, text: string): Promise<QueryVector | null> {
   const { embeddings, model } = ctx.settings.rag
-  const of = await ctx.providers.retrieval.modelOf(collection)
+  const of = await ctx.providers.retrieval.modelOf(asked)
   if (of === null || of !== model) return null
   try {
     if (embeddings === 'openai') {

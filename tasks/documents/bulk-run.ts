@@ -3,6 +3,7 @@ import { type ErrorCode, fail } from '../../sql/errors.ts'
 import { jobsChanged } from '../../sql/notify.ts'
 import { cancelExtractions, withBytes } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
+import { refreshCollections } from '../rag/refresh-documents.ts'
 import { enqueueMany } from '../task.ts'
 import type { BulkAction, BulkResult } from './bulk.ts'
 import { EXTRACTION } from './extraction.ts'
@@ -29,6 +30,11 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
     ctx.progress(LABELS[action.action], start, ids.length)
     const batch = ids.slice(start, start + BATCH)
     const outcomes = await STEPS[action.action](ctx, batch, action as never)
+    const { ownerId, requestId } = ctx.job
+    const options = { ownerId, requestId, maxTries: ctx.settings.workerMaxTries }
+    // After their change, and again by the next attempt if this one ends here. Extractions do it themselves.
+    if (action.action !== 'extract')
+      await ctx.db.transaction((tx) => refreshCollections(tx, batch, options))
     for (const id of batch) {
       const outcome = outcomes.get(id) ?? 'document.missing'
       if (outcome === 'done') result.done++

@@ -9,6 +9,7 @@ import {
   storePages,
 } from '../../sql/pages.ts'
 import type { PageReader, TaskContext } from '../context.ts'
+import { refreshCollections } from '../rag/refresh-documents.ts'
 import { keepAttachments } from './attachments.ts'
 import type { ExtractCounts, ExtractPayload } from './extraction.ts'
 import { inOrder } from './in-order.ts'
@@ -34,7 +35,11 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    await readAll(ctx, documentId, pages, left)
+    try {
+      await readAll(ctx, documentId, pages, left)
+    } finally {
+      await follow(ctx, documentId, ownerId)
+    }
     const isRead = left.length > 0 || known.some((page) => page.mine)
     // Of what is attached to an attachment there is no end.
     if (isRead && !isAttached) await keepAttachments(ctx, { id: documentId, ownerId }, pages)
@@ -52,6 +57,15 @@ async function refuseWrongPassword(
   const known = await db.any(extractedPages(documentId, job.id))
   if (sealedPassword !== undefined || known.some(({ settled }) => settled))
     throw fail('document.password_wrong')
+}
+
+/**
+ * Has the collections of documents follow, also where some of the pages were not reached. Not fenced: it does no harm to an
+ * attempt that is no longer the running one, and holds no lock of the job while it waits for their mailboxes.
+ */
+async function follow({ db, job, settings }: TaskContext, id: number, ownerId: number | null): Promise<void> {
+  const options = { ownerId, requestId: job.requestId, maxTries: settings.workerMaxTries }
+  await db.transaction((tx) => refreshCollections(tx, [id], options))
 }
 
 async function readAll(

@@ -20,6 +20,8 @@ export interface Analyzable {
 // A file with more is data, and would crowd out all others.
 const MOST_CHUNKS = 20_000
 const MOST_LINES = 500_000
+/** How long the pages of a PDF or a document may be together: about 10,000 pages of a book. */
+export const MOST_PAGES_CHARACTERS = 20_000_000
 
 /** Cuts a file's bytes into chunks with their terms. Parses untrusted content, so it only runs in a child process. */
 export function analyze(bytes: Buffer, { format, fileName, arePages = false }: Analyzable): Analyzed {

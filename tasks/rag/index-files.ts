@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
+import { IndexResult } from './index-result.ts'
 
 const Payload = z.strictObject({
   collection: z.string(),
@@ -8,21 +9,6 @@ const Payload = z.strictObject({
   excludes: z.array(z.string()),
 })
 export type IndexPayload = z.output<typeof Payload>
-
-export const IndexResult = z.strictObject({
-  collection_name: z.string(),
-  documents_added: z.int().min(0),
-  total_documents: z.int().min(0),
-  duration_ms: z.number().min(0),
-  documents_unchanged: z.int().min(0),
-  documents_removed: z.int().min(0),
-  total_chunks: z.int().min(0),
-  /** The model of the vectors; null when there was none for this run. */
-  embedding_model: z.string().nullable(),
-  skipped: z.array(z.strictObject({ source: z.string(), reason: z.string() })),
-  skipped_total: z.int().min(0),
-})
-export type IndexResult = z.output<typeof IndexResult>
 
 /**
  * Indexes what is below a path into a collection: new and changed files are read, unchanged ones stay as they are, and

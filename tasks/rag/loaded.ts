@@ -70,11 +70,12 @@ const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.f
 
 /** Where a result is from, and what `filter_metadata` compares. */
 export function metadataOf({ file, ordinal }: Place): Readonly<Record<string, string | number | null>> {
-  const fileName = file.source.slice(file.source.lastIndexOf('/') + 1)
+  const fileName = file.title ?? file.source.slice(file.source.lastIndexOf('/') + 1)
   return {
     source: file.source,
+    ...(file.document_id === null ? {} : { document_id: file.document_id }),
     file_name: fileName,
-    extension: extensionOf(fileName),
+    extension: file.title === null ? extensionOf(fileName) : '',
     format: file.format,
     chunk_index: ordinal,
     start_line: file.start_lines[ordinal]!,

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { SearchAnswer, SearchQuestion, SearchThreadData } from './search-thread.ts'
-import type { Search, SearchHit } from './searcher.ts'
+import type { AskedCollection, Search, SearchHit } from './searcher.ts'
 
 /**
  * Retrieval for this process, on one thread of its own that holds the collections. Scoring 10,000 chunks takes a
@@ -9,7 +9,7 @@ import type { Search, SearchHit } from './searcher.ts'
  */
 export interface Retrieval {
   /** The model of a collection's vectors, or null. @throws fail('rag.missing'). */
-  modelOf(collection: string): Promise<string | null>
+  modelOf(asked: AskedCollection): Promise<string | null>
   /** The best chunks, best first. @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
   close(): Promise<void>
@@ -65,8 +65,8 @@ export function createRetrieval(data: SearchThreadData): Retrieval {
   }
 
   return {
-    modelOf: async (collection) => {
-      const answer = await ask((id) => ({ id, modelOf: collection }))
+    modelOf: async (asked) => {
+      const answer = await ask((id) => ({ id, modelOf: asked }))
       return 'model' in answer ? answer.model : null
     },
     search: async (search) => {

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { createDatabase } from '../../sql/db.ts'
 import { type ErrorCode, Failure } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reader.ts'
-import { createSearcher, type Search, type SearchHit } from './searcher.ts'
+import { type AskedCollection, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
 /** What runs in the search thread: it holds the collections, so that loading them blocks no other event loop. */
 
@@ -17,7 +17,7 @@ export interface SearchThreadData {
 
 export type SearchQuestion =
   | { readonly id: number; readonly search: Search }
-  | { readonly id: number; readonly modelOf: string }
+  | { readonly id: number; readonly modelOf: AskedCollection }
 
 export type SearchAnswer =
   | { readonly id: number; readonly hits: readonly SearchHit[] }

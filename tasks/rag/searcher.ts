@@ -1,6 +1,6 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { readChunks, readNeighbours, readState } from '../../sql/rag/reads.ts'
+import { readChunks, readNeighbours, readState, type Viewer, viewedBy } from '../../sql/rag/reads.ts'
 import { CollectionVersion, type LiveFile, liveFiles, loadFiles, textOfVector } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { queryOf, searchTerms } from './bm25.ts'
@@ -12,6 +12,7 @@ import type { Hit } from './top.ts'
 
 export interface Search {
   readonly collection: string
+  readonly viewer: Viewer
   readonly query: string
   readonly topK: number
   /** Values that a result's metadata must have. */
@@ -19,6 +20,9 @@ export interface Search {
   /** Null: search by words only. */
   readonly vector: QueryVector | null
 }
+
+/** A collection, and who asks for it. */
+export type AskedCollection = Pick<Search, 'collection' | 'viewer'>
 
 /** The vector of a query. It is ignored for a collection whose vectors are from another model. */
 export interface QueryVector {
@@ -37,8 +41,8 @@ export interface SearchHit {
 }
 
 export interface Searcher {
-  /** The model of a collection's vectors, or null. @throws fail('rag.missing'). */
-  modelOf(collection: string): Promise<string | null>
+  /** The model of a collection's vectors, or null. @throws fail('rag.missing'), also for one that the viewer can't see. */
+  modelOf(asked: AskedCollection): Promise<string | null>
   /** @throws fail('rag.missing'), fail('rag.busy'). */
   search(search: Search): Promise<readonly SearchHit[]>
 }
@@ -54,8 +58,8 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
   const kept = new Map<number, Loaded>()
   const loading = new Map<number, Promise<Loaded>>()
 
-  const stateOf = async (collection: string): Promise<CollectionVersion> => {
-    const text = await reader.text(readState, [collection])
+  const stateOf = async ({ collection, viewer }: AskedCollection): Promise<CollectionVersion> => {
+    const text = await reader.text(readState, [collection, ...viewedBy(viewer)])
     if (text === null) throw fail('rag.missing')
     return CollectionVersion.parse(JSON.parse(text))
   }
@@ -87,10 +91,10 @@ export function createSearcher(db: Database, reader: Reader, mostBytes = MOST_BY
   }
 
   return {
-    modelOf: async (collection) => (await stateOf(collection)).model,
+    modelOf: async (asked) => (await stateOf(asked)).model,
     search: async (search) => {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const loaded = await current(await stateOf(search.collection))
+        const loaded = await current(await stateOf(search))
         const best = await ranked(reader, loaded, search)
         const hits = best && (await withContents(reader, loaded, best))
         // A swap in between removes the texts of the old version: then the new one is searched.
@@ -197,7 +201,16 @@ async function neighbours(
   return hits
 }
 
-/** The results with their texts; null when one of them is gone. */
+interface ChunkText {
+  readonly file: number
+  readonly ordinal: number
+  /** Null when the document was deleted. */
+  readonly content: string | null
+  readonly start_offset: number
+  readonly end_offset: number
+}
+
+/** The results with their texts, without those of deleted documents; null when the collection has changed. */
 async function withContents(
   reader: Reader,
   { places }: Loaded,
@@ -210,32 +223,19 @@ async function withContents(
       : await reader.texts(readChunks, [at.map(({ file }) => file.id), at.map(({ ordinal }) => ordinal)])
   const rows = new Map(
     texts.map((text) => {
-      const row = JSON.parse(text) as {
-        file: number
-        ordinal: number
-        content: string
-        start_offset: number
-        end_offset: number
-      }
+      const row = JSON.parse(text) as ChunkText
       return [`${row.file}/${row.ordinal}`, row]
     }),
   )
   if (rows.size < hits.length) return null
-  return hits.map(({ score, lexical, vector }, i) => {
-    const row = rows.get(`${at[i]!.file.id}/${at[i]!.ordinal}`)!
-    const signals = [...(lexical === null ? [] : ['lexical']), ...(vector === null ? [] : ['vector'])]
-    return {
-      content: row.content,
-      metadata: {
-        ...metadataOf(at[i]!),
-        start_offset: row.start_offset,
-        end_offset: row.end_offset,
-        signals,
-        lexical_rank: lexical,
-        vector_rank: vector,
-      },
-      score: Math.round(score * 1e6) / 1e6,
-      rank: i + 1,
-    }
-  })
+  return hits
+    .flatMap(({ score, lexical, vector }, i) => {
+      const { content, start_offset, end_offset } = rows.get(`${at[i]!.file.id}/${at[i]!.ordinal}`)!
+      if (content === null) return []
+      const signals = [...(lexical === null ? [] : ['lexical']), ...(vector === null ? [] : ['vector'])]
+      const found = { start_offset, end_offset, signals, lexical_rank: lexical, vector_rank: vector }
+      const metadata = { ...metadataOf(at[i]!), ...found }
+      return [{ content, metadata, score: Math.round(score * 1e6) / 1e6 }]
+    })
+    .map((hit, i) => ({ ...hit, rank: i + 1 }))
 }

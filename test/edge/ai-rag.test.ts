@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CHAT, getStream, postStream, startTalk } from './ai-help.ts'
+import { type Person, peopleOf } from './orgs-help.ts'
 import { folder, startIndexer, writeInto } from './rag-help.ts'
 
 /** Answers that draw on a collection. */
 
 const root = folder()
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'ai,jobs,rag' }
-const { models, api, url } = await startTalk(env)
+const { models, api, url, query } = await startTalk(env)
 await startIndexer(url, env)
 writeInto(root, {
   'facts/tides.md': '# Tides\n\nThe harbour closes two hours before low tide.\n',
@@ -55,6 +56,28 @@ describe('a chat with a collection', () => {
     const plain = await api.post(CHAT, { json: { message: 'Hello?' } })
     assert.equal('rag_sources' in plain.json, false)
     assert.doesNotMatch(told(), /excerpts/)
+  })
+
+  test('cites document and page, to those who may see them', async () => {
+    const [owner, other] = (await peopleOf(api, query)(2)) as [Person, Person]
+    const { token } = owner
+    const { id } = (await api.upload(token, 'bytes', { fields: { title: 'The lease' } })).json
+    await query(
+      `insert into document_page (document_id, page_number, status, method, text, job_id)
+       select $1, n, 'read', 'text_layer', page, gen_random_uuid()
+       from unnest(array['About the house.', 'Cats are allowed.']) with ordinality p(page, n)`,
+      [id],
+    )
+    const documents = { json: { documents: { ids: [id] }, collection_name: 'lease' }, token }
+    assert.equal((await api.post('/rag/index', documents)).status, 200)
+    const json = { message: 'Are cats allowed?', rag_collection: 'lease' }
+    const answer = await api.post(CHAT, { json, token })
+    assert.equal(answer.status, 200, answer.text)
+    const [{ metadata }] = answer.json.rag_sources
+    assert.deepEqual([metadata.document_id, metadata.file_name, metadata.page], [id, 'The lease', 2])
+    assert.ok(told().includes(`[1] The lease (document ${id}), page 2`), told())
+    for (const options of [{ json }, { json, token: other.token }])
+      assert.deepEqual((await api.post(CHAT, options)).json, { detail: 'Collection not found' })
   })
 
   test('refuses a collection that is not there, and numbers out of range', async () => {

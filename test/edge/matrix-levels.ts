@@ -77,10 +77,14 @@ POST   /voice/settings                                    200   200   401   200 
 POST   /voice/preview                                     202   202   401   202   202
 GET    /voice/preview/:voice_id                           202   202   401   202   202
 POST   /rag/index                                         202   202   401   202   202
+POST   /rag/index #documents                              401   202   401   202   202
 POST   /rag/search                                        200   200   401   200   200
 GET    /rag/collections                                   200   200   401   200   200
 GET    /rag/collections/:name                             200   200   401   200   200
+GET    /rag/collections/:name #documents                  404   404   401   404   200
 GET    /rag/collections/:name/files                       200   200   401   200   200
+GET    /rag/collections/:name/files #documents            404   404   401   404   200
 DELETE /rag/collections/:name                             200   200   401   200   200
+DELETE /rag/collections/:name #documents                  404   404   401   404   200
 GET    /rag/health                                        200   200   401   200   200
 `

@@ -42,6 +42,7 @@ const conversation: Make = async (world) => ({
 })
 const ofOwner: Make = (world) => ({ query: { user_id: world.owner.id } })
 const collection: Make = async (world) => ({ params: { name: await world.collection() } })
+const ownCollection: Make = async (world) => ({ params: { name: await world.ownCollection() } })
 const org: Make = async (world) => ({ params: { org_id: await world.org() } })
 /** Somebody else in an organization. */
 const member =
@@ -247,6 +248,10 @@ const models: Record<string, Make> = {
   'GET /rag/collections/:name': collection,
   'GET /rag/collections/:name/files': collection,
   'DELETE /rag/collections/:name': collection,
+  'POST /rag/index #documents': (world) => json({ documents: {}, collection_name: world.name() }),
+  'GET /rag/collections/:name #documents': ownCollection,
+  'GET /rag/collections/:name/files #documents': ownCollection,
+  'DELETE /rag/collections/:name #documents': ownCollection,
 }
 
 const pages: Record<string, Make> = {

@@ -140,11 +140,15 @@ POST   /voice/settings                                    401   403   403   403 
 POST   /voice/preview                                     401   202   202   202   202
 GET    /voice/preview/:voice_id                           401   202   202   202   202
 POST   /rag/index                                         401   403   403   403   202
+POST   /rag/index #documents                              401   202   202   202   202
 POST   /rag/search                                        401   200   200   200   200
 GET    /rag/collections                                   401   200   200   200   200
 GET    /rag/collections/:name                             401   200   200   200   200
+GET    /rag/collections/:name #documents                  401   200   404   404   200
 GET    /rag/collections/:name/files                       401   200   200   200   200
+GET    /rag/collections/:name/files #documents            401   200   404   404   200
 DELETE /rag/collections/:name                             401   403   403   403   200
+DELETE /rag/collections/:name #documents                  401   200   404   404   200
 GET    /rag/health                                        401   200   200   200   200
 GET    /                                                  200   200   200   200   200
 GET    /monitor                                           200   200   200   200   200

@@ -206,6 +206,13 @@ export class World {
     return name
   }
 
+  /** A collection of the owner's documents. */
+  async ownCollection(name = this.name()): Promise<string> {
+    const columns = `rag_collection (name, version, owner_id, selection)`
+    await this.insert(`${columns} values ($1, 1, $2, '{}')`, name, this.owner.id)
+    return name
+  }
+
   private async insert(text: string, ...values: readonly unknown[]): Promise<number> {
     return (await this.database.query(`insert into ${text} returning id::int`, values))[0]!.id as number
   }

@@ -138,8 +138,28 @@ const TASKS: Any = fc.oneof(
   }),
 )
 
+// Files or documents, never both.
+const COLLECTIONS: Any = fc.oneof(
+  fc.record({ collection_name: word, path: any('.', 'more', 'a.md') }),
+  fc.record({
+    collection_name: word,
+    documents: fc.record(
+      {
+        tag: any('blue'),
+        kind: any('other', 'letter'),
+        ids: fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 3 }),
+        search: any('words', '"the wheel" -stones'),
+      },
+      { requiredKeys: [] },
+    ),
+  }),
+)
+
 /** Whole bodies of operations whose schema says little, or whose work would be much. */
-export const WHOLE: Readonly<Record<string, Any>> = { 'POST /api/v1/tasks/enqueue': TASKS }
+export const WHOLE: Readonly<Record<string, Any>> = {
+  'POST /api/v1/tasks/enqueue': TASKS,
+  'POST /rag/index': COLLECTIONS,
+}
 
 const EVENT_TYPES = [
   ...['payment_intent.succeeded', 'payment_intent.payment_failed', 'invoice.paid', 'charge.refunded'],

@@ -87,7 +87,14 @@ async function ranked(url: string, { name, questions, judgements }: TestCollecti
   const searcher = createSearcher(db, reader)
   const runs = new Map<string, readonly Ranked[]>()
   for (const [question, query] of questions) {
-    const search = { collection: name, query, topK: DEPTH, filter: null, vector: null }
+    const search = {
+      collection: name,
+      viewer: { ownerId: null, seesAll: true },
+      query,
+      topK: DEPTH,
+      filter: null,
+      vector: null,
+    }
     const best = new Map<string, number>()
     for (const { metadata, score } of query.trim() === '' ? [] : await searcher.search(search)) {
       const document = String(metadata.file_name).replace('.txt', '')

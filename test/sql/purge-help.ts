@@ -29,6 +29,10 @@ const FILL = [
   `insert into document_page (document_id, page_number, status, method, text, job_id)
    select id, n, 'read', 'text_layer', 'Text', gen_random_uuid() from (
      select id from document where owner_id = $1 order by id limit 3) few, generate_series(1, $2) n`,
+  `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $2) n`,
+  `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
+   select id, 'documents/' || n, n, 't', sha256(''), 1, 'document', 1, 0, 0 from (
+     select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $2) n`,
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model)
    select gen_random_uuid(), $1::text, $1, 't', 'p', 'm' from generate_series(1, $2) n`,
   `insert into ai_message (id, conversation_id, role, status, content, settled_at)

@@ -3,7 +3,21 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { OF_COLLECTION, purgeRows } from '../../sql/purge.ts'
-import { readChunks, readCollection, readCollections, readFiles, readState } from '../../sql/rag/reads.ts'
+import {
+  affectedCollections,
+  openDocuments,
+  pageTexts,
+  readSelected,
+  selectionOf,
+} from '../../sql/rag/documents.ts'
+import {
+  readChunks,
+  readCollection,
+  readCollections,
+  readFiles,
+  readKind,
+  readState,
+} from '../../sql/rag/reads.ts'
 import {
   addVectors,
   chunkTexts,
@@ -31,6 +45,24 @@ await query(`insert into rag_file (collection_id, build_id, source, sha256, byte
 await query(
   `insert into rag_vector (file_id, model, dimensions, floats) select id, 'm', 2, '\\x0102030405060708' from rag_file`,
 )
+const ALL = { tag: null, kind: null, ids: null, search: null }
+await query(
+  `insert into account (email, password_hash) select 'a' || n || '@example.com', '' from generate_series(1, 1000) n`,
+)
+const owner = (await query('select max(id) as id from account'))[0]!.id as number
+await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
+  select a.id, 'd' || n, 'text/plain', 1, sha256((a.id || ' ' || n)::bytea) from account a, generate_series(1, 10) n`)
+await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
+  select d.id, n, 'read', 'text_layer', 'words', gen_random_uuid() from document d, generate_series(1, 2) n`)
+await query(
+  `insert into rag_collection (name, version, owner_id, selection)
+  select case when a.id = $1 then 'mine' || n else 'of' || a.id || ' ' || n end, 1, a.id, $2
+  from account a, generate_series(1, 10) n`,
+  [owner, ALL],
+)
+const documents = (await query('select id::int from document where owner_id = $1', [owner])).map(
+  (row) => row.id as number,
+)
 await query(`update rag_collection set deleted_at = now() where id % 100 = 1`)
 await query('vacuum analyze')
 const client = await connect({ url, applicationName: 'plans' })
@@ -43,10 +75,14 @@ const files = (
 describe('reads by index', () => {
   for (const mode of PLAN_MODES) {
     for (const [what, statement, ...values] of [
-      planned('a collection', readCollection, 'c77'),
-      planned('collections', readCollections, null, 0, 100),
-      planned('its files', readFiles, 'c77', null, 0, 1000),
-      planned('its state', readState, 'c77'),
+      planned('a collection', readCollection, 'c77', false, owner),
+      planned('collections', readCollections, false, owner, null, 0, 100),
+      planned('collections of all', readCollections, true, owner, null, 0, 100),
+      planned('its files', readFiles, 'c77', false, owner, null, 0, 1000),
+      planned('its state', readState, 'c77', false, owner),
+      planned('its kind', readKind, 'mine7', false, owner),
+      planned('documents', readSelected, owner, null, null, null, null, false, null, 0, 100),
+      planned('documents with ids', readSelected, owner, 'other', null, null, null, true, documents, 0, 100),
       planned(
         'chunks',
         readChunks,
@@ -70,7 +106,11 @@ describe('statements by index', () => {
     ['texts of chunks', () => chunkTexts(files)],
     ['vectors to add', () => addVectors('m', [{ file: files[0]!, dimensions: 2, floats: Buffer.alloc(8) }])],
     ['other builds', () => dropOtherBuilds(id, randomUUID())],
-    ['a collection to hide', () => hideCollection('c78')],
+    ['a collection to hide', () => hideCollection(78)],
+    ['a collection of documents', () => selectionOf(id)],
+    ['collections that follow', () => affectedCollections(owner, documents)],
+    ['collections to open', () => openDocuments('mine7', owner, ALL, 1000)],
+    ['texts of pages', () => pageTexts(documents[0]!, 0, 16)],
     ['files of a collection', () => purgeRows(OF_COLLECTION[0]!, other++)],
     ['builds without a job', () => deleteDeadBuilds(5)],
   ] as const)
@@ -120,6 +160,9 @@ describe('constraints', () => {
       { name: 'x', embedding_model: 'm', dimensions: 0 },
     ],
     ['rag_collection_counts_check', 'rag_collection', { name: 'x', chunk_count: -1 }],
+    ['rag_collection_owner_id_check', 'rag_collection', { name: 'x', owner_id: owner }],
+    ['rag_collection_owner_id_fkey', 'rag_collection', { name: 'x', owner_id: 999_999, selection: {} }],
+    ['rag_file_document_id_check', 'rag_file', file({ document_id: 1 }), file({ title: 't' })],
     ['rag_file_collection_id_fkey', 'rag_file', file({ collection_id: 999_999 })],
     ['rag_file_sha256_check', 'rag_file', file({ sha256: Buffer.alloc(31) })],
     ['rag_file_source_key', 'rag_file', file({ source: 's1' })],

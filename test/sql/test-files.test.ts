@@ -19,7 +19,7 @@ describe('the tests that a run is about', () => {
     const rag = chosenFiles(['rag'], false)
     assert.deepEqual(
       [...new Set(rag.map((file) => file.split('/')[1]))],
-      ['edge', 'sql', 'tasks'],
+      ['edge', 'flow', 'sql', 'tasks'],
       'an area is in every ring that has something of it',
     )
     assert.ok(rag.includes('test/edge/rag.test.ts') && rag.includes('test/tasks/rag-chunks.test.ts'))

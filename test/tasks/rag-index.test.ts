@@ -13,6 +13,7 @@ import { parse } from '../../tasks/settings.ts'
 import { testDatabase } from '../database.ts'
 import { folder, writeInto } from '../edge/rag-help.ts'
 import { page } from './extract-help.ts'
+import { EVERYBODY } from './rag-parts.ts'
 
 /** Runs that are cut short, taken over or overtaken, and searches while a collection changes. */
 
@@ -66,8 +67,19 @@ function contextOf(run: Run = {}): TaskContext {
 const indexed = (collection: string, run: Run = {}) =>
   indexFiles.run(contextOf(run), { collection, path: run.path ?? collection, extensions: [], excludes: [] })
 const found = async (collection: string, text: string): Promise<unknown[]> => {
-  const hits = await searcher.search({ collection, query: text, topK: 50, filter: null, vector: null })
+  const hits = await searcher.search({
+    collection,
+    viewer: EVERYBODY,
+    query: text,
+    topK: 50,
+    filter: null,
+    vector: null,
+  })
   return hits.map(({ metadata }) => metadata.file_name)
+}
+const hide = async (collection: string): Promise<void> => {
+  const [row] = await query('select id from rag_collection where name = $1', [collection])
+  await db.run(hideCollection(row!.id as number))
 }
 const rows = async (collection: string): Promise<unknown> => {
   const [row] = await query(
@@ -118,8 +130,8 @@ describe('a run', () => {
     await changed('taken')
     let calls = 0
     const superseded: TaskContext['fenced'] = (work) => {
-      // Opening and storing go through; the swap comes too late.
-      if (++calls === 3) throw fail('job.superseded')
+      // Opening, clearing and storing go through; the swap comes too late.
+      if (++calls === 4) throw fail('job.superseded')
       return db.transaction(work)
     }
     await assert.rejects(indexed('taken', { fenced: superseded }), { code: 'job.superseded' })
@@ -132,15 +144,15 @@ describe('a run', () => {
 
   test('of a collection that is deleted meanwhile ends without effect', async () => {
     await changed('deleted')
-    const hide = (label: string): void => {
-      if (label.startsWith('Swapping')) hidden = db.run(hideCollection('deleted'))
+    const onProgress = (label: string): void => {
+      if (label.startsWith('Swapping')) hidden = hide('deleted')
     }
     let hidden: Promise<unknown> = Promise.resolve()
     const late: TaskContext['fenced'] = async (work) => {
       await hidden
       return db.transaction(work)
     }
-    await assert.rejects(indexed('deleted', { onProgress: hide, fenced: late }), { code: 'rag.deleted' })
+    await assert.rejects(indexed('deleted', { onProgress, fenced: late }), { code: 'rag.deleted' })
     await assert.rejects(found('deleted', 'old'), { code: 'rag.missing' })
     await purge.run(contextOf(), {})
     assert.deepEqual(await query(`select 1 from rag_collection where name = 'deleted'`), [])
@@ -164,6 +176,7 @@ describe('a run', () => {
     await indexed('pdf')
     const hits = await searcher.search({
       collection: 'pdf',
+      viewer: EVERYBODY,
       query: 'otters',
       topK: 5,
       filter: { page: 2 },
@@ -260,6 +273,7 @@ describe('a searcher', () => {
     while (!done) {
       const hits = await searcher.search({
         collection: 'often',
+        viewer: EVERYBODY,
         query: 'common',
         topK: 50,
         filter: null,
@@ -280,7 +294,14 @@ describe('a searcher', () => {
     }
     const small = createSearcher(db, reader, 1)
     for (const name of ['room1', 'room2', 'room1']) {
-      const hits = await small.search({ collection: name, query: name, topK: 1, filter: null, vector: null })
+      const hits = await small.search({
+        collection: name,
+        viewer: EVERYBODY,
+        query: name,
+        topK: 1,
+        filter: null,
+        vector: null,
+      })
       assert.equal(hits[0]?.content, `only ${name}`)
     }
   })

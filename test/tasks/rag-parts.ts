@@ -5,9 +5,13 @@ import { hashOf, termsOf } from '../../tasks/rag/words.ts'
 export const bytesOf = (numbers: Float32Array | Uint32Array): Uint8Array =>
   new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
 
+/** Who sees every collection. */
+export const EVERYBODY = { ownerId: null, seesAll: true }
+
 /** A file as an indexing run stores it: its whole text is one chunk. */
 export const fileOf = (source: string, content: string): NewFile => ({
   source,
+  document: null,
   sha256: new Uint8Array(32),
   byteSize: content.length,
   format: formatOf(extensionOf(source)),

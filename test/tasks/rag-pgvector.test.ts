@@ -17,13 +17,16 @@ import {
 } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
-import { bytesOf, fileOf } from './rag-parts.ts'
+import { bytesOf, EVERYBODY, fileOf } from './rag-parts.ts'
 
 /** Collections in a PostgreSQL that has pgvector: PGlite's, since the embedded one has none. */
 
 const pg = await PGlite.create({ extensions: { vector } })
 after(() => pg.close())
 await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
+// What collections of documents refer to.
+await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
+await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
 await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
 await pg.exec((await functionAreas()).find(({ name }) => name === 'rag')!.text)
 
@@ -80,6 +83,7 @@ async function store(name: string, from: number, count: number, withNeighbours =
 
 const found = async (collection: string, n: number, more: object = {}): Promise<number[]> => {
   const search = {
+    viewer: EVERYBODY,
     collection,
     query: 'nothing',
     topK: 10,
@@ -127,6 +131,7 @@ describe('a collection with pgvector', () => {
   test('is found in by words too', async () => {
     const [first] = await searcher.search({
       collection: 'one',
+      viewer: EVERYBODY,
       query: 'w5',
       topK: 1,
       filter: null,
@@ -166,6 +171,7 @@ describe('a collection with pgvector', () => {
     }
     const hits = await createSearcher(db, changing).search({
       collection: 'newer',
+      viewer: EVERYBODY,
       query: 'nothing',
       topK: 10,
       filter: null,

@@ -16,7 +16,7 @@ import {
 import { createReader, type Reader } from '../../sql/reader.ts'
 import { createSearcher, type Searcher } from '../../tasks/rag/searcher.ts'
 import { testDatabase } from '../database.ts'
-import { bytesOf, fileOf } from './rag-parts.ts'
+import { bytesOf, EVERYBODY, fileOf } from './rag-parts.ts'
 
 /** What a search answers while its collection changes between any two of its statements. */
 
@@ -62,7 +62,7 @@ const interrupted = (what: () => Promise<unknown>, times = 1, reads: Reader = re
   watched((list) => (list && times-- > 0 ? what() : undefined), reads)
 
 async function found(searcher: Searcher, collection: string, text = 'common'): Promise<readonly string[]> {
-  const search = { collection, query: text, topK: 50, filter: null, vector: null }
+  const search = { collection, viewer: EVERYBODY, query: text, topK: 50, filter: null, vector: null }
   return (await searcher.search(search)).map(({ content }) => content).sort()
 }
 
@@ -109,7 +109,8 @@ describe('a swap between the list of files and their loading', () => {
   test('and a deletion: there is no such collection', async () => {
     await swap('gone', textsOf('old'))
     const searcher = interrupted(async () => {
-      await db.run(hideCollection('gone'))
+      const [row] = await query(`select id from rag_collection where name = 'gone'`)
+      await db.run(hideCollection(row!.id as number))
       for (const { id } of await db.any(deletedCollections())) await db.one(purgeRows(OF_COLLECTION[0]!, id))
     })
     await assert.rejects(found(searcher, 'gone'), { code: 'rag.missing' })
@@ -168,12 +169,12 @@ describe('a search', () => {
     await swap('model', textsOf('old', 2), [], 'm1')
     const searcher = interrupted(() => swap('model', {}, [], 'm2'))
     const signals = async (model: string, floats = new Float32Array([1, 0])) => {
-      const search = { collection: 'model', query: 'nothing', topK: 5, filter: null }
+      const search = { collection: 'model', viewer: EVERYBODY, query: 'nothing', topK: 5, filter: null }
       const hits = await searcher.search({ ...search, vector: { model, floats } })
       return hits.map(({ metadata }) => metadata.signals)
     }
     await found(searcher, 'model')
-    assert.equal(await searcher.modelOf('model'), 'm2')
+    assert.equal(await searcher.modelOf({ collection: 'model', viewer: EVERYBODY }), 'm2')
     assert.deepEqual(await signals('m2'), [['vector'], ['vector']])
     assert.deepEqual(await signals('m1'), [], 'a vector of another model says nothing')
     assert.deepEqual(await signals('m2', new Float32Array([1, 0, 0])), [], 'nor does one of another length')

@@ -11,13 +11,14 @@ import {
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { readState } from '../../../sql/rag/reads.ts'
+import { readState, type Viewer, viewedBy } from '../../../sql/rag/reads.ts'
 import { type ChatResult, chat } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, modelOf } from '../../../tasks/ai/model.ts'
 import { keyName } from '../../../tasks/ai/providers.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { viewerOf } from '../rag/access.ts'
 import { accountIdOf, isTheirs, type Who, whoOf } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
 
@@ -49,7 +50,7 @@ export async function beginTurn(
 ): Promise<JobRef<ChatResult>> {
   const { edge, tx, caller, requestId } = input
   const who = whoOf(caller, request.user_id)
-  const { model, conversation } = await admitted(edge, tx, who, request)
+  const { model, conversation } = await admitted(input, who, request)
   const existing = request.conversation_id ?? null
   const conversationId = existing ?? uuidv7()
   const answerId = uuidv7()
@@ -61,7 +62,7 @@ export async function beginTurn(
     agent_slug: request.agent_slug ?? DEFAULT_AGENT,
     ...model,
     stream,
-    ...drawingOf(request),
+    ...drawingOf(request, viewerOf(caller)),
   }
   // Locks the actor before rows, in the same order as when turns end.
   const { ownerId } = caller
@@ -79,8 +80,9 @@ export async function beginTurn(
 }
 
 /** The collection for an answer to draw on, as payload of the job. */
-function drawingOf({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest) {
-  return rag_collection === undefined ? {} : { rag: { collection: rag_collection, top_k: rag_top_k } }
+function drawingOf({ rag_collection, rag_top_k = DEFAULT_CHUNKS }: ChatRequest, { seesAll }: Viewer) {
+  if (rag_collection === undefined) return {}
+  return { rag: { collection: rag_collection, top_k: rag_top_k, sees_all: seesAll } }
 }
 
 /** The same for a streamed answer, where the response is not the job's result. */
@@ -91,11 +93,11 @@ export async function beginStream(input: TurnInput, request: ChatRequest): Promi
 
 /** The model that answers, and the existing conversation. @throws the refusal. */
 async function admitted(
-  { settings: { ai } }: Edge,
-  tx: Queries,
+  { edge, tx, caller }: TurnInput,
   who: Who,
   { agent_slug, conversation_id = null, rag_collection }: ChatRequest,
 ): Promise<{ model: ModelRef; conversation: Whose | null }> {
+  const { ai } = edge.settings
   if (!ai.enabled) throw fail('ai.disabled')
   const slug = agent_slug ?? DEFAULT_AGENT
   const text = await readWithin(tx, readTurnStart, [slug, conversation_id])
@@ -106,8 +108,10 @@ async function admitted(
     if (conversation === null) throw fail('conversation.unknown')
     if (!isTheirs(who, conversation)) throw fail('conversation.denied')
   }
-  if (rag_collection !== undefined && (await readWithin(tx, readState, [rag_collection])) === null)
-    throw fail('rag.missing')
+  if (rag_collection !== undefined) {
+    const state = await readWithin(tx, readState, [rag_collection, ...viewedBy(viewerOf(caller))])
+    if (state === null) throw fail('rag.missing')
+  }
   const model = modelOf(ai, chosen, agent.model_id)
   const { provider } = model
   if (ai.endpoints[provider].apiKey === null)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { lockDigest } from '../../../sql/blobs.ts'
-import { readWithin } from '../../../sql/db.ts'
+import { type Query, readWithin } from '../../../sql/db.ts'
 import {
   addTag,
   deleteDocuments,
@@ -14,7 +14,9 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/pages.ts'
 import { BulkAction, BulkResult, bulk } from '../../../tasks/documents/bulk.ts'
+import { refreshCollections } from '../../../tasks/rag/refresh-documents.ts'
 import { newJob } from '../../../tasks/task.ts'
+import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { Document, DocumentParams, found, METADATA } from './shapes.ts'
@@ -89,11 +91,10 @@ document disappears from the default list.`,
       'document.supersedes_taken',
       'document.supersedes_circle',
     ],
-    handle: async ({ params, body, caller, edge }) => {
+    handle: async ({ params, body, caller, edge, requestId }) => {
       const nothing = Object.values(body).every((value) => value === undefined)
-      const row =
-        nothing || (await edge.db.maybeOne(updateDocument(params.id, caller.ownerId, changesOf(body))))
-      if (row === null) throw fail('document.missing')
+      const change = updateDocument(params.id, caller.ownerId, changesOf(body))
+      if (!nothing) await changed({ edge, caller, requestId }, params.id, change)
       return now(edge, params.id, caller.ownerId)
     },
   }),
@@ -107,13 +108,14 @@ document disappears from the default list.`,
     params: DocumentParams,
     query: z.object({ permanent: z.stringbool().default(false) }),
     errors: ['document.missing', 'document.protected'],
-    handle: ({ params, query, caller, edge, transaction }) =>
+    handle: ({ params, query, caller, edge, requestId, transaction }) =>
       transaction(async (tx) => {
         const jobs = await tx.any(cancelExtractions([params.id], caller.ownerId))
         const trashDays = query.permanent ? null : edge.settings.trashDays
         const document = await tx.maybeOne(deleteDocuments([params.id], caller.ownerId, trashDays))
         if (document === null) throw fail('document.missing')
         if (document.protected) throw fail('document.protected')
+        await refreshCollections(tx, [params.id], jobOf({ edge, caller, requestId }))
         tx.afterCommit(() => {
           for (const { id } of jobs) edge.publisher.notify(id)
         })
@@ -131,7 +133,7 @@ document disappears from the default list.`,
     response: Document,
     errors: ['document.missing', 'document.stored_again'],
     sideEffect: true,
-    handle: ({ params, caller, transaction }) =>
+    handle: ({ params, caller, edge, requestId, transaction }) =>
       transaction(async (tx) => {
         const trashed = await tx.maybeOne(trashedDigest(params.id, caller.ownerId))
         if (trashed === null) throw fail('document.missing')
@@ -139,6 +141,7 @@ document disappears from the default list.`,
         await tx.run(lockDigest(Buffer.from(trashed.sha256)))
         if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
           throw fail('document.missing')
+        await refreshCollections(tx, [params.id], jobOf({ edge, caller, requestId }))
         return found(await readWithin(tx, readDocument, [params.id, caller.ownerId]))
       }),
   }),
@@ -152,10 +155,10 @@ document disappears from the default list.`,
     response: Document,
     errors: ['document.missing', 'document.tags_full'],
     repeatable: 'adding an existing tag changes nothing',
-    handle: async ({ params, body, caller, edge }) => {
-      const row = await edge.db.maybeOne(addTag([params.id], caller.ownerId, body.label))
-      if (row === null) throw fail('document.missing')
-      if (row.full && !row.had) throw fail('document.tags_full')
+    handle: async ({ params, body, caller, edge, requestId }) => {
+      const change = addTag([params.id], caller.ownerId, body.label)
+      const { had, full } = await changed({ edge, caller, requestId }, params.id, change)
+      if (full && !had) throw fail('document.tags_full')
       return now(edge, params.id, caller.ownerId)
     },
   }),
@@ -167,14 +170,36 @@ document disappears from the default list.`,
     params: DocumentParams.extend({ label: Label }),
     response: Document,
     errors: ['document.missing', 'document.tag_missing'],
-    handle: async ({ params, caller, edge }) => {
-      const row = await edge.db.maybeOne(removeTag([params.id], caller.ownerId, params.label))
-      if (row === null) throw fail('document.missing')
-      if (!row.had) throw fail('document.tag_missing')
+    handle: async ({ params, caller, edge, requestId }) => {
+      const change = removeTag([params.id], caller.ownerId, params.label)
+      const { had } = await changed({ edge, caller, requestId }, params.id, change)
+      if (!had) throw fail('document.tag_missing')
       return now(edge, params.id, caller.ownerId)
     },
   }),
 ]
+
+interface By {
+  readonly edge: Edge
+  readonly caller: Caller
+  readonly requestId: string
+}
+
+/** Changes a document, and has the collections follow that it may be in. @throws fail('document.missing'). */
+function changed<T>(by: By, id: number, change: Query<T>): Promise<T> {
+  return by.edge.db.transaction(async (tx) => {
+    const row = await tx.maybeOne(change)
+    if (row === null) throw fail('document.missing')
+    await refreshCollections(tx, [id], jobOf(by))
+    return row
+  })
+}
+
+const jobOf = ({ edge, caller, requestId }: By) => ({
+  ownerId: caller.ownerId,
+  requestId,
+  maxTries: edge.settings.workerMaxTries,
+})
 
 /** The document as it is now; 404 if it has been deleted meanwhile. */
 async function now(edge: Edge, id: number, owner: number | null): Promise<Answer<z.input<typeof Document>>> {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
   COLLECTION_ORDER,
@@ -6,19 +7,26 @@ import {
   readCollection,
   readCollections,
   readFiles,
+  readKind,
+  viewedBy,
 } from '../../../sql/rag/reads.ts'
 import { hideCollection } from '../../../sql/rag.ts'
 import { purge } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import type { Caller } from '../../pipeline/auth.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
 import { type Answer, json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
+import { requireOperator, viewerOf } from './access.ts'
 import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
 
 function found<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('rag.missing')
   return json(text)
 }
+
+const named = ({ name }: { readonly name: string }, caller: Caller) =>
+  [name, ...viewedBy(viewerOf(caller))] as const
 
 const limit = count({ min: 1, max: 1000, fallback: 1000 })
 
@@ -27,11 +35,14 @@ export const collectionRoutes = [
     method: 'get',
     path: '/collections',
     summary: 'List the names of the collections',
+    description: 'Of collections of documents, only their owner and admins see any, here and everywhere.',
     query: z.object({ limit, cursor: cursor(COLLECTION_ORDER) }),
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
     reads: 'list',
-    handle: async ({ query, reader, request }) =>
-      array((await reader.text(readCollections, [query.cursor ?? null, 0, query.limit]))!, request),
+    handle: async ({ query, caller, reader, request }) => {
+      const page = [query.cursor ?? null, 0, query.limit] as const
+      return array((await reader.text(readCollections, [...viewedBy(viewerOf(caller)), ...page]))!, request)
+    },
   }),
 
   route({
@@ -42,21 +53,22 @@ export const collectionRoutes = [
     params: CollectionParams,
     response: Collection,
     errors: ['rag.missing'],
-    handle: async ({ params, edge }) => found(await edge.reader.text(readCollection, [params.name])),
+    handle: async ({ params, caller, edge }) =>
+      found(await edge.reader.text(readCollection, named(params, caller))),
   }),
 
   route({
     method: 'get',
     path: '/collections/:name/files',
     summary: 'List the files of a collection',
-    description: 'The totals count all of them.',
+    description: 'Of a document, the source is `documents/ID`. The totals count all of them.',
     params: CollectionParams,
     query: z.object({ limit, cursor: cursor(FILE_ORDER) }),
     response: Files,
     errors: ['rag.missing'],
     reads: 'list',
-    handle: async ({ params, query, reader }) =>
-      found(await reader.text(readFiles, [params.name, query.cursor ?? null, 0, query.limit])),
+    handle: async ({ params, query, caller, reader }) =>
+      found(await reader.text(readFiles, [...named(params, caller), query.cursor ?? null, 0, query.limit])),
   }),
 
   route({
@@ -64,14 +76,18 @@ export const collectionRoutes = [
     path: '/collections/:name',
     summary: 'Delete a collection',
     description:
-      'The collection is gone at once; a job then removes its rows. A run that is indexing it ends without effect.',
-    auth: 'operator',
+      'The collection is gone at once; a job then removes its rows. A run that is indexing it ends without effect. ' +
+      'Collections of files are deleted by those who may index files.',
     params: CollectionParams,
     response: Deleted,
-    errors: ['rag.missing'],
+    errors: ['rag.missing', 'auth.forbidden'],
     handle: ({ params, edge, caller, requestId, transaction }) =>
       transaction(async (tx) => {
-        if ((await tx.maybeOne(hideCollection(params.name))) === null) throw fail('rag.missing')
+        const kind = await readWithin(tx, readKind, named(params, caller))
+        if (kind === null) throw fail('rag.missing')
+        const { id, of_documents } = JSON.parse(kind) as { id: number; of_documents: boolean }
+        if (!of_documents) requireOperator(edge, caller)
+        if ((await tx.maybeOne(hideCollection(id))) === null) throw fail('rag.missing')
         const { ownerId } = caller
         await enqueue(tx, purge, {}, { ownerId, requestId, maxTries: edge.settings.workerMaxTries })
         return { deleted: true as const, collection_name: params.name }

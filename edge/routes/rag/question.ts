@@ -47,21 +47,20 @@ export async function ask(
   question: Omit<Search, 'vector'>,
   asking: Asking,
 ): Promise<readonly SearchHit[]> {
-  const vector = await vectorOf(edge, question.collection, question.query, asking)
+  const vector = await vectorOf(edge, question, asking)
   return edge.retrieval.search({ ...question, vector })
 }
 
 /** The question as a vector of a collection's model; null if it has no vectors, or the model is unavailable. */
 async function vectorOf(
   edge: Edge,
-  collection: string,
-  text: string,
+  question: Omit<Search, 'vector'>,
   asking: Asking,
 ): Promise<QueryVector | null> {
   const { model, embeddings } = edge.settings.rag
   if (embeddings === 'lexical') return null
-  const of = await edge.retrieval.modelOf(collection)
+  const of = await edge.retrieval.modelOf(question)
   if (of === null || of !== model) return null
-  const result = await embeddedBy(edge, text, asking, QUESTION_MS)
+  const result = await embeddedBy(edge, question.query, asking, QUESTION_MS)
   return result === null ? null : queryVectorOf(result)
 }

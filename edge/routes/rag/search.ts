@@ -1,4 +1,5 @@
 import { route } from '../../pipeline/route.ts'
+import { viewerOf } from './access.ts'
 import { ask } from './question.ts'
 import { SearchRequest, SearchResult } from './shapes.ts'
 
@@ -9,7 +10,8 @@ export const searchRoute = route({
   description: `Searches by words (BM25 with stemming and feedback) and, if the collection has vectors, by meaning; \
 reciprocal rank fusion merges the two lists. For a query with a phrase in quotation marks, only chunks that contain it \
 are returned, if there are any. \`filter_metadata\` filters before ranking, by source, file_name, extension, format, \
-chunk_index, start_line, end_line, page, heading. \`metadata.signals\` of a result says what found it.`,
+chunk_index, start_line, end_line, page, heading, and of documents by document_id; the file_name of a document is its title. \
+\`metadata.signals\` of a result says what found it.`,
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],
@@ -17,6 +19,7 @@ chunk_index, start_line, end_line, page, heading. \`metadata.signals\` of a resu
   handle: async ({ body, edge, caller, requestId }) => {
     const question = {
       collection: body.collection_name,
+      viewer: viewerOf(caller),
       query: body.query,
       topK: body.top_k,
       filter: body.filter_metadata ?? null,

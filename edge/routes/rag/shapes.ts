@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { IndexResult as Indexed } from '../../../tasks/rag/index-files.ts'
+import { IndexResult as Indexed } from '../../../tasks/rag/index-result.ts'
 import { Next } from '../../pipeline/lists.ts'
 import { Timestamp } from '../../pipeline/schemas.ts'
 
@@ -14,9 +14,19 @@ export const CollectionName = z
 
 export const CollectionParams = z.object({ name: CollectionName })
 
+const Documents = z
+  .strictObject({
+    tag: z.string().min(1).max(64).optional(),
+    kind: z.string().min(1).max(32).optional(),
+    ids: z.array(z.int().min(1)).min(1).max(1000).optional(),
+    search: z.string().min(1).max(500).regex(/\S/, 'must not be blank').optional(),
+  })
+  .meta({ id: 'RagDocuments', description: 'Documents of the caller that are all of this' })
+
 export const IndexRequest = z
   .strictObject({
-    path: z.string().min(1).max(4096),
+    path: z.string().min(1).max(4096).optional(),
+    documents: Documents.optional(),
     collection_name: CollectionName,
     extensions: z
       .array(z.string().regex(/^\.?[A-Za-z0-9_+-]{1,20}$/, 'must be an extension such as md or .md'))
@@ -24,7 +34,22 @@ export const IndexRequest = z
       .default([]),
     exclude_patterns: z.array(z.string().min(1).max(500)).max(200).default([]),
   })
-  .meta({ id: 'RagIndexRequest' })
+  .refine(({ path, documents }) => (path === undefined) !== (documents === undefined), {
+    error: 'either this or documents is required',
+    path: ['path'],
+  })
+  .refine(
+    ({ documents, extensions, exclude_patterns }) =>
+      documents === undefined || extensions.length + exclude_patterns.length === 0,
+    { error: 'extensions and exclude_patterns are for a path', path: ['documents'] },
+  )
+  .meta({
+    id: 'RagIndexRequest',
+    examples: [
+      { path: 'docs', collection_name: 'handbook', extensions: ['md'], exclude_patterns: ['drafts/'] },
+      { documents: { tag: 'lease' }, collection_name: 'leases' },
+    ],
+  })
 
 export const IndexResult = Indexed.meta({ id: 'RagIndexResult' })
 

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { type Query, sql } from '../db.ts'
+import { LISTED, type Listed } from '../documents.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** Collections of documents: which ones they have, and what is indexed of them. */
+
+/** Which of an owner's documents a collection has; null: any. */
+export const Selection = z.strictObject({
+  tag: z.string().nullable(),
+  kind: z.string().nullable(),
+  ids: z.array(z.int()).nullable(),
+  search: z.string().nullable(),
+})
+export type Selection = z.output<typeof Selection>
+
+/**
+ * Opens the owner's collection with a name and gives it a selection; creates it if there is none. Null: files or another
+ * owner have the name; 0: the owner has `most` collections.
+ */
+export const openDocuments = (
+  name: string,
+  owner: number | null,
+  selection: Selection,
+  most: number,
+): Query<{ id: number | null }> =>
+  sql.type(z.object({ id: z.number().nullable() }))`
+    select rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb, ${most}::int) as id`
+
+const Selected = z.object({ name: z.string(), owner_id: z.number().nullable(), selection: Selection })
+
+/** What a collection of documents has; no row once it is deleted. */
+export const selectionOf = (id: number): Query<z.output<typeof Selected>> =>
+  sql.type(Selected)`
+    select name, owner_id, selection from rag_collection where id = ${id} and deleted_at is null and selection is not null`
+
+const Affected = z.object({ id: z.number(), name: z.string() })
+
+/** The collections that may have documents of an owner, or may get them, in the transaction that changes these. */
+export const affectedCollections = (
+  owner: number | null,
+  documents: readonly number[],
+): Query<z.output<typeof Affected>> =>
+  sql.type(Affected)`select id, name from rag_affected(${owner}::int, ${sql.array(documents, 'int8')})`
+
+/** A document to index: a digest of its title and of when its pages were stored, in hex; null: it has no pages yet. */
+export const SelectedDocument = z.object({
+  id: z.number(),
+  title: z.string(),
+  digest: z.string().nullable(),
+})
+export type SelectedDocument = z.output<typeof SelectedDocument>
+
+/**
+ * Documents of a list after an id, in their order, as a JSON array; `ids`: only these (null: any). Of their pages it looks
+ * only at the times at which they were stored: texts are read for documents that have changed.
+ */
+export const readSelected: ReadStatement<
+  [...Listed, ids: readonly number[] | null, after: number, most: number]
+> = {
+  name: 'rag_selected',
+  text: `select coalesce(json_agg(json_build_object('id', s.id, 'title', s.title, 'digest', s.digest) order by s.id), '[]')::text
+    from (
+      select d.id, d.title, encode(sha256(convert_to(d.title || E'\\n' || pages.times, 'UTF8')), 'hex') as digest
+      from document d cross join lateral (
+        select string_agg(concat(p.page_number, ' ', extract(epoch from p.updated_at)), ',' order by p.page_number) as times
+        from document_page p where p.document_id = d.id) pages
+      where ${LISTED} and ($7::bigint[] is null or d.id = any($7::bigint[])) and d.id > $8::bigint
+      order by d.id limit $9::int) s`,
+}
+
+const PageText = z.object({ page_number: z.number(), text: z.string() })
+
+/** The texts of a document's pages after one, in order. */
+export const pageTexts = (document: number, after: number, most: number): Query<z.output<typeof PageText>> =>
+  sql.type(PageText)`
+    select page_number, text from document_page where document_id = ${document} and page_number > ${after}
+    order by page_number limit ${most}`

@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { Selection } from '../../sql/rag/documents.ts'
+import { defineTask, lazily } from '../task.ts'
+import { IndexResult } from './index-result.ts'
+
+const Payload = z.strictObject({ collection: z.string(), documents: Selection })
+export type IndexDocumentsPayload = z.output<typeof Payload>
+
+/** How tasks that index documents run. */
+export const INDEXING = {
+  queue: 'rag',
+  pool: 'children',
+  timeoutSeconds: 6 * 3600,
+  stallSeconds: 1800,
+} as const
+
+/** The mailbox of a collection. With the owner: a job for a name that somebody else has must not hold up theirs. */
+export const actorOf = (name: string, ownerId: number | null): string =>
+  `rag-documents:${ownerId ?? 0}:${name}`
+
+/**
+ * Indexes documents of the job's owner that a selection has into a collection of theirs. Otherwise like `rag.index`: what
+ * has not changed stays, what is not selected any more goes, and nothing is visible until all of it is swapped in.
+ */
+export const indexDocuments = defineTask({
+  ...INDEXING,
+  name: 'rag.index_documents',
+  actor: ({ collection }, ownerId) => actorOf(collection, ownerId),
+  payload: Payload,
+  result: IndexResult,
+  run: lazily(() => import('./index-documents-run.ts')),
+})

@@ -1,0 +1,19 @@
+import { selectionOf } from '../../sql/rag/documents.ts'
+import type { TaskContext } from '../context.ts'
+import { compareSelection } from './documents.ts'
+import type { IndexResult } from './index-result.ts'
+import type { RefreshPayload } from './refresh-documents.ts'
+
+/** The work of `rag.refresh_documents`. */
+export async function run(
+  ctx: TaskContext,
+  { collection_id: id }: RefreshPayload,
+): Promise<IndexResult | null> {
+  const collection = await ctx.db.maybeOne(selectionOf(id))
+  if (collection === null) return null
+  const { name, owner_id, selection } = collection
+  const { build, gone } = await compareSelection(ctx, { id, name }, owner_id, selection)
+  // Every process that searches a collection loads each version of it.
+  if (!build.isNew && gone.length === 0) return null
+  return build.finish(gone, { documents: selection })
+}

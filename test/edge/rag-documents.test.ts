@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { startEdge } from './harness.ts'
+import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
+import { ragWorld } from './rag-help.ts'
+
+/** Collections of documents through the routes: whose they are, and that they follow. */
+
+const { api, url, write, index, query } = await ragWorld()
+const people = peopleOf(api, query)
+const [owner, other] = (await people(2)) as [Person, Person]
+const [admin] = (await people(1, 'admin')) as [Person]
+const closed = await startEdge(url, { env: { OPEN_AREAS: 'jobs' } })
+
+let count = 0
+/** A document that was read. */
+async function add(who: Person, title: string, ...pages: readonly string[]): Promise<number> {
+  const uploaded = await api.upload(who.token, `bytes ${++count}`, { fields: { title } })
+  assert.equal(uploaded.status, 201, uploaded.text)
+  await query(
+    `insert into document_page (document_id, page_number, status, method, text, job_id)
+     select $1, n, 'read', 'text_layer', page, gen_random_uuid() from unnest($2::text[]) with ordinality p(page, n)`,
+    [uploaded.json.id, pages],
+  )
+  return uploaded.json.id
+}
+const collect = (who: Person, collection_name: string, documents: object = {}) =>
+  index({ collection_name, documents }, { token: who.token })
+interface Result {
+  readonly content: string
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+const search = (who: Person | null, collection_name: string, words: string, more: object = {}) =>
+  api.post('/rag/search', {
+    json: { collection_name, query: words, ...more },
+    ...(who === null ? {} : { token: who.token }),
+  })
+const found = async (
+  who: Person,
+  collection: string,
+  words: string,
+  more: object = {},
+): Promise<Result[]> => {
+  const answer = await search(who, collection, words, more)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json.results
+}
+const contents = async (who: Person, collection: string, words: string): Promise<string[]> =>
+  (await found(who, collection, words)).map(({ content }) => content).sort()
+const follows = (collection: string, words: string, expected: readonly string[]): Promise<unknown> =>
+  until(`${collection} to have ${expected.join(' and ') || 'nothing'}`, async () => {
+    const seen = await contents(owner, collection, words)
+    return JSON.stringify(seen) === JSON.stringify(expected)
+  })
+const at = (id: number, rest = ''): string => `/api/v1/documents/${id}${rest}`
+
+describe('a collection of documents', () => {
+  test('is found in by page, with document and title', async () => {
+    const lease = await add(owner, 'The lease', 'The rent is due monthly.', 'Cats are allowed.')
+    await add(other, 'Theirs', 'The rent of others.')
+    const indexed = await collect(owner, 'contracts')
+    assert.equal(indexed.status, 200, indexed.text)
+    assert.deepEqual([indexed.json.documents_added, indexed.json.total_chunks], [1, 2])
+    const [hit, ...more] = await found(owner, 'contracts', 'cat')
+    assert.deepEqual(more, [])
+    assert.equal(hit!.content, 'Cats are allowed.')
+    const { source, document_id, file_name, extension, format, page } = hit!.metadata
+    assert.deepEqual(
+      { source, document_id, file_name, extension, format, page },
+      {
+        source: `documents/${lease}`,
+        document_id: lease,
+        file_name: 'The lease',
+        extension: '',
+        format: 'document',
+        page: 2,
+      },
+    )
+    assert.equal((await found(owner, 'contracts', 'lease')).length, 2, 'by its title, too')
+    assert.equal(
+      (await found(owner, 'contracts', 'rent', { filter_metadata: { document_id: lease } })).length,
+      1,
+    )
+    assert.equal((await found(owner, 'contracts', 'rent', { filter_metadata: { document_id: 0 } })).length, 0)
+    const info = await api.get('/rag/collections/contracts', { token: owner.token })
+    assert.deepEqual(info.json.metadata, {
+      documents: { tag: null, kind: null, ids: null, search: null },
+    })
+    const files = await api.get('/rag/collections/contracts/files', { token: owner.token })
+    assert.deepEqual(files.json.files, [{ source: `documents/${lease}`, chunks: 2 }])
+  })
+
+  test('is there for its owner and for admins only', async () => {
+    await add(owner, 'A secret', 'secret words')
+    await collect(owner, 'secret')
+    assert.deepEqual(await contents(admin, 'secret', 'secret'), ['secret words'])
+    for (const who of [other, null]) {
+      const options = who === null ? {} : { token: who.token }
+      assertRefused(await search(who, 'secret', 'secret'), 404, 'Collection not found')
+      for (const path of ['/rag/collections/secret', '/rag/collections/secret/files'])
+        assertRefused(await api.get(path, options), 404, 'Collection not found')
+      assertRefused(await api.call('DELETE', '/rag/collections/secret', options), 404, 'Collection not found')
+      assert.ok(!(await api.get('/rag/collections', options)).json.includes('secret'))
+    }
+    for (const { token } of [owner, admin])
+      assert.ok((await api.get('/rag/collections', { token })).json.includes('secret'))
+  })
+
+  test('has a name of its own', async () => {
+    write({ 'plain/a.txt': 'plain words' })
+    await collect(owner, 'mine')
+    await index({ path: 'plain', collection_name: 'plain' }, { token: admin.token })
+    for (const answer of [
+      await collect(other, 'mine'),
+      await collect(admin, 'mine'),
+      await collect(owner, 'plain'),
+      await index({ path: 'plain', collection_name: 'mine' }, { token: admin.token }),
+    ])
+      assertRefused(answer, 409, 'Another collection has this name')
+  })
+
+  test('is deleted by its owner, or an admin, and the name is free again', async () => {
+    for (const who of [owner, admin]) {
+      await collect(owner, 'short')
+      const { status } = await api.call('DELETE', '/rag/collections/short', { token: who.token })
+      assert.equal(status, 200)
+      assertRefused(await search(owner, 'short', 'words'), 404, 'Collection not found')
+    }
+    assert.equal((await collect(other, 'short')).status, 200)
+  })
+
+  test('is indexed again with another selection', async () => {
+    const [a, b] = [await add(owner, 'First', 'apples'), await add(owner, 'Second', 'more apples')]
+    await collect(owner, 'chosen', { ids: [a, b] })
+    assert.equal((await found(owner, 'chosen', 'apples')).length, 2)
+    const again = await collect(owner, 'chosen', { ids: [b] })
+    assert.deepEqual([again.json.documents_unchanged, again.json.documents_removed], [1, 1])
+    assert.deepEqual(await contents(owner, 'chosen', 'apples'), ['more apples'])
+  })
+
+  test('is refused to those who have no documents, and files to those who are no admins', async () => {
+    const body = { collection_name: 'x', documents: {} }
+    assertRefused(await index(body), 401)
+    assertRefused(await closed.post('/rag/index', { json: body }), 401)
+    const files = { collection_name: 'x', path: '.' }
+    assertRefused(await closed.post('/rag/index', { json: files, token: owner.token }), 403)
+    assert.equal((await closed.post('/rag/index', { json: body, token: owner.token })).status, 200)
+    write({ 'plain/a.txt': 'plain words' })
+    await index({ path: 'plain', collection_name: 'of files' }, { token: admin.token })
+    const path = '/rag/collections/of%20files'
+    assertRefused(await closed.call('DELETE', path, { token: owner.token }), 403)
+    assert.equal((await closed.call('DELETE', path, { token: admin.token })).status, 200)
+  })
+
+  test('needs to be either of files or of documents', async () => {
+    for (const [more, loc] of [
+      [{}, 'path'],
+      [{ path: '.', documents: {} }, 'path'],
+      [{ documents: {}, extensions: ['md'] }, 'documents'],
+      [{ documents: {}, exclude_patterns: ['a'] }, 'documents'],
+      [{ documents: { ids: [] } }, 'documents'],
+      [{ documents: { ids: [0] } }, 'documents'],
+      [{ documents: { ids: Array.from({ length: 1001 }, (_, i) => i + 1) } }, 'documents'],
+      [{ documents: { tag: '' } }, 'documents'],
+      [{ documents: { kind: 'k'.repeat(33) } }, 'documents'],
+      [{ documents: { search: ' ' } }, 'documents'],
+      [{ documents: { other: 1 } }, 'documents'],
+      [{ documents: [] }, 'documents'],
+    ] as const) {
+      const answer = await index({ collection_name: 'x', ...more }, { token: owner.token })
+      assertRefused(answer, 422)
+      assert.deepEqual(answer.json.errors[0].loc.slice(0, 2), ['body', loc], JSON.stringify(more))
+    }
+  })
+})
+
+describe('a collection follows its documents', () => {
+  test('as they are tagged, changed, deleted and restored', async () => {
+    const a = await add(owner, 'Figs', 'figs ripen')
+    const b = await add(owner, 'Figs too', 'figs dry')
+    const { token } = owner
+    const tag = (id: number) => api.post(at(id, '/tags'), { json: { label: 'fig' }, token })
+    await tag(a)
+    await collect(owner, 'figs', { tag: 'fig' })
+    assert.deepEqual(await contents(owner, 'figs', 'figs'), ['figs ripen'])
+    await tag(b)
+    await follows('figs', 'figs', ['figs dry', 'figs ripen'])
+    await api.call('DELETE', at(a, '/tags/fig'), { token })
+    await follows('figs', 'figs', ['figs dry'])
+    await api.call('PATCH', at(b), { json: { title: 'Persimmons' }, token })
+    await follows('figs', 'persimmons', ['figs dry'])
+
+    assert.equal((await api.call('DELETE', at(b), { token })).status, 204)
+    assert.deepEqual(await contents(owner, 'figs', 'figs'), [], 'at once, before it is indexed')
+    await until('it to be indexed', async () => {
+      const { json } = await api.get('/rag/collections/figs', { token })
+      return json.document_count === 0
+    })
+    assert.equal((await api.post(at(b, '/restore'), { token })).status, 200)
+    await follows('figs', 'figs', ['figs dry'])
+    assert.equal((await api.call('DELETE', at(b, '?permanent=true'), { token })).status, 204)
+    assert.deepEqual(await contents(owner, 'figs', 'figs'), [])
+  })
+
+  test('of one document is not indexed for another', async () => {
+    const [a, b] = [await add(owner, 'One', 'one'), await add(owner, 'Two', 'two')]
+    const [who] = (await people(1)) as [Person]
+    await collect(owner, 'one', { ids: [a] })
+    await api.call('PATCH', at(b), { json: { note: 'n' }, token: owner.token })
+    assertRefused(await api.call('PATCH', at(a), { json: { note: 'n' }, token: who.token }), 404)
+    const jobs = await query(
+      `select count(*)::int as n from job where name = 'rag.refresh_documents' and payload ->> 'name' = 'one'`,
+    )
+    assert.deepEqual(jobs, [{ n: 0 }])
+  })
+})

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { Client, startProcess } from '../service.ts'
+import { until } from '../until.ts'
+import * as crash from './crash.ts'
+
+/** A collection of documents beside real extractions, with a worker that is killed. */
+
+const { url, query } = await testDatabase()
+const env = { RAG_EMBEDDINGS: 'lexical' }
+const edge = await startProcess('edge', url, env)
+const client = new Client(edge.ready.port!)
+await client.register('reader@example.com')
+const chunks = async (): Promise<number> => {
+  const [row] = await query(
+    `select coalesce(sum(chunk_count), 0)::int as n from rag_collection where name = 'all'`,
+  )
+  return row!.n as number
+}
+
+test('a document that is read joins the collection, also when the worker dies in between', async () => {
+  const first = await startProcess('worker', url, env)
+  const json = { collection_name: 'all', documents: {} }
+  const indexed = await client.post('/rag/index', json)
+  assert.equal(indexed.status, 200, await indexed.text())
+  const id = await crash.uploadText(client, 5, 'first')
+  await crash.jobEnded(query, await crash.extract(client, id))
+  await until('its pages to be indexed', async () => (await chunks()) === 5)
+
+  const next = await crash.uploadText(client, 5, 'second')
+  await crash.jobEnded(query, await crash.extract(client, next))
+  await first.kill()
+  await startProcess('worker', url, env)
+  await until('its pages to be indexed by another worker', async () => (await chunks()) === 10)
+})

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import { deleteDocuments, insertDocument } from '../../sql/documents.ts'
+import { affectedCollections, openDocuments, type Selection, selectionOf } from '../../sql/rag/documents.ts'
+import { readChunks, readCollections, readState } from '../../sql/rag/reads.ts'
+import { hideCollection } from '../../sql/rag.ts'
+import { createReader } from '../../sql/reader.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+
+/** Collections of documents: who has them, which of them a change concerns, and what is not shown any more. */
+
+const { db, query, url } = await testDatabase()
+const reader = createReader({ url, applicationName: 'test' })
+after(() => reader.close())
+const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
+const MOST = 1000
+
+let count = 0
+const account = async (): Promise<number> => {
+  const email = `a${++count}@example.com`
+  const [row] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
+    email,
+  ])
+  return row!.id as number
+}
+const open = async (name: string, owner: number | null, more: Partial<Selection> = {}, most = MOST) =>
+  (await db.one(openDocuments(name, owner, { ...ALL, ...more }, most))).id
+const affected = async (owner: number | null, ...documents: readonly number[]) =>
+  (await db.any(affectedCollections(owner, documents))).map(({ name }) => name)
+
+describe('a collection', () => {
+  test('is opened again by its owner, with another selection', async () => {
+    const owner = await account()
+    const id = await open('again', owner)
+    assert.equal(await open('again', owner, { ids: [7], tag: 'blue' }), id)
+    assert.deepEqual(await db.maybeOne(selectionOf(id!)), {
+      name: 'again',
+      owner_id: owner,
+      selection: { ...ALL, ids: [7], tag: 'blue' },
+    })
+    await db.run(hideCollection(id!))
+    assert.equal(await db.maybeOne(selectionOf(id!)), null)
+    assert.notEqual(await open('again', owner), id, 'the name is free again')
+  })
+
+  test('has a name that nobody else can have, nor files', async () => {
+    const [one, other] = [await account(), await account()]
+    assert.ok(await open('mine', one))
+    assert.equal(await open('mine', other), null)
+    assert.equal(await open('mine', null), null)
+    await query(`insert into rag_collection (name) values ('files')`)
+    assert.equal(await open('files', one), null)
+    assert.ok(await open("nobody's", null), 'without authentication, nobody is an owner like any other')
+    assert.ok(await open("nobody's", null))
+    assert.equal(await open("nobody's", one), null)
+  })
+
+  test('is one of at most so many of an owner, and those that are there can still be opened', async () => {
+    const owner = await account()
+    for (const name of ['few1', 'few2']) assert.ok(await open(name, owner, {}, 2))
+    assert.equal(await open('few3', owner, {}, 2), 0)
+    assert.ok(await open('few2', owner, {}, 2))
+    assert.ok(await open('few4', await account(), {}, 2))
+  })
+
+  test('goes with its account', async () => {
+    const owner = await account()
+    const id = await open('gone', owner)
+    await query('update rag_collection set version = 1 where id = $1', [id])
+    assert.ok(await reader.text(readState, ['gone', true, null]))
+    await query('update account set deleted_at = now(), email = null, is_active = false where id = $1', [
+      owner,
+    ])
+    assert.equal(await reader.text(readState, ['gone', true, null]), null, 'even before its rows are deleted')
+    await query('delete from account where id = $1', [owner])
+    assert.deepEqual(await query('select 1 from rag_collection where id = $1', [id]), [])
+  })
+
+  test('is seen by its owner and by those who see all', async () => {
+    const [one, other] = [await account(), await account()]
+    for (const [name, owner] of [
+      ['seen1', one],
+      ['seen2', other],
+    ] as const)
+      await open(name, owner)
+    await query(`insert into rag_collection (name) values ('seen3')`)
+    await query(`update rag_collection set version = 1 where name like 'seen%'`)
+    const seen = async (seesAll: boolean, owner: number | null): Promise<string[]> => {
+      const names = await reader.text(readCollections, [seesAll, owner, '["seen"]', 0, 3])
+      return JSON.parse(names!.slice(names!.indexOf('\n') + 1))
+    }
+    assert.deepEqual(await seen(false, one), ['seen1', 'seen3'])
+    assert.deepEqual(await seen(false, other), ['seen2', 'seen3'])
+    assert.deepEqual(await seen(false, null), ['seen3'])
+    assert.deepEqual(await seen(true, null), ['seen1', 'seen2', 'seen3'])
+  })
+})
+
+describe('a change of documents', () => {
+  test('concerns the collections of their owner that may have them', async () => {
+    const [one, other] = [await account(), await account()]
+    await open('c1', one)
+    await open('c2', one, { ids: [1, 2] })
+    await open('c3', one, { ids: [3], tag: 'blue' })
+    await open('c4', other)
+    const hidden = await open('c5', one)
+    await db.run(hideCollection(hidden!))
+    assert.deepEqual(await affected(one, 2), ['c1', 'c2'])
+    assert.deepEqual(await affected(one, 3, 4), ['c1', 'c3'])
+    assert.deepEqual(await affected(one, 5), ['c1'])
+    assert.deepEqual(await affected(other, 1), ['c4'])
+    assert.deepEqual(await affected(await account(), 1), [])
+  })
+
+  test('of nobody concerns those of nobody', async () => {
+    await open('c6', null)
+    const found = await affected(null, 1)
+    assert.ok(found.includes('c6') && !found.includes('c1'))
+  })
+
+  test('that is under way is waited for before a collection is opened, which then sees it', async () => {
+    const owner = await account()
+    let opening: Promise<Record<string, unknown>[]> = Promise.resolve([])
+    await db.transaction(async (tx) => {
+      assert.deepEqual(await tx.any(affectedCollections(owner, [1])), [])
+      opening = query(`select rag_open_documents('late', $1, $2, 1000) as id`, [owner, ALL])
+      await until('the other one to wait', async () => {
+        const [row] = await query(
+          `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted
+           and database = (select oid from pg_database where datname = current_database())`,
+        )
+        return row!.n === 1
+      })
+      assert.deepEqual(await query(`select 1 from rag_collection where name = 'late'`), [])
+    })
+    assert.ok((await opening)[0]!.id)
+  })
+})
+
+test('a chunk of a document that was deleted, or is of somebody else, has no content', async () => {
+  const [owner, other] = [await account(), await account()]
+  const collection = await open('chunks', owner)
+  const documents: number[] = []
+  for (const [ownerId, sha256] of [
+    [owner, 'a'],
+    [owner, 'b'],
+    [other, 'c'],
+  ] as const) {
+    const fields = { title: 't', mediaType: 'text/plain', byteSize: 1, sha256: Buffer.alloc(32, sha256) }
+    documents.push((await db.one(insertDocument({ ownerId, ...fields }))).id)
+  }
+  const files: number[] = []
+  for (const document of [...documents, 999_999, null]) {
+    const [row] = await query(
+      `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
+       values ($1, $2, $3::bigint, case when $3::bigint is not null then 't' end, sha256(''), 1, 'text', 1, 1, 0) returning id::int`,
+      [collection, randomUUID(), document],
+    )
+    files.push(row!.id as number)
+  }
+  await query(
+    `insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
+     select unnest($1::bigint[]), 0, 'text', 0, 4, 1, 1, ''`,
+    [files],
+  )
+  const contents = async (): Promise<unknown[]> => {
+    const texts = await reader.texts(readChunks, [files, files.map(() => 0)])
+    const byFile = new Map(texts.map((text) => [JSON.parse(text).file, JSON.parse(text).content]))
+    return files.map((file) => byFile.get(file))
+  }
+  assert.deepEqual(await contents(), ['text', 'text', null, null, 'text'])
+  await db.one(deleteDocuments([documents[1]!], owner, 30))
+  assert.deepEqual(await contents(), ['text', null, null, null, 'text'])
+})

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { insertDocument } from '../../sql/documents.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { openDocuments, type Selection } from '../../sql/rag/documents.ts'
+import { hideCollection } from '../../sql/rag.ts'
+import type { TaskContext } from '../../tasks/context.ts'
+import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
+import { indexDocuments } from '../../tasks/rag/index-documents.ts'
+import { refreshCollections, refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
+import { parse } from '../../tasks/settings.ts'
+import { testDatabase } from '../database.ts'
+
+/** What runs over documents read of them, and what they leave alone. */
+
+const { db, query } = await testDatabase()
+const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
+/** The names and pages of what was cut into chunks. */
+const cut: [name: string, pages: readonly string[]][] = []
+
+function contextOf(ownerId: number | null): TaskContext {
+  return {
+    job: { id: uuidv7(), attempt: 1, ownerId, requestId: null },
+    db,
+    settings: parse({ RAG_EMBEDDINGS: 'lexical' }),
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    signal: new AbortController().signal,
+    providers: {
+      analyze: async (bytes: Uint8Array, file: Analyzable) => {
+        cut.push([file.fileName, JSON.parse(Buffer.from(bytes).toString())])
+        return analyze(Buffer.from(bytes), file)
+      },
+    },
+    progress: () => {},
+    emit: () => {},
+    fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
+  } as unknown as TaskContext
+}
+
+let count = 0
+const account = async (): Promise<number> => {
+  const email = `a${++count}@example.com`
+  const [row] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
+    email,
+  ])
+  return row!.id as number
+}
+const readPage = (id: number, number: number, text: string) =>
+  query(
+    `insert into document_page (document_id, page_number, status, method, text, job_id)
+     values ($1, $2, 'read', 'text_layer', $3, gen_random_uuid())
+     on conflict (document_id, page_number) do update set text = excluded.text, updated_at = now()`,
+    [id, number, text],
+  )
+const add = async (ownerId: number | null, title: string, ...pages: readonly string[]): Promise<number> => {
+  const fields = { title, mediaType: 'text/plain', byteSize: 1, sha256: randomBytes(32) }
+  const { id } = await db.one(insertDocument({ ownerId, ...fields }))
+  for (const [i, text] of pages.entries()) await readPage(id, i + 1, text)
+  return id
+}
+const index = (owner: number | null, collection: string, documents: Partial<Selection> = {}) =>
+  indexDocuments.run(contextOf(owner), { collection, documents: { ...ALL, ...documents } })
+const chunks = async (collection: string): Promise<string[]> => {
+  const rows = await query(
+    `select f.source || '/' || k.page || ' ' || k.content as text from rag_collection c
+     join rag_file f on f.collection_id = c.id and f.build_id is null join rag_chunk k on k.file_id = f.id
+     where c.name = $1 and c.deleted_at is null order by f.document_id, k.ordinal`,
+    [collection],
+  )
+  return rows.map(({ text }) => String(text))
+}
+
+describe('indexing documents', () => {
+  test('has a chunk for each page with text, and says which documents have none', async () => {
+    const owner = await account()
+    const tall = await add(owner, 'Report v1.2', 'first page', '', 'third page')
+    await readPage(tall, 5, 'fifth page')
+    const unread = await add(owner, 'Unread')
+    const blank = await add(owner, 'Blank', ' ', '')
+    await add(await account(), 'Of somebody else', 'theirs')
+    await add(null, 'Of nobody', 'theirs')
+    cut.length = 0
+    const result = await index(owner, 'pages')
+    assert.deepEqual(cut, [['Report v1.2.', ['first page', '', 'third page', '', 'fifth page']]])
+    const { duration_ms: _, ...counts } = result
+    assert.deepEqual(counts, {
+      collection_name: 'pages',
+      documents_added: 1,
+      total_documents: 1,
+      documents_unchanged: 0,
+      documents_removed: 0,
+      total_chunks: 3,
+      embedding_model: null,
+      skipped: [
+        { source: `documents/${unread}`, reason: 'not read yet' },
+        { source: `documents/${blank}`, reason: 'no text' },
+      ],
+      skipped_total: 2,
+    })
+    assert.deepEqual(await chunks('pages'), [
+      `documents/${tall}/1 first page`,
+      `documents/${tall}/3 third page`,
+      `documents/${tall}/5 fifth page`,
+    ])
+  })
+
+  test('reads again only what has changed: pages, titles, and what is selected', async () => {
+    const owner = await account()
+    const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
+    await index(owner, 'changes')
+    cut.length = 0
+    const again = await index(owner, 'changes')
+    assert.deepEqual([again.documents_added, again.documents_unchanged, cut], [0, 3, []])
+
+    await readPage(a, 2, 'more of a')
+    await query(`update document set title = 'Bee' where id = $1`, [b])
+    await query(`update document set deleted_at = now(), expires_at = now() where id = $1`, [c])
+    const { documents_added, documents_unchanged, documents_removed } = await index(owner, 'changes')
+    assert.deepEqual([documents_added, documents_unchanged, documents_removed], [2, 0, 1])
+    assert.deepEqual(cut, [
+      ['A.', ['a', 'more of a']],
+      ['Bee.', ['b']],
+    ])
+    await query('delete from document_page where document_id = $1 and page_number = 2', [a])
+    await index(owner, 'changes')
+    assert.deepEqual(await chunks('changes'), [`documents/${a}/1 a`, `documents/${b}/1 b`])
+  })
+
+  test('takes what has the tag, the kind, the ids and the words, and superseded ones by id only', async () => {
+    const owner = await account()
+    const make = async (title: string, kind: string, tags: readonly string[]): Promise<number> => {
+      const id = await add(owner, title, `text of ${title}`)
+      await query('update document set kind = $2, tags = $3 where id = $1', [id, kind, tags])
+      return id
+    }
+    const [a, b, c] = [
+      await make('apple', 'letter', ['blue']),
+      await make('bread', 'letter', ['red']),
+      await make('cherry', 'other', ['blue']),
+    ]
+    const old = await make('old apple', 'letter', ['blue'])
+    await query('update document set supersedes_id = $2 where id = $1', [a, old])
+    const theirs = await add(await account(), 'apple', 'theirs')
+    const has = async (selection: Partial<Selection>): Promise<unknown[]> => {
+      await index(owner, 'selection', selection)
+      return (await chunks('selection')).map((text) => Number(text.split('/')[1]))
+    }
+    assert.deepEqual(await has({}), [a, b, c])
+    assert.deepEqual(await has({ tag: 'blue' }), [a, c])
+    assert.deepEqual(await has({ kind: 'letter' }), [a, b])
+    assert.deepEqual(await has({ kind: 'letter', tag: 'blue' }), [a])
+    assert.deepEqual(await has({ ids: [b, old, theirs] }), [b, old])
+    assert.deepEqual(await has({ search: 'apple' }), [a])
+    assert.deepEqual(await has({ search: 'apple', ids: [old, b] }), [old])
+    assert.deepEqual(await has({ search: 'zebra' }), [])
+    const { skipped } = await index(owner, 'selection', { ids: [b, theirs] })
+    assert.deepEqual(skipped, [{ source: `documents/${theirs}`, reason: 'no such document' }])
+  })
+
+  test('of more documents than fit into one batch', async () => {
+    const owner = await account()
+    await query(
+      `insert into document (owner_id, title, media_type, byte_size, sha256)
+       select $1, 'd' || n, 'text/plain', 1, sha256(('many' || n)::bytea) from generate_series(1, 230) n`,
+      [owner],
+    )
+    await query(
+      `insert into document_page (document_id, page_number, status, method, text, job_id)
+       select d.id, n, 'read', 'text_layer', 'page', gen_random_uuid() from document d, generate_series(1, 20) n
+       where d.owner_id = $1`,
+      [owner],
+    )
+    const { total_documents, total_chunks } = await index(owner, 'many')
+    assert.deepEqual([total_documents, total_chunks], [230, 4600])
+  })
+
+  test('is refused where the name is taken', async () => {
+    const [one, other] = [await account(), await account()]
+    await index(one, 'taken')
+    await assert.rejects(index(other, 'taken'), { code: 'rag.name_taken' })
+    await query(`insert into rag_collection (name) values ('of files')`)
+    await assert.rejects(index(one, 'of files'), { code: 'rag.name_taken' })
+  })
+
+  test('is refused beyond a thousand collections', async () => {
+    const owner = await account()
+    await query(
+      `insert into rag_collection (name, owner_id, selection) select 'of many ' || n, $1, $2 from generate_series(1, 1000) n`,
+      [owner, ALL],
+    )
+    await assert.rejects(index(owner, 'one more'), { code: 'rag.too_many_collections' })
+  })
+})
+
+describe('a refresh', () => {
+  const waiting = () =>
+    query(
+      `select payload, owner_id from job where name = 'rag.refresh_documents' and status = 'queued' order by ordinal`,
+    )
+  const changed = (owner: number | null, ...ids: readonly number[]) =>
+    db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, maxTries: 3 }))
+
+  test('waits once for each collection that may have the documents, and joins only what waits', async () => {
+    const owner = await account()
+    const id = await add(owner, 'A', 'a')
+    await index(owner, 'all')
+    await index(owner, 'others', { ids: [id + 1] })
+    await changed(owner, id)
+    await changed(owner, id)
+    const jobs = await waiting()
+    assert.deepEqual(
+      jobs.map((job) => [(job.payload as { name: string }).name, job.owner_id]),
+      [['all', owner]],
+    )
+    await query(
+      `update job set status = 'running', lease_id = gen_random_uuid(), attempt = 1 where name = 'rag.refresh_documents'`,
+    )
+    await changed(owner, id)
+    assert.equal((await waiting()).length, 1)
+  })
+
+  test('indexes by the selection that the collection has by then', async () => {
+    const owner = await account()
+    const [a, b] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b')]
+    await index(owner, 'later', { ids: [a] })
+    const selection = { ...ALL, ids: [a, b] }
+    const { id } = await db.one(openDocuments('later', owner, selection, 1000))
+    const result = await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' })
+    assert.deepEqual([result?.documents_added, result?.documents_unchanged], [1, 1])
+    const version = () => query('select version::int from rag_collection where id = $1', [id])
+    const before = await version()
+    assert.equal(await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' }), null)
+    assert.deepEqual(await version(), before, 'nothing has changed, and nobody has to load it again')
+    await db.run(hideCollection(id!))
+    assert.equal(await refreshDocuments.run(contextOf(owner), { collection_id: id!, name: 'later' }), null)
+  })
+})
