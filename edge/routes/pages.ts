@@ -29,6 +29,7 @@ const MONITOR_PARTS = new Set([
   'documents.js',
   'document.js',
   'others.js',
+  'questions.js',
 ])
 
 /** A page that is a file of `edge/pages`. */

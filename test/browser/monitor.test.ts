@@ -22,8 +22,8 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   // Long enough to watch.
   await crash.witness(query, 60)
   const port = await freePort()
-  const edge = await startProcess('edge', url, { PORT: String(port) })
-  await startProcess('worker', url)
+  const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical' })
+  await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
   const client = new Client(port)
   await client.register(EMAIL)
   const reader = new Client(port)
@@ -136,6 +136,25 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
     await label.getByText(/^Page \d+ of 60/).waitFor()
     await page.getByText('60 of 60 pages read').waitFor()
+  })
+
+  test('a question about a document is answered by the passages of its pages, which lead there', async (t) => {
+    const id = await crash.uploadText(client, 3, 'asked')
+    await crash.jobEnded(query, await crash.extract(client, id))
+    const page = await open(t, `/monitor/documents/${id}`)
+    await signIn(page)
+    await page.getByText('3 of 3 pages read').waitFor()
+    const box = page.getByLabel('Question about this document')
+    await box.fill('What does page 2 say?')
+    await box.press('Enter')
+    const answer = section(page, 'Ask')
+    // There is no model here.
+    await answer.getByText(/^No model answers/).waitFor()
+    await answer.getByRole('link', { name: 'Page 2', exact: true }).click()
+    assert.equal(new URL(page.url()).hash, '#page-2')
+    await box.fill('zebras')
+    await page.getByRole('button', { name: 'Ask', exact: true }).click()
+    await answer.getByText('Nothing was found in this document.').waitFor()
   })
 
   test('a running job shows its progress and is cancelled by the keyboard', async (t) => {

@@ -21,6 +21,29 @@ export async function call(method, path, { json, form, body } = {}) {
   return data
 }
 
+/** Calls a route that a job answers, and waits for the job if the route does not; returns its result. @throws Refused */
+export async function completed(method, path, options) {
+  const data = await call(method, path, options)
+  if (data?.job_id === undefined) return data
+  await new Promise((resolve, reject) => {
+    const stop = follow(
+      `/api/v1/jobs/${data.job_id}/events`,
+      {
+        status: ({ status, error }) => {
+          if (!ENDED.has(status)) return
+          stop()
+          if (status === 'done') resolve()
+          else reject(new Refused(500, error?.detail ?? 'The job was cancelled'))
+        },
+      },
+      (state) => {
+        if (typeof state === 'number') reject(new Refused(state, 'The job can no longer be seen'))
+      },
+    )
+  })
+  return (await call('GET', `/api/v1/jobs/${data.job_id}`)).result
+}
+
 async function send(method, path, { json, form, body }) {
   const init = { method, body: body ?? null, headers: {} }
   if (json !== undefined) {

@@ -4,6 +4,7 @@ import { call, ENDED, follow } from './api.js'
 import { announce, h, say } from './dom.js'
 import { bytes, count } from './format.js'
 import { noticeOthers } from './others.js'
+import { makeQuestions } from './questions.js'
 import { act, cancelButton, progressBar } from './tables.js'
 
 
@@ -13,7 +14,7 @@ export async function show(view, { id, showLink }) {
   document.title = `${record.title} · Millrace`
   const pages = makePages(path)
   const card = makeCard(record, (force) => read(force))
-  view.replaceChildren(card.node, pages.node)
+  view.replaceChildren(card.node, makeQuestions(record), pages.node)
 
   let followed = null
   let shown = []
@@ -190,7 +191,7 @@ function makePage(path, number) {
   const chips = h('span', { class: 'chips' })
   const text = h('div', { class: 'text', tabindex: '0', role: 'region', 'aria-label': `Text of page ${number}` })
   const heading = h('h2', {}, `Page ${number}`)
-  const node = h('li', { class: 'page panel waits', 'data-page': number }, picture, h('div', { class: 'beside' }, h('div', { class: 'line' }, heading, chips), text))
+  const node = h('li', { class: 'page panel waits', id: `page-${number}`, 'data-page': number }, picture, h('div', { class: 'beside' }, h('div', { class: 'line' }, heading, chips), text))
   return {
     number,
     node,
