@@ -33,8 +33,7 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
     const { ownerId, requestId } = ctx.job
     const options = { ownerId, requestId, maxTries: ctx.settings.workerMaxTries }
     // After their change, and again by the next attempt if this one ends here. Extractions do it themselves.
-    if (action.action !== 'extract')
-      await ctx.db.transaction((tx) => refreshCollections(tx, batch, options))
+    if (action.action !== 'extract') await ctx.db.transaction((tx) => refreshCollections(tx, batch, options))
     for (const id of batch) {
       const outcome = outcomes.get(id) ?? 'document.missing'
       if (outcome === 'done') result.done++

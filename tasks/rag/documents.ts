@@ -59,7 +59,14 @@ async function* selected(
   const listed = [ownerId, kind, tag === null ? null : [tag], null, null, ids !== null] as const
   let wanted = ids
   if (search !== null) {
-    const text = await readWithin(db, searchDocuments.rank.desc, [...listed, search, false, null, 0, MOST_FOUND])
+    const text = await readWithin(db, searchDocuments.rank.desc, [
+      ...listed,
+      search,
+      false,
+      null,
+      0,
+      MOST_FOUND,
+    ])
     const found = Found.parse(JSON.parse(text!)).items.map(({ id }) => id)
     wanted = ids === null ? found : found.filter((id) => ids.includes(id))
   }
