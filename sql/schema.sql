@@ -1777,7 +1777,7 @@ CREATE OR REPLACE FUNCTION public.page_words(given text)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$50801ed33db89fa30490200433e3b822$function$;
+AS $function$bcb142e86b16cf1e35042d0864a2b350$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_keep(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -2060,7 +2060,7 @@ CREATE OR REPLACE FUNCTION public.unhyphenated(given text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (given ~ '[-­‐]\n'::text) THEN regexp_replace(given, '([[:alpha:]])[-­‐]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE given END;
+RETURN CASE WHEN (given ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(given, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE given END;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active)) EXECUTE FUNCTION account_last_admin();
 
