@@ -15,7 +15,7 @@ const COLOURED = 48
 const MOST_COLOURED = 0.7 * CELL * CELL
 
 /**
- * Takes the pixels of a picture from the top. A pixel is as dark as the darkest of its channels: by brightness, print in
+ * Takes the pixels of a picture from the top. A coloured pixel is as dark as the darkest of its channels: by brightness, print in
  * light blue is hardly there. Where colour covers an area it is paper, and brightness counts: black on yellow is black.
  */
 export class GreyLevels {
@@ -53,10 +53,13 @@ export class GreyLevels {
         }
         const low = red < green ? (red < blue ? red : blue) : green < blue ? green : blue
         const high = red > green ? (red > blue ? red : blue) : green > blue ? green : blue
-        dark[at] = low
         // By the Rec. 601 weights.
-        bright[at] = (red * 77 + green * 150 + blue * 29) >> 8
-        if (high - low > COLOURED) cells[row + (x >> CELL_BITS)]!++
+        const brightness = (red * 77 + green * 150 + blue * 29) >> 8
+        bright[at] = brightness
+        const isColoured = high - low > COLOURED
+        // The darkest channel of a grey pixel is its noise: dots that are read as such.
+        dark[at] = isColoured ? low : brightness
+        if (isColoured) cells[row + (x >> CELL_BITS)]!++
       }
     }
     this.#at = at
