@@ -13,22 +13,22 @@ export const Languages = z
 /** The codes of `languages`. */
 export const codesOf = (languages: string): string[] => languages.split('+')
 
-/** The package with a language's data. */
-export const dataOf = (code: string): string => `@tesseract.js-data/${code}`
+const packageOf = (code: string): string => `@tesseract.js-data/${code}`
+
+/** A file of the package with a language's data, beside which the others are; null: it is not installed. */
+export function dataOf(code: string): URL | null {
+  try {
+    return new URL(import.meta.resolve(packageOf(code)))
+  } catch {
+    return null
+  }
+}
 
 /** The packages that reading in these languages needs and that are not installed. */
-function missingData(languages: string): string[] {
-  return codesOf(languages)
-    .map(dataOf)
-    .filter((name) => {
-      try {
-        import.meta.resolve(name)
-        return false
-      } catch {
-        return true
-      }
-    })
-}
+const missingData = (languages: string): string[] =>
+  codesOf(languages)
+    .filter((code) => dataOf(code) === null)
+    .map(packageOf)
 
 /** Languages whose data is installed. */
 export const Installed = z.string().superRefine((languages, context) => {

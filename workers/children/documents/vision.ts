@@ -108,7 +108,7 @@ async function dataFolder(languages: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tesseract-'))
   for (const code of codesOf(languages)) {
     const file = `${code}.traineddata.gz`
-    const data = new URL(`4.0.0_best_int/${file}`, import.meta.resolve(dataOf(code)))
+    const data = new URL(`4.0.0_best_int/${file}`, dataOf(code)!)
     await symlink(fileURLToPath(data), join(folder, file))
   }
   return folder
