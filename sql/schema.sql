@@ -2018,7 +2018,7 @@ CREATE OR REPLACE FUNCTION public.search_misspelled(given text)
  RETURNS SETOF text
  LANGUAGE sql
  STABLE
-AS $function$038bf3cca08b666bd5976fbf1fdb1b9f$function$;
+AS $function$92c2cf6f18d7002a5c5763931f0b2e6f$function$;
 
 CREATE OR REPLACE FUNCTION public.search_notations(said text)
  RETURNS text[]
