@@ -123,42 +123,46 @@ export const updateDocument = (
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
     returning d.id`
 
-// In the order of their ids, so that two statements about several never deadlock.
-const owned = (ids: readonly number[], owner: number | null) => sql.fragment`
-  id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is null
-  order by id for update`
-
 const Tagged = z.object({ id: z.number(), had: z.boolean(), full: z.boolean() })
 
-/** What a row says of a document that an owner has: `had` the label; else, if `full`, it can't have more and was not changed. */
-const tagged = (ids: readonly number[], owner: number | null, label: string) => sql.fragment`
-  select id, ${label} = any(tags) as had, cardinality(tags) >= 100 as "full" from document where ${owned(ids, owner)}`
+type Fragment = ReturnType<typeof sql.fragment>
 
-/** Adds a label to documents; an existing one keeps its place. A row for each that the owner has. */
-export const addTag = (
+type Retag = (ids: readonly number[], owner: number | null, label: string) => Query<z.output<typeof Tagged>>
+
+/** In the order of their ids, so that two statements about several documents never deadlock. */
+const retagged = (
   ids: readonly number[],
   owner: number | null,
   label: string,
-): Query<z.output<typeof Tagged>> =>
+  tags: Fragment,
+  concerned: Fragment,
+): ReturnType<Retag> =>
   sql.type(Tagged)`
-    with owned as (${tagged(ids, owner, label)}), changed as (
-      update document d set tags = d.tags || ${label}::text, updated_at = now() from owned
-      where d.id = owned.id and not owned.had and not owned."full"
+    with owned as (
+      select id, ${label} = any(tags) as had, cardinality(tags) >= 100 as "full" from document
+      where id = any(${sql.array(ids, 'int8')}) and owner_id is not distinct from ${owner}::int and deleted_at is null
+      order by id for update
+    ), changed as (
+      update document d set tags = ${tags}, updated_at = now() from owned where d.id = owned.id and ${concerned}
     )
     select id, had, "full" from owned`
+
+/**
+ * Adds a label to documents; an existing one keeps its place. A row for each that the owner has: if `full` and it had not the
+ * label, it can't have more and was not changed.
+ */
+export const addTag: Retag = (ids, owner, label) =>
+  retagged(
+    ids,
+    owner,
+    label,
+    sql.fragment`d.tags || ${label}::text`,
+    sql.fragment`not owned.had and not owned."full"`,
+  )
 
 /** Removes a label from documents. A row for each that the owner has. */
-export const removeTag = (
-  ids: readonly number[],
-  owner: number | null,
-  label: string,
-): Query<z.output<typeof Tagged>> =>
-  sql.type(Tagged)`
-    with owned as (${tagged(ids, owner, label)}), changed as (
-      update document d set tags = array_remove(d.tags, ${label}), updated_at = now() from owned
-      where d.id = owned.id and owned.had
-    )
-    select id, had, "full" from owned`
+export const removeTag: Retag = (ids, owner, label) =>
+  retagged(ids, owner, label, sql.fragment`array_remove(d.tags, ${label})`, sql.fragment`owned.had`)
 
 // Uploading.
 

@@ -74,10 +74,10 @@ export const numbered = (order: Order | readonly Order[], size: { most: number; 
   cursor: cursor(...[order].flat()),
 })
 
-/** A query's `sort`: one of these columns, upwards, or downwards with `-` before it. */
-export const sortedBy = <Column extends string>(columns: readonly Column[]) =>
+/** A query's `sort`: one of the orders of a list, upwards, or downwards with `-` before it. */
+export const sortedBy = <Column extends string>(orders: Readonly<Record<Column, Order>>) =>
   z
-    .enum(columns.flatMap((column) => [column, `-${column}`] as const))
+    .enum((Object.keys(orders) as Column[]).flatMap((column) => [column, `-${column}`] as const))
     .transform((text): { readonly column: Column; readonly direction: 'asc' | 'desc' } =>
       text.startsWith('-')
         ? { column: text.slice(1) as Column, direction: 'desc' }

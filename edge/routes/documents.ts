@@ -74,7 +74,7 @@ include the days that they name; what has no \`document_date\` counts by the day
           .meta({ description: 'Repeated: with each of them' }),
         from: z.iso.date().optional(),
         to: z.iso.date().optional(),
-        sort: sortedBy(['received_at', 'document_date', 'title'] as const),
+        sort: sortedBy(DOCUMENT_ORDERS),
         search: z.string().max(500).optional(),
         include_superseded: z.stringbool().default(false),
         trashed: z.stringbool().default(false),

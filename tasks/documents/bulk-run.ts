@@ -4,7 +4,7 @@ import { jobsChanged } from '../../sql/notify.ts'
 import { cancelExtractions, withBytes } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
-import { enqueueMany } from '../task.ts'
+import { type EnqueueOptions, enqueueMany } from '../task.ts'
 import type { BulkAction, BulkResult } from './bulk.ts'
 import { EXTRACTION } from './extraction.ts'
 
@@ -30,10 +30,9 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
     ctx.progress(LABELS[action.action], start, ids.length)
     const batch = ids.slice(start, start + BATCH)
     const outcomes = await STEPS[action.action](ctx, batch, action as never)
-    const { ownerId, requestId } = ctx.job
-    const options = { ownerId, requestId, maxTries: ctx.settings.workerMaxTries }
     // After their change, and again by the next attempt if this one ends here. Extractions do it themselves.
-    if (action.action !== 'extract') await ctx.db.transaction((tx) => refreshCollections(tx, batch, options))
+    if (action.action !== 'extract')
+      await ctx.db.transaction((tx) => refreshCollections(tx, batch, optionsOf(ctx)))
     for (const id of batch) {
       const outcome = outcomes.get(id) ?? 'document.missing'
       if (outcome === 'done') result.done++
@@ -42,6 +41,12 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
   }
   return result
 }
+
+const optionsOf = ({ job: { ownerId, requestId }, settings }: TaskContext): EnqueueOptions => ({
+  ownerId,
+  requestId,
+  maxTries: settings.workerMaxTries,
+})
 
 type Step<A> = (
   ctx: TaskContext,
@@ -71,20 +76,18 @@ const STEPS: { readonly [A in BulkAction['action']]: Step<A> } = {
       before: await tx.any(deletedBefore(ids, ownerId)),
     }))
     return new Map([
-      // By an earlier attempt, or whoever else.
+      // By an earlier attempt, or somebody else.
       ...before.map(({ id }) => [id, 'done'] as const),
       ...deleted.map((row) => [row.id, row.protected ? 'document.protected' : 'done'] as const),
     ])
   },
 
   async extract(ctx, ids) {
-    const { ownerId, requestId } = ctx.job
     // Not fenced, as above: what a superseded attempt adds is joined by what its successor adds.
     return ctx.db.transaction(async (tx) => {
-      const found = await tx.any(withBytes(ids, ownerId))
+      const found = await tx.any(withBytes(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))
-      const options = { ownerId, requestId, maxTries: ctx.settings.workerMaxTries }
-      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, options)
+      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, optionsOf(ctx))
       return new Map(found.map(({ id, stored }) => [id, stored ? 'done' : 'document.bytes_missing']))
     })
   },

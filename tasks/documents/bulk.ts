@@ -4,12 +4,12 @@ import { defineTask, lazily } from '../task.ts'
 export const MOST_IN_BULK = 1000
 
 const ids = z.array(z.int().min(1)).min(1).max(MOST_IN_BULK)
-const label = z.string().trim().min(1).max(64)
+export const Label = z.string().trim().min(1).max(64)
 
 /** What is done to several documents at once. */
 export const BulkAction = z.discriminatedUnion('action', [
-  z.strictObject({ action: z.literal('tag'), ids, label }).meta({ id: 'DocumentsTag' }),
-  z.strictObject({ action: z.literal('untag'), ids, label }).meta({ id: 'DocumentsUntag' }),
+  z.strictObject({ action: z.literal('tag'), ids, label: Label }).meta({ id: 'DocumentsTag' }),
+  z.strictObject({ action: z.literal('untag'), ids, label: Label }).meta({ id: 'DocumentsUntag' }),
   z
     .strictObject({ action: z.literal('delete'), ids, permanent: z.boolean().default(false) })
     .meta({ id: 'DocumentsDelete' }),

@@ -11,6 +11,7 @@ import {
   memberOf,
   setMemberRole,
 } from '../../sql/orgs.ts'
+import { accountsOf } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
 import { purge } from '../purge.ts'
 import { until } from '../until.ts'
@@ -19,13 +20,7 @@ import { until } from '../until.ts'
 
 const { db, query } = await testDatabase()
 let count = 0
-
-const account = async (): Promise<number> =>
-  (
-    await query(`insert into account (email, password_hash) values ($1, 'x') returning id`, [
-      `a${++count}@example.com`,
-    ])
-  )[0]!.id as number
+const account = accountsOf({ query })
 const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 

@@ -6,6 +6,7 @@ import { affectedCollections, openDocuments, type Selection, selectionOf } from 
 import { readChunks, readCollections, readState } from '../../sql/rag/reads.ts'
 import { hideCollection } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
+import { accountsOf } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
@@ -17,14 +18,7 @@ after(() => reader.close())
 const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 const MOST = 1000
 
-let count = 0
-const account = async (): Promise<number> => {
-  const email = `a${++count}@example.com`
-  const [row] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
-    email,
-  ])
-  return row!.id as number
-}
+const account = accountsOf({ query })
 const open = async (name: string, owner: number | null, more: Partial<Selection> = {}, most = MOST) =>
   (await db.one(openDocuments(name, owner, { ...ALL, ...more }, most))).id
 const affected = async (owner: number | null, ...documents: readonly number[]) =>

@@ -10,6 +10,7 @@ import { type Analyzable, analyze } from '../../tasks/rag/analyze.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { refreshCollections, refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
 import { parse } from '../../tasks/settings.ts'
+import { accountsOf } from '../accounts.ts'
 import { testDatabase } from '../database.ts'
 
 /** What runs over documents read of them, and what they leave alone. */
@@ -38,14 +39,7 @@ function contextOf(ownerId: number | null): TaskContext {
   } as unknown as TaskContext
 }
 
-let count = 0
-const account = async (): Promise<number> => {
-  const email = `a${++count}@example.com`
-  const [row] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
-    email,
-  ])
-  return row!.id as number
-}
+const account = accountsOf({ query })
 const readPage = (id: number, number: number, text: string) =>
   query(
     `insert into document_page (document_id, page_number, status, method, text, job_id)

@@ -13,7 +13,7 @@ import {
 } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/pages.ts'
-import { BulkAction, BulkResult, bulk } from '../../../tasks/documents/bulk.ts'
+import { BulkAction, BulkResult, bulk, Label } from '../../../tasks/documents/bulk.ts'
 import { refreshCollections } from '../../../tasks/rag/refresh-documents.ts'
 import { newJob } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
@@ -34,8 +34,6 @@ const Changes = z
     protected: z.boolean().optional(),
   })
   .meta({ id: 'DocumentUpdate' })
-
-const Label = z.string().trim().min(1).max(64)
 
 const Tags = z.array(z.strictObject({ label: z.string(), count: z.int() })).meta({ id: 'DocumentTags' })
 

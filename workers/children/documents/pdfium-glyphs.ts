@@ -1,6 +1,13 @@
 /** From the characters that PDFium finds on a page to pieces of text with their positions. */
 import type { Piece } from './layout.ts'
-import { endsPiece, isHyphen, isMark, type Letters, lettersOf, type Source } from './pdfium-letters.ts'
+import {
+  type Characters,
+  charactersOf,
+  endsPiece,
+  isHyphen,
+  isMark,
+  type Source,
+} from './pdfium-characters.ts'
 import type { Native } from './pdfium-native.ts'
 
 /**
@@ -13,10 +20,10 @@ export function piecesOf(native: Native, page: number, limit: number, turned: bo
   const at = native.wasmExports.malloc(32)
   try {
     const source = { native, text, at }
-    const letters = lettersOf(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
+    const characters = charactersOf(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
-    if (isGuesswork(letters) || (!turned && isTurned(source, letters, turn))) return null
-    return [...cut(source, letters)]
+    if (isGuesswork(characters) || (!turned && isTurned(source, characters, turn))) return null
+    return [...cut(source, characters)]
   } finally {
     native.wasmExports.free(at)
     native._FPDFText_ClosePage(text)
@@ -31,7 +38,7 @@ const LONELY_MARKS = 3
  * mostly small numbers; a ligature without one is a zero within a word. It may also separate combining marks from their
  * words.
  */
-export function isGuesswork({ codes, slice }: Pick<Letters, 'codes' | 'slice'>): boolean {
+export function isGuesswork({ codes, slice }: Pick<Characters, 'codes' | 'slice'>): boolean {
   let strange = 0
   let marks = 0
   for (let i = 0; i < codes.length; i++) {
@@ -49,7 +56,7 @@ const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 9
 const SAMPLES = 40
 
 /** Whether much of the text does not run to the right on the page as displayed: PDFium mixes up such lines. */
-function isTurned({ native, text, at }: Source, { codes, numberOf }: Letters, turn: number): boolean {
+function isTurned({ native, text, at }: Source, { codes, numberOf }: Characters, turn: number): boolean {
   let turned = 0
   let seen = 0
   const step = Math.max(1, Math.floor(codes.length / SAMPLES))
@@ -63,7 +70,7 @@ function isTurned({ native, text, at }: Source, { codes, numberOf }: Letters, tu
 }
 
 /** Whether the file has no spaces and PDFium has inferred them from gaps; it overlooks gaps narrower than a quarter. */
-function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Letters): boolean {
+function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Characters): boolean {
   let found = 0
   let seen = 0
   for (let i = 1; i < codes.length && seen < SAMPLES; i++) {
@@ -75,9 +82,9 @@ function hasFoundSpaces({ native, text }: Source, { codes, numberOf }: Letters):
 }
 
 /** Splits characters into words with the space after them; PDFium also writes spaces that only a gap implies. */
-function* cut(source: Source, letters: Letters): Generator<Piece> {
-  const { codes, numberOf } = letters
-  const foundSpaces = hasFoundSpaces(source, letters)
+function* cut(source: Source, characters: Characters): Generator<Piece> {
+  const { codes, numberOf } = characters
+  const foundSpaces = hasFoundSpaces(source, characters)
   for (let from = 0; from < codes.length; ) {
     let to = from
     while (to < codes.length && !endsPiece(codes[to]!) && !(to > from && isSeam(codes, to))) to++
@@ -94,12 +101,12 @@ function* cut(source: Source, letters: Letters): Generator<Piece> {
       const last = Math.max(from, to - 1)
       const whole = placeOf(source, numberOf(from), numberOf(last))
       const ends = hyphen ? '-' : ' '
-      const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, letters, from, to, whole) : []
+      const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, characters, from, to, whole) : []
       for (const [n, start] of [from, ...cuts].entries()) {
         const end = cuts[n]
         const { beside, ...place } =
           cuts.length === 0 ? whole : placeOf(source, numberOf(start), numberOf((end ?? last + 1) - 1))
-        const text = letters.slice(start, end ?? to) + (end === undefined ? ends : ' ')
+        const text = characters.slice(start, end ?? to) + (end === undefined ? ends : ' ')
         yield { ...place, text, endsLine: end === undefined && (hyphen || endsLine), asIs: false }
       }
     }
@@ -160,8 +167,8 @@ const NARROW_SPACE = 0.08
  * The characters that begin another word. Not for scripts that run to the left or have positioned marks; those of East
  * Asia have no gaps between words, but lines that run downwards.
  */
-function cutsOf(source: Source, letters: Letters, from: number, to: number, whole: Place): number[] {
-  const { codes } = letters
+function cutsOf(source: Source, characters: Characters, from: number, to: number, whole: Place): number[] {
+  const { codes } = characters
   let hasGaps = true
   for (let i = from; i < to; i++) {
     if ((codes[i]! >= 0x590 && codes[i]! < 0x1e00) || (codes[i]! >= 0xfb1d && codes[i]! < 0xff00)) return []
@@ -170,7 +177,7 @@ function cutsOf(source: Source, letters: Letters, from: number, to: number, whol
   const gaps: number[] = []
   const starts: number[] = []
   const cuts: number[] = []
-  eachGap(source, letters, from, to, whole, (i, gap, rise) => {
+  eachGap(source, characters, from, to, whole, (i, gap, rise) => {
     if (Math.abs(rise) > LINE * whole.size || (hasGaps && Math.abs(gap) > JUMP * whole.size)) cuts.push(i)
     gaps.push(gap)
     starts.push(i)
@@ -184,7 +191,7 @@ function cutsOf(source: Source, letters: Letters, from: number, to: number, whol
 /** Reports for every character but the first how far it is from the one before, along the line and across it. */
 function eachGap(
   { native, text, at }: Source,
-  { codes, numberOf }: Letters,
+  { codes, numberOf }: Characters,
   from: number,
   to: number,
   { angle }: Place,

@@ -9,7 +9,7 @@ export interface Source {
 }
 
 /** Characters, as code points or UTF-16 units, and the text of any range of them. */
-export interface Letters {
+export interface Characters {
   readonly codes: ArrayLike<number>
   slice(from: number, to: number): string
   /** PDFium's own number of a character. */
@@ -17,13 +17,13 @@ export interface Letters {
 }
 
 /** The first `count` characters of a page. */
-export function lettersOf(source: Source, count: number): Letters {
-  const found = lettersFound(source, count)
+export function charactersOf(source: Source, count: number): Characters {
+  const found = foundCharacters(source, count)
   return UNTYPED.test(found.slice(0, count)) ? typed(source, found) : found
 }
 
 /** All at once; or one by one, which takes ten times as long, where characters are not the same as UTF-16 units. */
-function lettersFound({ native, text }: Source, count: number): Letters {
+function foundCharacters({ native, text }: Source, count: number): Characters {
   const numberOf = (i: number): number => i
   const at = native.wasmExports.malloc(2 * (count + 1))
   try {
@@ -80,7 +80,7 @@ const LAM = 0x644
 const ALEFS = new Set([0x622, 0x623, 0x625, 0x627])
 
 /** Accents behind the letters that they are drawn over, and the letters of Arabic ligatures in their order. */
-function typed(source: Source, { codes }: Letters): Letters {
+function typed(source: Source, { codes }: Characters): Characters {
   const { over, gone } = marksOf(source, codes)
   const numbers: number[] = []
   const kept: number[] = []

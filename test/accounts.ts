@@ -1,0 +1,12 @@
+import type { TestDatabase } from './database.ts'
+
+/** Makes accounts that nobody signs in to; returns their ids. */
+export function accountsOf({ query }: Pick<TestDatabase, 'query'>): () => Promise<number> {
+  let count = 0
+  return async () => {
+    const [row] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [
+      `a${++count}@example.com`,
+    ])
+    return row!.id as number
+  }
+}
