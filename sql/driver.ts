@@ -5,6 +5,7 @@ import { type Servers, serversOf } from './hosts.ts'
 /** The only importer of `pg`: every connection of a process is opened here. */
 export type Client = pg.Client
 export type QueuePool = pg.Pool
+export type QueueClient = pg.PoolClient
 export const typeParserOf = pg.types.getTypeParser
 
 /** Where a connection goes, and the name that it reports. */
@@ -226,12 +227,12 @@ export function createQueuePool(
 ): QueuePool {
   const { size, pooled, onError } = options
   const clientOptions = pooled ? options : { ...options, startOptions: '-c synchronous_commit=off' }
-  class QueueClient extends ServerClient {
+  class FetchClient extends ServerClient {
     constructor() {
       super(clientOptions)
     }
   }
-  const pool = new pg.Pool({ Client: QueueClient, max: size, idleTimeoutMillis: 60_000 } as pg.PoolConfig)
+  const pool = new pg.Pool({ Client: FetchClient, max: size, idleTimeoutMillis: 60_000 } as pg.PoolConfig)
   pool.on('error', onError)
   pool.on('connect', (client) => client.on('error', onError))
   return pool

@@ -48,7 +48,9 @@ const runnerWith = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>
     executor: { run: async () => {} },
     cron: new Map(),
     onPool: () => {},
-    unlock: async () => {},
+    unlock: async (poolId) => {
+      await query('select graphile_worker.force_unlock_workers(array[$1])', [poolId])
+    },
   })
 
 async function openPool(): Promise<QueuePool> {
@@ -117,3 +119,47 @@ test('a delivery is claimed with no more places than it can fill', async () => {
   await runner.stop()
   assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, single: 1, range: 500, all: 500 })
 })
+
+/** A pool whose next statement with this text loses its connection: before the database has it, or its answer on the way back. */
+async function losing(
+  text: string,
+  lost: 'statement' | 'answer',
+): Promise<{ pool: QueuePool; hasLost: () => boolean }> {
+  const pool = await openPool()
+  let hasLost = false
+  const connect = async (listening?: Parameters<QueuePool['connect']>[0]): Promise<unknown> => {
+    if (listening !== undefined) return pool.connect(listening)
+    const client = await pool.connect()
+    const query = async (statement: string | { text: string }, values?: unknown[]): Promise<unknown> => {
+      const send = () => client.query(statement as string, values)
+      if (hasLost || typeof statement === 'string' || !statement.text.includes(text)) return send()
+      hasLost = true
+      if (lost === 'answer') await send()
+      throw new Error('Connection terminated unexpectedly')
+    }
+    return { query, release: () => client.release() }
+  }
+  return { pool: Object.assign(Object.create(pool), { connect }), hasLost: () => hasLost }
+}
+
+for (const [what, text] of [
+  ['the lookup of tasks', '_private_tasks as tasks (identifier)'],
+  ['a fetch', 'limit 256'],
+] as const)
+  for (const lost of ['statement', 'answer'] as const)
+    test(`deliveries are handled within moments when the ${lost} of ${what} is lost`, async () => {
+      await query('delete from graphile_worker._private_jobs')
+      await query(`select graphile_worker.add_job($1, '{}')`, [TASK])
+      const { pool, hasLost } = await losing(text, lost)
+      let claims = 0
+      const runner = runnerWith(pool, {
+        claim: async () => {
+          claims++
+          return []
+        },
+        sendAgain: async () => {},
+      })
+      await until('the delivery is handled', () => hasLost() && claims === 1, 10_000)
+      await runner.stop()
+      assert.equal(await locked(), 0)
+    })

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
-import type { QueuePool } from '../../sql/driver.ts'
+import type { QueueClient, QueuePool } from '../../sql/driver.ts'
 import type { Delivery } from '../../sql/jobs/claims.ts'
 import { createSlots, type Slots } from '../../sql/slots.ts'
 import type { Log } from '../../tasks/log.ts'
@@ -50,13 +50,16 @@ const POLL_MS = 1000
 const COMPLETE_MS = 2
 // How long a stopping runner may take once it has nothing in hand.
 const END_MS = 2000
+// The pause before the next runner grows up to this: after an outage all queues are served again within about a second.
+const MOST_PAUSE_MS = 1000
 // The end of a runner that lived this long is no sign that the next one will fail: the backoff starts over.
 const LIVED_MS = 60_000
 
 /**
- * Keeps a runner going until stopped. graphile-worker ends by itself when a batched completion fails (graphile/worker
- * #636), and usually hangs while doing so because its count of open batches is wrong. Its jobs are in our ledger, so
- * it is abandoned, another one is started, and the deliveries that it still held are freed.
+ * Keeps a runner going until stopped; one whose statement failed is replaced. graphile-worker ends by itself when a batched
+ * completion fails (graphile/worker #636), and usually hangs while doing so because its count of open batches is wrong. A
+ * failed fetch may have locked deliveries for it, and after a failed lookup of its tasks it would never fetch again. Its jobs
+ * are in our ledger, so it is abandoned, another one is started, and the deliveries that it still held are freed.
  */
 export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
   return new GroupRunner(options)
@@ -102,7 +105,7 @@ class GroupRunner implements QueueRunner {
   async #loop(): Promise<void> {
     const { queue, log } = this.#options
     for (let failures = 0; !this.#isStopped; failures++) {
-      if (failures > 0) await delay(Math.min(100 * 2 ** failures, 5000))
+      if (failures > 0) await delay(Math.min(100 * 2 ** failures, MOST_PAUSE_MS))
       const startedAt = performance.now()
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
       if (performance.now() - startedAt > LIVED_MS) failures = 0
@@ -122,7 +125,7 @@ class GroupRunner implements QueueRunner {
       } catch (error) {
         log.warn({ err: error, queue }, 'Could not free deliveries')
         if (this.#isStopped) return
-        await delay(Math.min(100 * 2 ** failures, 1000))
+        await delay(Math.min(100 * 2 ** failures, MOST_PAUSE_MS))
       }
     }
   }
@@ -134,15 +137,18 @@ class GroupRunner implements QueueRunner {
       this.#options.onPool()
     })
     holdUntilReleased(events)
-    // The delivery that it was to get may be locked for it: only another pool is sure to get it.
-    events.on('worker:getJob:error', () => this.#current !== null && this.#stopRunner(this.#current))
+    let hasFailed = false
+    const pool = watched(this.#options.pool, () => {
+      hasFailed = true
+      if (this.#current !== null) this.#stopRunner(this.#current)
+    })
     const overdue = once(events, 'pool:gracefulShutdown').then(async () => {
       if (this.#isStopped) await this.#closeSlots()
       await delay(END_MS, undefined, { ref: false })
     })
-    const runner = await startOnce(this.#options, this.#handle, events)
+    const runner = await startOnce({ ...this.#options, pool }, this.#handle, events)
     this.#current = runner
-    if (this.#isStopped) this.#stopRunner(runner)
+    if (this.#isStopped || hasFailed) this.#stopRunner(runner)
     await Promise.race([runner.promise, overdue])
     // A hanging runner would still run its cron entries.
     if (!this.#isStopped) this.#stopRunner(runner)
@@ -156,6 +162,23 @@ class GroupRunner implements QueueRunner {
   async #closeSlots(): Promise<void> {
     await Promise.all([...this.#slots.values()].map((one) => one.close()))
   }
+}
+
+/** The pool as a runner sees it; `onFailure` is called for each connection or statement that fails. */
+function watched(pool: QueuePool, onFailure: () => void): QueuePool {
+  const report = (error: unknown): never => {
+    onFailure()
+    throw error
+  }
+  const open = async (): Promise<Pick<QueueClient, 'query' | 'release'>> => {
+    const client = await pool.connect().catch(report)
+    const query = async (text: string, values?: unknown[]) => client.query(text, values).catch(report)
+    return { query: query as QueueClient['query'], release: () => client.release() }
+  }
+  // The library passes a callback only for LISTEN.
+  const connect = (listening?: Parameters<QueuePool['connect']>[0]) =>
+    listening === undefined ? open() : pool.connect(listening)
+  return Object.assign(Object.create(pool), { connect })
 }
 
 /** What of graphile-worker's class is used here, though it calls it private. */
