@@ -173,44 +173,63 @@ export interface NumberedPage extends PageRow {
   readonly number: number
 }
 
-const Stored = z.object({ stored: z.number() })
+const Stored = z.object({ stored: z.boolean() })
 
 // In the array of images, an empty one stands for none: slonik accepts no nulls there.
 /**
- * Stores pages in order, each in a transaction of its own, while the attempt is the current one; returns how many were
- * stored. Not for use inside a transaction.
+ * Stores pages together while the attempt is the current one; whether they were stored. Their words are stored once the
+ * document is read (`storeWords`).
  */
 export const storePages = (
   id: number,
   job: { readonly id: string; readonly attempt: number },
   rows: readonly NumberedPage[],
-): Query<z.output<typeof Stored>> =>
-  sql.prepared('store_pages', Stored)`
-    call document_pages_store(0, ${job.id}::uuid, ${job.attempt}::int, ${id}::bigint,
-      ${sql.array(
-        rows.map((row) => row.number),
-        'int4',
-      )}, ${texts(rows, 'status')}, ${texts(rows, 'method')}, ${texts(rows, 'model')}, ${texts(rows, 'detail')},
-      ${texts(rows, 'text')}, ${sql.array(
-        rows.map(({ image }) => Buffer.from(image?.png ?? [])),
-        'bytea',
-      )},
-      ${sql.array(
-        rows.map(({ image }) => image?.width ?? null),
-        'int4',
-      )}, ${sql.array(
-        rows.map(({ image }) => image?.height ?? null),
-        'int4',
-      )}, ${sql.array(
-        rows.map((row) => row.givenUp ?? false),
-        'bool',
-      )})`
+): Query<z.output<typeof Stored>> => {
+  const column = <T>(of: (row: NumberedPage) => T): readonly T[] => rows.map(of)
+  return sql.prepared('store_pages', Stored)`
+    with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
+    stored as (
+      insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width,
+        height, job_id, given_up)
+      select ${id}::bigint, (select owner_id from document where id = ${id}::bigint), number, status, method, model, detail, text,
+        page_vector(text), nullif(image, ''), width, height, ${job.id}::uuid, given_up
+      from fenced cross join unnest(
+        ${sql.array(
+          column(({ number }) => number),
+          'int4',
+        )}, ${texts(rows, 'status')}, ${texts(rows, 'method')}, ${texts(rows, 'model')}, ${texts(rows, 'detail')},
+        ${texts(rows, 'text')}, ${sql.array(
+          column(({ image }) => Buffer.from(image?.png ?? [])),
+          'bytea',
+        )}, ${sql.array(
+          column(({ image }) => image?.width ?? null),
+          'int4',
+        )}, ${sql.array(
+          column(({ image }) => image?.height ?? null),
+          'int4',
+        )}, ${sql.array(
+          column(({ givenUp = false }) => givenUp),
+          'bool',
+        )}) as page (number, status, method, model, detail, text, image, width, height, given_up)
+      where is_current
+      on conflict (document_id, page_number) do update set
+        status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,
+        text = excluded.text, search = excluded.search, image = excluded.image, width = excluded.width,
+        height = excluded.height, job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now())
+    select is_current as stored from fenced`
+}
 
 const texts = (rows: readonly NumberedPage[], field: 'status' | 'method' | 'model' | 'detail' | 'text') =>
   sql.array(
     rows.map((row) => row[field]),
     'text',
   )
+
+/** Stores the words of pages, so that they are found by a part of them and by what is nearly them. */
+export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
+  sql.type(noRows)`
+    select search_words_of(array(
+      select search from document_page where document_id = ${id} and page_number between ${from} and ${to}))`
 
 /** How many pages this job has read, and how many it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>

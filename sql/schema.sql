@@ -1443,10 +1443,6 @@ CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text
  IMMUTABLE PARALLEL SAFE
 AS $function$a9c8ae686f931f1d47f38374f03b5b5d$function$;
 
-CREATE OR REPLACE PROCEDURE public.document_pages_store(INOUT stored integer, IN p_job uuid, IN p_attempt integer, IN p_document bigint, IN numbers integer[], IN statuses text[], IN methods text[], IN models text[], IN details text[], IN texts text[], IN images bytea[], IN widths integer[], IN heights integer[], IN givings_up boolean[])
- LANGUAGE plpgsql
-AS $procedure$16dde6ca16051e672dc7226713b62dab$procedure$;
-
 CREATE OR REPLACE FUNCTION public.document_restored()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2043,7 +2039,7 @@ CREATE OR REPLACE FUNCTION public.search_words_of(vectors tsvector[])
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b8b0eed1bc41e27e91863c5facc4a1a3$function$;
+AS $function$2c09287ffdd88ce0afdb95afc16aa86d$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, most integer, OUT looked integer, OUT gone integer)
  RETURNS record

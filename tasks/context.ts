@@ -137,6 +137,8 @@ export interface PageReader {
   readonly isLocked: boolean
   /** What came with a mail. */
   readonly attachments: readonly AttachmentInfo[]
+  /** Whether the last page took milliseconds, as one with a text layer does: then many are worth asking for together. */
+  readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>
   /** The bytes of an attachment, piece by piece, by its place among them. */
   attachment(index: number): AsyncIterable<Uint8Array>

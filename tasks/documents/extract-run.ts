@@ -7,6 +7,7 @@ import {
   setPageCount,
   setPassword,
   storePages,
+  storeWords,
 } from '../../sql/pages.ts'
 import type { PageReader, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
@@ -16,6 +17,11 @@ import { inOrder } from './in-order.ts'
 import { assertInstalled } from './languages.ts'
 import { DOCUMENT_MS } from './limits.ts'
 import { passwordOf } from './passwords.ts'
+
+// What takes a millisecond a page is handed over, stored and told of together.
+const FAST_PAGES = 32
+// Their words take a tenth of a second.
+const WORDS_PAGES = 1000
 
 /** The work of `documents.extract`. */
 export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
@@ -35,12 +41,13 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const left = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
+    const isRead = left.length > 0 || known.some((page) => page.mine)
     try {
       await readAll(ctx, documentId, pages, left)
     } finally {
+      if (isRead) await storeAllWords(ctx, documentId, pages.pageCount)
       await follow(ctx, documentId, ownerId)
     }
-    const isRead = left.length > 0 || known.some((page) => page.mine)
     // Of what is attached to an attachment there is no end.
     if (isRead && !isAttached) await keepAttachments(ctx, { id: documentId, ownerId }, pages)
     return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
@@ -57,6 +64,12 @@ async function refuseWrongPassword(
   const known = await db.any(extractedPages(documentId, job.id))
   if (sealedPassword !== undefined || known.some(({ settled }) => settled))
     throw fail('document.password_wrong')
+}
+
+/** Also where some of the pages were not reached: what was stored is to be found. */
+async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
+  for (let from = 1; from <= count; from += WORDS_PAGES)
+    await db.run(storeWords(documentId, from, from + WORDS_PAGES - 1))
 }
 
 /**
@@ -81,21 +94,35 @@ async function readAll(
   })
   const store = async (rows: readonly NumberedPage[]): Promise<void> => {
     const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
-    for (const row of rows.slice(0, stored))
-      ctx.progress(label(row, pages.pageCount), row.number, pages.pageCount)
-    if (stored < rows.length) throw fail('job.superseded')
+    if (!stored) throw fail('job.superseded')
+    for (const alike of runsOf(rows))
+      ctx.progress(label(alike, pages.pageCount), alike.at(-1)!.number, pages.pageCount)
   }
-  await inOrder(left, ctx.settings.workerThreads, ctx.signal, read, store)
+  const inHand = (): number => (pages.isFast ? FAST_PAGES : ctx.settings.workerThreads)
+  await inOrder(left, inHand, ctx.signal, read, store)
 }
 
-function label(page: NumberedPage, count: number): string {
-  const how =
-    page.status === 'unread'
-      ? `unread: ${page.detail}`
-      : page.method === 'vision'
-        ? 'read by vision'
-        : 'text layer'
-  return `Page ${page.number} of ${count}: ${how}`
+/** Pages that follow each other and were read in the same way. */
+function runsOf(pages: readonly NumberedPage[]): NumberedPage[][] {
+  const runs: NumberedPage[][] = []
+  for (const page of pages) {
+    const last = runs.at(-1)?.at(-1)
+    if (last !== undefined && last.number === page.number - 1 && howRead(last) === howRead(page))
+      runs.at(-1)!.push(page)
+    else runs.push([page])
+  }
+  return runs
+}
+
+function label(pages: readonly NumberedPage[], count: number): string {
+  const [first, last] = [pages[0]!, pages.at(-1)!]
+  const which = pages.length === 1 ? `Page ${first.number}` : `Pages ${first.number} to ${last.number}`
+  return `${which} of ${count}: ${howRead(first)}`
+}
+
+function howRead({ status, method, detail }: NumberedPage): string {
+  if (status === 'unread') return `unread: ${detail}`
+  return method === 'vision' ? 'read by vision' : 'text layer'
 }
 
 interface Opened {

@@ -32,8 +32,7 @@ test('a PDF goes in, and its pages come out live', async () => {
   )
   assert.equal(new Set(ids).size, ids.length, 'no frame comes twice')
   const labels = frames.flatMap(({ data }) => data.label ?? [])
-  for (let page = 2; page <= 7; page++)
-    assert.ok(labels.includes(`Page ${page} of 7: text layer`), `${labels}`)
+  assert.match(`${labels.at(-1)}`, /^Pages? (\d to )?7 of 7: text layer$/)
 
   const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as {
     status: string

@@ -33,6 +33,8 @@ export interface Attempt {
   readonly pageCount?: number
   /** Pages in hand at once; default 1. */
   readonly inHand?: number
+  /** Whether its pages take milliseconds; default false. */
+  readonly isFast?: boolean
   readonly open?: () => void
   /** Files that come with the document. */
   readonly attachments?: readonly (readonly [name: string, text: string])[]
@@ -86,6 +88,7 @@ export function extractions({ db, query }: TestDatabase) {
     const reader: PageReader = {
       pageCount: how.pageCount ?? 3,
       isLocked: false,
+      isFast: how.isFast ?? false,
       read: async (number) => {
         ran.read.push(number)
         return (how.read ?? ((n) => page(`Page ${n}`)))(number)

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { noRows, sql } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import { blank, extractions, page } from './extract-help.ts'
 
 const base = await testDatabase()
@@ -13,6 +15,7 @@ const isFailure = (error: unknown, code: string): void => {
   assert.ok(error instanceof Failure, String(error))
   assert.equal(error.code, code)
 }
+const lockPages = sql.type(noRows)`lock table document_page in exclusive mode`
 const crash = new Error('the process died here')
 const crashAt = (number: number) => (n: number) => {
   if (n === number) throw crash
@@ -83,10 +86,54 @@ describe('extracting a document', () => {
     })
     assert.deepEqual(ran.result, { read: 6, unread: 0, skipped: 0 })
     assert.equal((await pages(id))[0], '1 read: Page 1 of 3 begun')
-    assert.deepEqual(
-      ran.progress.slice(1).map(([, current]) => current),
-      [1, 2, 3, 4, 5, 6],
+    assert.deepEqual(ran.progress.slice(1), [
+      ['Pages 1 to 3 of 6: text layer', 3, 6],
+      ['Pages 4 to 6 of 6: text layer', 6, 6],
+    ])
+  })
+
+  test('pages that take milliseconds are stored and told of 32 together, each kind by itself', async () => {
+    const id = await add('x')
+    const ran = await run(id, {
+      isFast: true,
+      pageCount: 40,
+      read: (n) => (n === 20 ? blank : page(`Page ${n}`)),
+    })
+    assert.deepEqual(ran.result, { read: 39, unread: 1, skipped: 0 })
+    assert.deepEqual(ran.progress.slice(1), [
+      ['Pages 1 to 19 of 40: text layer', 19, 40],
+      ['Page 20 of 40: unread: Nothing to be seen', 20, 40],
+      ['Pages 21 to 32 of 40: text layer', 32, 40],
+      ['Pages 33 to 40 of 40: text layer', 40, 40],
+    ])
+    const stored = await query(
+      'select count(*)::int as pages, count(distinct xmin::text)::int as times from document_page where document_id = $1',
+      [id],
     )
+    assert.deepEqual(stored, [{ pages: 40, times: 2 }])
+  })
+
+  test('the next pages are read while the ones before are stored', async () => {
+    const id = await add('x')
+    const [holding, reading] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const hold = (): Promise<void> =>
+      base.db.transaction(async (tx) => {
+        await tx.run(lockPages)
+        holding.resolve()
+        await reading.promise
+      })
+    let held: Promise<void> | undefined
+    const ran = await run(id, {
+      pageCount: 2,
+      read: async (n) => {
+        if (n === 1) held = hold()
+        await holding.promise
+        if (n === 2) reading.resolve()
+        return page(`Page ${n}`)
+      },
+    })
+    await held
+    assert.deepEqual(ran.result, { read: 2, unread: 0, skipped: 0 })
   })
 
   test('pages are indexed as they are stored, and when their text is changed by hand', async () => {
@@ -143,7 +190,9 @@ describe('extracting a document', () => {
     const id = await add('x')
     const jobId = uuidv7()
     const read = async (n: number): Promise<ReturnType<typeof page>> => {
-      if (n === 3) await query('update job set attempt = attempt + 1 where id = $1', [jobId])
+      if (n !== 3) return page(`Page ${n}`)
+      await until('the pages before are stored', async () => (await pages(id)).length === 2)
+      await query('update job set attempt = attempt + 1 where id = $1', [jobId])
       return page(`Page ${n}`)
     }
     const ran = await run(id, { jobId, pageCount: 5, read })

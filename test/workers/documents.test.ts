@@ -92,8 +92,6 @@ for (const [why, detail, tries] of [
     let lost = 0
     const { children } = losing((kind, request) => {
       if (kind !== 'document.read' || !(request as number[]).includes(2)) return null
-      // Of pages that are asked for together the first is suspected, until it is known better.
-      if ((request as number[])[0] !== 2) return null
       lost++
       return why
     })
@@ -111,6 +109,27 @@ for (const [why, detail, tries] of [
     await reader.close()
   })
 }
+
+for (const [why, children] of [
+  ['cpu', 2],
+  ['crash', 3],
+] as const)
+  test(`a page that loses its children by ${why} is found among those that are read together, and they are read`, async () => {
+    let lost = 0
+    const { children: losers } = losing((kind, request) => {
+      if (kind !== 'document.read' || !(request as number[]).includes(9)) return null
+      lost++
+      return why
+    })
+    const reader = await open(await textPdf(24), {}, losers)
+    await reader.read(1)
+    const pages = await Promise.all(numbers(24).map((n) => reader.read(n)))
+    for (const [i, { status, text }] of pages.entries())
+      if (i + 1 === 9) assert.equal(status, 'unread')
+      else assert.equal(text, pageLines(i + 1, 24).join('\n'))
+    assert.equal(lost, children)
+    await reader.close()
+  })
 
 test('of pages that are read together none is lost with their child, and a picture among them has its turn', async () => {
   let lost = false

@@ -46,7 +46,7 @@ export interface Work {
       readonly attachments: readonly AttachmentInfo[]
     }
   }
-  /** A single page is always read; of several, as many of the first as can be read at once, within about 20 ms. */
+  /** A single page is always read; of several, as many of the first as can be read at once, within about 50 ms. */
   readonly 'document.read': { readonly request: readonly number[]; readonly answer: readonly ReadPage[] }
   /** A piece of an attachment, from a byte on; an empty one at its end. */
   readonly 'document.attachment': {

@@ -1,12 +1,13 @@
 -- Stores the words of vectors, and once in three days that they occur. In the order of the words, so that two transactions
--- never deadlock. What is known is only looked up.
+-- never deadlock. What is known is only looked up, once for all vectors together.
 create or replace function search_words_of(vectors tsvector[]) returns void language sql
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
   insert into search_word (word)
-  select distinct lexeme from unnest(vectors) vector, unnest(vector)
+  select lexeme from (
+    select distinct lexeme from unnest(vectors) vector, unnest(tsvector_to_array(vector)) lexeme offset 0) words
   where length(lexeme) <= 100
     and not exists (select from search_word where word = lexeme and seen_at > now() - interval '3 days')
-  order by 1
+  order by lexeme collate "C"
   on conflict (word) do update set seen_at = now() where search_word.seen_at < now() - interval '3 days'
 $$;

@@ -1,7 +1,8 @@
 -- Deletes the words that nothing contains any more. Once one was last seen `keep_days` ago, a pass begins: it marks the words of
 -- all texts, and then what was not seen from `keep_days` before it on is in none of them. Each call does `most` texts, or those
--- that are left and `most` words. Who writes a text marks its words first, and has ended within the 3 days for which `search_words_of` relies on a
--- mark: so a word that is deleted is in no text that is being written.
+-- that are left and `most` words. Who writes a text marks its words in the same transaction, and has ended within the 3 days for
+-- which `search_words_of` relies on a mark: so a word that is deleted is in no text that is being written. Only an extraction
+-- writes its pages first; at its end it stores their words, also those that were deleted meanwhile.
 create or replace function search_words_sweep(keep_days integer, most integer, out looked integer, out gone integer)
   language plpgsql
   set enable_seqscan = off

@@ -15,12 +15,12 @@ import { hasWords, isPoor, isShort, lettersIn, MOST_CHARACTERS, tidy } from './t
 export { closeVision } from './vision.ts'
 
 /** A reader that can also draw the image of a page on its own. */
-export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment'> {
+export interface LocalReader extends Omit<PageReader, 'attachments' | 'attachment' | 'isFast'> {
   /** The files that came with a mail. */
   readonly attachments: readonly Attachment[]
   read(pageNumber: number): Promise<ReadPage>
-  /** Reads a page's text layer if that takes milliseconds; null when the page needs more than that. */
-  readAtOnce(pageNumber: number): PageResult | null
+  /** Reads a page if that takes milliseconds; null when it needs more than that. */
+  readAtOnce(pageNumber: number): Promise<PageResult | null>
   /** Draws a page at the resolution that is stored; null when there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
 }
@@ -54,7 +54,7 @@ export async function openPages(
     )
   } catch (error) {
     const page = unread(error)
-    return { ...pageReader(1, async () => page), isLocked: error instanceof Locked }
+    return pageReader(1, async () => page, { isLocked: error instanceof Locked })
   }
 }
 
@@ -66,20 +66,25 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   if (openImage !== undefined) {
     const { pageCount, page, close } = await openImage(bytes)
     const readPage: ReadOne = async (n) => readImage(await page(n), options)
-    return pageReader(pageCount, readPage, async () => close?.())
+    return pageReader(pageCount, readPage, { close: async () => close?.() })
   }
   const format = formatOf(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
   const { pageCount, text, attachments = [] } = await format(bytes, mediaType)
-  return { ...pageReader(pageCount, async (n) => layer(await text(n), null)), attachments }
+  const readText: ReadOne = async (n) => layer(await text(n), null)
+  return pageReader(pageCount, readText, { attachments, readAtOnce: readText })
 }
 
 function pageReader(
   pageCount: number,
   readPage: ReadOne,
-  close = async () => {},
-  draw: LocalReader['draw'] = async () => null,
-  readAtOnce: LocalReader['readAtOnce'] = () => null,
+  {
+    isLocked = false,
+    attachments = [],
+    close = async () => {},
+    draw = async () => null,
+    readAtOnce = async () => null,
+  }: Partial<Omit<LocalReader, 'pageCount' | 'read'>> = {},
 ): LocalReader {
   const check = (pageNumber: number): void => {
     if (!(Number.isInteger(pageNumber) && pageNumber >= 1 && pageNumber <= pageCount)) {
@@ -88,8 +93,8 @@ function pageReader(
   }
   return {
     pageCount,
-    isLocked: false,
-    attachments: [],
+    isLocked,
+    attachments,
     close,
     async read(pageNumber) {
       check(pageNumber)
@@ -99,9 +104,9 @@ function pageReader(
       check(pageNumber)
       return draw(pageNumber)
     },
-    readAtOnce(pageNumber) {
+    async readAtOnce(pageNumber) {
       check(pageNumber)
-      return readAtOnce(pageNumber)
+      return await readAtOnce(pageNumber).catch(unread)
     },
   }
 }
@@ -124,20 +129,20 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   }
   // PDFium is not asked twice about a page for which it has no text.
   let without = 0
-  const readAtOnce = (pageNumber: number): PageResult | null => {
+  const readAtOnce = async (pageNumber: number): Promise<PageResult | null> => {
     const page =
       pageNumber === without ? null : readLayer(layers, pageNumber, false, options.sight === 'local')
     if (page === null) without = pageNumber
     return page
   }
   const readPage: ReadOne = async (pageNumber) =>
-    readAtOnce(pageNumber) ??
+    (await readAtOnce(pageNumber)) ??
     (await readScan(layers, pageNumber, options)) ??
     (await onPage(looks, pageNumber, (page) =>
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
   const draw = (pageNumber: number): Promise<PageImage | null> => onPage(looks, pageNumber, drawPage)
-  return pageReader(await countPages(size, layers, looks), readPage, close, draw, readAtOnce)
+  return pageReader(await countPages(size, layers, looks), readPage, { close, draw, readAtOnce })
 }
 
 // A page is a dictionary and an entry of the cross-reference table. Compressed, identical pages take six bytes each.

@@ -102,17 +102,33 @@ function* cut(source: Source, characters: Characters): Generator<Piece> {
       const whole = placeOf(source, numberOf(from), numberOf(last))
       const ends = hyphen ? '-' : ' '
       const cuts = foundSpaces || isOdd(whole, to - from) ? cutsOf(source, characters, from, to, whole) : []
-      for (const [n, start] of [from, ...cuts].entries()) {
-        const end = cuts[n]
-        const { beside, ...place } =
-          cuts.length === 0 ? whole : placeOf(source, numberOf(start), numberOf((end ?? last + 1) - 1))
-        const text = characters.slice(start, end ?? to) + (end === undefined ? ends : ' ')
-        yield { ...place, text, endsLine: end === undefined && (hyphen || endsLine), asIs: false }
+      let start = from
+      for (const end of cuts) {
+        yield pieceOf(
+          placeOf(source, numberOf(start), numberOf(end - 1)),
+          `${characters.slice(start, end)} `,
+          false,
+        )
+        start = end
       }
+      const place = cuts.length === 0 ? whole : placeOf(source, numberOf(start), numberOf(last))
+      yield pieceOf(place, characters.slice(start, to) + ends, hyphen || endsLine)
     }
     from = next
   }
 }
+
+// Each property by its name: a spread is slow, and a page has thousands of pieces.
+const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLine: boolean): Piece => ({
+  text,
+  angle,
+  start,
+  end,
+  base,
+  size,
+  endsLine,
+  asIs: false,
+})
 
 // In a line that runs to the left the file may write the space at the other end of a word of Latin letters.
 const isSeam = (codes: ArrayLike<number>, i: number): boolean =>

@@ -1,11 +1,10 @@
 /** Documents, inside a child: one open at a time. */
-import { report } from '../serve.ts'
 import { pieceOf, type ReadPage, type Work } from '../work.ts'
 import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
 // What has been read is sent after this time, so that a page that takes long has nearly all of its time for itself.
-const TOGETHER_MS = 20
+const TOGETHER_MS = 50
 
 let reader: LocalReader | null = null
 
@@ -24,8 +23,7 @@ export async function read(pages: readonly number[]): Promise<readonly ReadPage[
   const until = performance.now() + TOGETHER_MS
   const done: ReadPage[] = []
   for (const number of pages) {
-    report(number)
-    const page = reader!.readAtOnce(number)
+    const page = await reader!.readAtOnce(number)
     if (page === null) break
     done.push(page)
     if (performance.now() > until) break

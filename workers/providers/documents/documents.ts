@@ -34,6 +34,8 @@ const ANIMATED = new Set(['image/gif', 'image/webp'])
 
 interface Asked {
   readonly page: number
+  /** A child was lost over it or another page that was read together with it: now it is read by itself. */
+  readonly isSuspect?: boolean
   resolve(page: PageResult): void
   reject(error: unknown): void
 }
@@ -65,6 +67,7 @@ export async function openDocument(
     pageCount: 1,
     isLocked: false,
     attachments: [],
+    isFast: false,
     read: async () => unread,
     attachment: () => {
       throw new RangeError('A document that cannot be opened has no attachments')
@@ -99,6 +102,8 @@ class DocumentReader implements PageReader {
   pageCount = 0
   isLocked = false
   attachments: readonly AttachmentInfo[] = []
+  // The last page read had a text layer: then the next ones may have one, too.
+  isFast = false
   readonly #children: Children
   readonly #load: () => Promise<Uint8Array>
   readonly #options: DocumentOptions
@@ -115,8 +120,6 @@ class DocumentReader implements PageReader {
   #lost = 0
   // Whether to do without PDFium, because it may have crashed a child.
   #careful = false
-  // Whether the last page read had a text layer: then the next ones may have one, too.
-  #atOnce = false
 
   constructor(children: Children, load: () => Promise<Uint8Array>, options: DocumentOptions) {
     this.#children = children
@@ -213,8 +216,12 @@ class DocumentReader implements PageReader {
     return ANIMATED.has(this.#options.mediaType) ? 1 : availableParallelism()
   }
 
+  /** How many of the waiting pages go to a child next. */
   #together(): number {
-    return this.#atOnce ? Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / this.#members)) : 1
+    const together = Math.max(LEAST_TOGETHER, Math.ceil(this.#waiting.length / this.#members))
+    const suspect = this.#waiting.slice(0, together).findIndex(({ isSuspect }) => isSuspect)
+    if (!this.isFast || suspect === 0) return 1
+    return suspect === -1 ? together : suspect
   }
 
   /** Adds a child: waits for the first one, takes others only if they are free. */
@@ -272,18 +279,18 @@ class DocumentReader implements PageReader {
       )
       for (const [i, page] of pages.entries()) void this.#finish(page, asked[i]!)
       this.#waiting.unshift(...asked.slice(pages.length))
-      this.#atOnce = pages.at(-1)?.method === 'text_layer'
+      this.isFast = pages.at(-1)?.method === 'text_layer'
       if (this.#isOver(member)) this.#leave(member)
       else this.#rest(member)
     } catch (error) {
       this.#leave(member)
       if (error instanceof ChildLost) {
         this.#lost++
-        const culprit = asked.find(({ page }) => page === error.at) ?? asked[0]!
-        this.#waiting.unshift(...asked.filter((one) => one !== culprit))
-        if (error.isSpent) culprit.resolve(givenUp('Reading the page', error, this.#limits))
+        const [culprit] = asked
+        if (asked.length > 1) this.#waiting.unshift(...asked.map((one) => ({ ...one, isSuspect: true })))
+        else if (error.isSpent) culprit!.resolve(givenUp('Reading the page', error, this.#limits))
         // The crash may be due to PDFium, or to what earlier pages left behind.
-        else void this.#readAlone(culprit, true, this.#sight)
+        else void this.#readAlone(culprit!, true, this.#sight)
       } else for (const one of asked) one.reject(error)
     }
     this.#dispatch()
