@@ -16,7 +16,7 @@ function reader(confidenceOf: (grey: Grey) => number) {
   const counted = { pixels: 0 }
   const read = async (grey: Grey) => {
     counted.pixels += grey.data.length
-    return { text: TEXT, confidence: confidenceOf(grey) }
+    return { text: TEXT, confidence: confidenceOf(grey), wordHeight: 20 }
   }
   return { read, counted }
 }
@@ -32,13 +32,17 @@ test('the part with the most letters is a tenth of a page', () => {
 
 test('a page that no way makes sense of is read once, and a part of it four times', async () => {
   const { read, counted } = reader(() => 40)
-  assert.deepEqual(await recognizeUpright(page, read), { text: TEXT, confidence: 40 })
+  assert.deepEqual(await recognizeUpright(page, read, Number.POSITIVE_INFINITY), {
+    text: TEXT,
+    confidence: 40,
+    wordHeight: 20,
+  })
   assert.equal(counted.pixels, page.data.length + 4 * 800 * 800)
 })
 
 test('a page that makes sense is read once', async () => {
   const { read, counted } = reader(() => 75)
-  await recognizeUpright(page, read)
+  await recognizeUpright(page, read, Number.POSITIVE_INFINITY)
   assert.equal(counted.pixels, page.data.length)
 })
 
@@ -49,6 +53,6 @@ test('a page whose part makes the most sense upside down is read that way', asyn
     if (quarters !== -1) return quarters === 2 ? 85 : 40
     return Buffer.compare(data, page.data) === 0 ? 41 : 80
   })
-  assert.equal((await recognizeUpright(page, read)).confidence, 80)
-  assert.equal(counted.pixels, 2 * page.data.length + 4 * 800 * 800)
+  assert.equal((await recognizeUpright(page, read, Number.POSITIVE_INFINITY)).confidence, 80)
+  assert.equal(counted.pixels, 2 * page.data.length + 2 * 800 * 800)
 })

@@ -69,6 +69,7 @@ test('a large photograph is stored smaller, with its proportions', async () => {
   const { width, height } = page!.image!
   assert.ok(width * height <= 4_360_000)
   assert.ok(Math.abs(width / height - 1.5) < 0.01)
+  assert.equal(page!.image!.png, null)
 })
 
 test('small type is doubled for the model', async () => {
@@ -82,6 +83,35 @@ test('small type is doubled for the model', async () => {
   context.fillText(line, 20, 60)
   const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
   assert.equal(page!.text, line)
+})
+
+test('light letters on a dark page are read', async () => {
+  const canvas = createCanvas(700, 200)
+  const context = canvas.getContext('2d')
+  context.fillStyle = '#123'
+  context.fillRect(0, 0, 700, 200)
+  context.fillStyle = '#eee'
+  context.font = '30px sans-serif'
+  const lines = ['The committee met on Tuesday', 'and approved the budget']
+  for (const [i, line] of lines.entries()) context.fillText(line, 20, 70 + 60 * i)
+  const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
+  assert.equal(page!.text, lines.join('\n'))
+})
+
+test('two columns in a picture are read one after the other', async () => {
+  const canvas = createCanvas(1400, 400)
+  const context = canvas.getContext('2d')
+  context.fillStyle = '#fff'
+  context.fillRect(0, 0, 1400, 400)
+  context.fillStyle = '#222'
+  context.font = '26px sans-serif'
+  for (let n = 1; n <= 8; n++) {
+    context.fillText(`Line ${n} of the left column is about boats`, 40, 10 + 42 * n)
+    context.fillText(`Line ${n} of the right column is about harbours`, 760, 10 + 42 * n)
+  }
+  const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
+  const sides = page!.text.match(/left|right/g)
+  assert.deepEqual(sides, [...Array(8).fill('left'), ...Array(8).fill('right')])
 })
 
 test('blank, with the noise of a scanner, and not blank, with one small number', async () => {
@@ -161,8 +191,8 @@ test('a frame of a GIF covers its place only, and goes as it says', async () => 
     const reader = await openPages(animated(pictures, [1, disposal, 1]), 'image/gif', { sight: 'none' })
     const dark = []
     for (const n of [1, 2, 3]) {
-      const { png } = (await reader.read(n)).image!
-      const grey = toGrey(await scaled(await loadImage(Buffer.from(png!)), 1))
+      const { png } = (await reader.draw(n))!
+      const grey = toGrey(await scaled(await loadImage(Buffer.from(png)), 1))
       dark.push([grey.width, grey.data.filter((level) => level < 128).length])
     }
     return dark

@@ -1,6 +1,6 @@
-/** ImageFile of all kinds as canvases, page by page. The only importer of `sharp` and `libheif-js`. */
+/** Image files of all kinds, page by page. The only importer of `sharp` and `libheif-js`. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
-import { type Canvas, canvasOf, loadBitmap, tooLarge, Unreadable } from './images.ts'
+import { loadBitmap, type Pixels, tooLarge, Unreadable } from './images.ts'
 
 /** An open image file. Pages count from 1; one may be asked for at a time. */
 export interface ImageFile {
@@ -13,7 +13,7 @@ export interface ImageFile {
 
 /** A page as it is displayed: upright and on white, at `MOST_PIXELS` or its size if that is less. */
 export interface Shown {
-  readonly canvas: Canvas
+  readonly pixels: Pixels
   readonly condition: Condition
 }
 
@@ -76,7 +76,7 @@ function framesOf(open: Open, first: Metadata, pageCount: number): ImageFile['pa
     }
     const size = 4 * width * height
     const at = (pageNumber - 1 - from) * size
-    return { canvas: await canvasOf(frames.subarray(at, at + size), width, height), condition }
+    return { pixels: { data: frames.subarray(at, at + size), width, height }, condition }
   }
 }
 
@@ -89,7 +89,7 @@ async function drawn(open: Open, which: SharpOptions): Promise<Shown> {
   const { data, info, condition } = await raw(open, which, (image) =>
     scale >= 1 ? image.autoOrient() : image.autoOrient().resize(across, down, { fit: 'fill' }),
   )
-  return { canvas: await canvasOf(data, info.width, info.height), condition }
+  return { pixels: { data, width: info.width, height: info.height }, condition }
 }
 
 // What the decoders may complain of, from nothing to all that there is.
@@ -131,7 +131,7 @@ function damaged(cause: unknown): never {
 
 /** Opens a bitmap of Windows. @throws Unreadable. */
 export async function openBmp(bytes: Uint8Array): Promise<ImageFile> {
-  return { pageCount: 1, page: async () => ({ canvas: await loadBitmap(bytes), condition: 'whole' }) }
+  return { pageCount: 1, page: async () => ({ pixels: await loadBitmap(bytes), condition: 'whole' }) }
 }
 
 /** Opens the pictures of a phone: HEIC and other HEIF. @throws Unreadable. */

@@ -1,7 +1,19 @@
 /** Image files: their pages, and the words on them. */
 import type { OpenOptions, ReadPage } from '../work.ts'
+import type { Grey } from './grey.ts'
 import { type ImageFile, MOST_PIXELS, openBmp, openHeif, openImage, type Shown } from './image-decoders.ts'
-import { isBlank, release, scaled, toGrey, Unreadable } from './images.ts'
+import {
+  canvasOf,
+  greyOf,
+  isBlank,
+  type PageImage,
+  type Pixels,
+  release,
+  scaledSize,
+  toGrey,
+  toPng,
+  Unreadable,
+} from './images.ts'
 import { readPixels } from './ocr-page.ts'
 
 /** How a file of each type is opened. They throw `Unreadable`. */
@@ -19,23 +31,38 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
   'image/heif-sequence': openHeif,
 }
 
-// An image file has no size in inches. It is stored with at most the pixels of an A3 page at 150 dpi; for the model it
-// is scaled towards an A4 page at 300 dpi, at most doubled (ten-pixel type: 81 % of the words, doubled 100 %).
+// An image file has no size in inches. It is stored with at most the pixels of an A3 page at 150 dpi; small type is read at
+// twice the size, or towards an A4 page at 300 dpi.
 const STORED_PIXELS = 4_350_000
+const LARGER = 2
 
 const PARTLY = 'The image is damaged: a part of it is missing'
 
-/** Reads the words of a picture, and keeps it as the image of its page. */
-export async function readImage(
-  { canvas: picture, condition }: Shown,
-  options: OpenOptions,
-): Promise<ReadPage> {
-  if (condition !== 'whole' && isBlank(toGrey(picture))) throw new Unreadable('The image is damaged')
-  const pixels = picture.width * picture.height
-  const small = await scaled(picture, Math.min(1, Math.sqrt(STORED_PIXELS / pixels)))
-  const large =
-    options.sight === 'none' ? small : await scaled(picture, Math.min(2, Math.sqrt(MOST_PIXELS / pixels)))
-  release(picture)
-  const page = await readPixels(large, small, options)
+/** Reads the words of a picture, and keeps it as the image of its page, to be drawn on demand. */
+export async function readImage({ pixels, condition }: Shown, options: OpenOptions): Promise<ReadPage> {
+  const grey = greyOf(pixels)
+  if (condition !== 'whole' && isBlank(grey)) throw new Unreadable('The image is damaged')
+  // A model is sent the image that is stored.
+  const kept =
+    options.sight === 'model'
+      ? await canvasOf(pixels, storedScale(pixels))
+      : { png: null, ...scaledSize(pixels, storedScale(pixels)) }
+  const scale = Math.min(LARGER, Math.sqrt(MOST_PIXELS / (pixels.width * pixels.height)))
+  const enlarged = async (): Promise<Grey> => {
+    const large = await canvasOf(pixels, scale)
+    const finer = toGrey(large)
+    release(large)
+    return finer
+  }
+  const page = await readPixels(grey, kept, options, { enlarged: scale > 1 ? enlarged : undefined })
   return condition === 'damaged' && page.status === 'read' ? { ...page, detail: PARTLY } : page
 }
+
+/** The image of a page. */
+export async function drawImage({ pixels }: Shown): Promise<PageImage> {
+  const canvas = await canvasOf(pixels, storedScale(pixels))
+  return toPng(canvas).finally(() => release(canvas))
+}
+
+const storedScale = ({ width, height }: Pixels): number =>
+  Math.min(1, Math.sqrt(STORED_PIXELS / (width * height)))

@@ -100,17 +100,24 @@ export async function canvasFactory() {
   }
 }
 
-/** Pixels that are decoded already, four bytes each. */
-export async function canvasOf(rgba: Uint8Array, width: number, height: number): Promise<Canvas> {
+/** A decoded picture: four bytes for each pixel, row by row, of which the last is 255. */
+export interface Pixels {
+  readonly data: Uint8Array | Uint8ClampedArray
+  readonly width: number
+  readonly height: number
+}
+
+/** A decoded picture at `scale`. */
+export async function canvasOf({ data, width, height }: Pixels, scale: number): Promise<Canvas> {
   const { createCanvas, ImageData } = await library()
   const canvas = newCanvas(createCanvas, width, height)
-  const pixels = new Uint8ClampedArray(rgba.buffer as ArrayBuffer, rgba.byteOffset, rgba.byteLength)
-  canvas.getContext('2d').putImageData(new ImageData(pixels, width, height), 0, 0)
-  return canvas
+  const clamped = new Uint8ClampedArray(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength)
+  canvas.getContext('2d').putImageData(new ImageData(clamped, width, height), 0, 0)
+  return scale === 1 ? canvas : scaled(canvas, scale).finally(() => release(canvas))
 }
 
 /** Decodes a bitmap of Windows. Its size is read from the header first, so a bomb costs nothing. @throws Unreadable. */
-export async function loadBitmap(bytes: Uint8Array): Promise<Canvas> {
+export async function loadBitmap(bytes: Uint8Array): Promise<Pixels> {
   if (bytes.length < 30) throw new Unreadable('The image is damaged')
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const isOld = view.getUint32(14, true) === 12
@@ -123,16 +130,26 @@ export async function loadBitmap(bytes: Uint8Array): Promise<Canvas> {
       throw new Unreadable('The image is damaged', { cause })
     },
   )
-  return scaled(image, 1)
+  const canvas = await scaled(image, 1)
+  const { data } = canvas.getContext('2d').getImageData(0, 0, width, height)
+  release(canvas)
+  return { data, width, height }
 }
 
 export const tooLarge = (width: number, height: number): Unreadable =>
   new Unreadable(`The image is too large to be decoded (${width} x ${height} pixels)`)
 
-/** The picture on white at `scale`, e.g. 0.5 for half the width. */
+type Size = Pick<Pixels, 'width' | 'height'>
+
+/** The size of a picture at `scale`, e.g. 0.5 for half the width. */
+export const scaledSize = (picture: Size, scale: number): { width: number; height: number } => ({
+  width: Math.max(1, Math.round(picture.width * scale)),
+  height: Math.max(1, Math.round(picture.height * scale)),
+})
+
+/** The picture on white at `scale`. */
 export async function scaled(picture: Picture, scale: number): Promise<Canvas> {
-  const width = Math.max(1, Math.round(picture.width * scale))
-  const height = Math.max(1, Math.round(picture.height * scale))
+  const { width, height } = scaledSize(picture, scale)
   const canvas = await whiteCanvas(width, height)
   const context = canvas.getContext('2d')
   context.imageSmoothingQuality = 'high'
@@ -146,7 +163,14 @@ export async function toPng(canvas: Canvas): Promise<PageImage> {
   return { png: new Uint8Array(await canvas.encode('png')), width, height }
 }
 
-/** Grey levels for reading, in strips so that no second full copy of the RGBA exists. */
+/** Grey levels for reading. */
+export function greyOf({ data, width, height }: Pixels): Grey {
+  const levels = new GreyLevels(width, height)
+  levels.add(data)
+  return levels.grey()
+}
+
+/** Grey levels of a canvas, in strips so that no second full copy of the RGBA exists. */
 export function toGrey(canvas: Canvas): Grey {
   const { width, height } = canvas
   const context = canvas.getContext('2d')
@@ -170,4 +194,11 @@ export function isBlank(grey: Grey): boolean {
   let ink = 0
   for (let level = 0; level < 256; level++) if (Math.abs(level - paper) > 32) ink += counts[level]!
   return ink <= data.length / 100_000
+}
+
+/** Whether most of it is dark. */
+export function isDark({ data }: Grey): boolean {
+  let dark = 0
+  for (let i = 0; i < data.length; i++) if (data[i]! < 128) dark++
+  return dark > data.length / 2
 }

@@ -2,11 +2,11 @@
 import { cpuMs } from '../serve.ts'
 import type { Grey } from './grey.ts'
 import { lettersIn } from './texts.ts'
-import { PAGE_CPU_MS, type Seen } from './vision.ts'
+import type { Seen } from './vision.ts'
 
-// The model's confidence is 20 to 50 for text that is upside down or sideways, and 75 for a poor upright scan. The worst
-// receipts have 36 upright and no more than 34 any other way.
-const SURE = 70
+// The model's confidence is 20 to 50 for text that is upside down or sideways, and 70 to 85 for receipts that are upright. The
+// worst of them have 36 upright and no more than 34 any other way.
+export const SURE = 55
 const SURER = 10
 // Fewer letters than this are not enough to tell up from down.
 const LEAST_LETTERS = 20
@@ -18,12 +18,11 @@ export type Read = (grey: Grey, limitMs: number) => Promise<Seen>
 
 /**
  * Reads a picture that may be rotated by quarter turns: as its lines seem to run, and if that makes little sense, the way
- * in which a part of it makes the most. All of it together takes no more CPU time than one page may.
+ * in which a part of it makes the most. All of it ends when this process has used so much CPU time (`cpuMs`).
  */
-export async function recognizeUpright(grey: Grey, read: Read): Promise<Seen> {
-  const end = cpuMs() + PAGE_CPU_MS
+export async function recognizeUpright(grey: Grey, read: Read, end: number): Promise<Seen> {
   const first = linesRunDown(grey) ? 1 : 0
-  const seen = await read(turned(grey, first), PAGE_CPU_MS)
+  const seen = await read(turned(grey, first), end - cpuMs())
   if (seen.confidence >= SURE) return seen
   const better = await surestTurn(partOf(grey), first, read, end).catch(() => first)
   if (better === first || end - cpuMs() < TRY_MS) return seen
@@ -34,7 +33,7 @@ export async function recognizeUpright(grey: Grey, read: Read): Promise<Seen> {
 async function surestTurn(part: Grey, first: number, read: Read, end: number): Promise<number> {
   let best = { quarters: first, confidence: 0 }
   for (const more of [0, 2, 1, 3]) {
-    if (end - cpuMs() < TRY_MS) break
+    if (best.confidence >= SURE || end - cpuMs() < TRY_MS) break
     const quarters = (first + more) % 4
     const { text, confidence } = await read(turned(part, quarters), end - cpuMs())
     const isSurer = lettersIn(text) >= LEAST_LETTERS && confidence > best.confidence + SURER

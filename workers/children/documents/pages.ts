@@ -4,8 +4,8 @@ import type { OpenOptions, ReadPage } from '../work.ts'
 import { formatOf } from './formats/index.ts'
 import type { Attachment } from './formats/mail.ts'
 import type { Grey } from './grey.ts'
-import { DECODERS, readImage } from './image-pages.ts'
-import { isBlank, Locked, type PageImage, release, scaled, toPng, Unreadable } from './images.ts'
+import { DECODERS, drawImage, readImage } from './image-pages.ts'
+import { isBlank, Locked, type PageImage, release, scaled, toGrey, toPng, Unreadable } from './images.ts'
 import { pdfOfJpeg2000 } from './jpeg2000.ts'
 import { readGrey, readPixels, unread } from './ocr-page.ts'
 import { fit, openPdf, type Pdf, type PdfPage, pixelsOf } from './pdf.ts'
@@ -66,7 +66,8 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   if (openImage !== undefined) {
     const { pageCount, page, close } = await openImage(bytes)
     const readPage: ReadOne = async (n) => readImage(await page(n), options)
-    return pageReader(pageCount, readPage, { close: async () => close?.() })
+    const draw = async (n: number): Promise<PageImage> => drawImage(await page(n))
+    return pageReader(pageCount, readPage, { close: async () => close?.(), draw })
   }
   const format = formatOf(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
@@ -275,7 +276,9 @@ async function readPdfPage(
   // A model is sent the image that is stored. The engine here gets a finer one, and the stored one is drawn on demand.
   const kept =
     options.sight === 'model' ? await scaled(large, dpi / drawnDpi) : undrawn(page.width, page.height)
-  return readPixels(large, kept, options, () => page.isIncomplete())
+  const grey = toGrey(large)
+  release(large)
+  return readPixels(grey, kept, options, { isIncomplete: () => page.isIncomplete() })
 }
 
 async function drawPage(page: PdfPage): Promise<PageImage | null> {

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { layOut } from '../../workers/children/documents/ocr-words.ts'
+
+/** The text of what the engine sees: words with their places, as Tesseract's TSV has them. */
+
+type Placed = readonly [text: string, left: number, width: number]
+
+/** Lines 20 pixels high, 30 apart. */
+const tsvOf = (lines: readonly (readonly Placed[])[], height = 20): string =>
+  lines
+    .flatMap((words, n) => [
+      [4, 1, 1, 1, n + 1, 0, 0, 30 * n, 2000, height, -1, ''],
+      ...words.map(([text, left, width], i) => [
+        5,
+        1,
+        1,
+        1,
+        n + 1,
+        i + 1,
+        left,
+        30 * n,
+        width,
+        height,
+        95,
+        text,
+      ]),
+    ])
+    .map((row) => row.join('\t'))
+    .join('\n')
+
+test('words are in lines, with a tab where a table has a gap', () => {
+  const { text, wordHeight } = layOut(
+    tsvOf([
+      [
+        ['Rope,', 0, 60],
+        ['blue', 66, 40],
+        ['84.50', 400, 60],
+      ],
+      [
+        ['Chain', 0, 60],
+        ['7.00', 410, 50],
+      ],
+    ]),
+  )
+  assert.equal(text, 'Rope, blue\t84.50\nChain\t7.00')
+  assert.equal(wordHeight, 20)
+})
+
+test('columns of prose that a line crosses come one after the other', () => {
+  const line = (n: number): Placed[] => [
+    ['somewhat', 0, 120],
+    [`longer${n}`, 128, 100],
+    ['sentences', 260, 120],
+    [`there${n}`, 388, 100],
+  ]
+  const { text } = layOut(tsvOf([0, 1, 2, 3].map(line)))
+  assert.deepEqual(text.split(/\n+/), [
+    ...[0, 1, 2, 3].map((n) => `somewhat longer${n}`),
+    ...[0, 1, 2, 3].map((n) => `sentences there${n}`),
+  ])
+})
+
+test('characters of East Asia are joined, and words that run to the left stay in their order', () => {
+  assert.equal(
+    layOut(
+      tsvOf([
+        [
+          ['請', 0, 20],
+          ['求', 21, 20],
+          ['書', 42, 20],
+          ['No', 70, 30],
+        ],
+        [
+          ['שלום', 300, 80],
+          ['עולם', 200, 80],
+        ],
+      ]),
+    ).text,
+    '請求書 No\nשלום עולם',
+  )
+})
+
+test('a picture without words has no text', () => {
+  assert.deepEqual(layOut(''), { text: '', wordHeight: 0 })
+  assert.deepEqual(layOut(tsvOf([[[' ', 0, 10]]])), { text: '', wordHeight: 0 })
+})

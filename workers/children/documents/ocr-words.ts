@@ -1,0 +1,69 @@
+/** From the words that the engine sees on a picture, and where, to lines, columns and paragraphs. */
+import { type Piece, textFromPieces } from './layout.ts'
+
+interface Word {
+  readonly text: string
+  readonly left: number
+  readonly right: number
+  readonly height: number
+  /** The line that it is in, by its numbers in the page, and the height and the lower edge of all of it. */
+  readonly line: string
+  readonly lineHeight: number
+  readonly bottom: number
+}
+
+const LINE = '4'
+const WORD = '5'
+
+/** The text of what Tesseract writes as TSV, and the median height of its words in pixels; 0 when there are none. */
+export function layOut(tsv: string): { text: string; wordHeight: number } {
+  const words = wordsOf(tsv)
+  const heights = words.filter(({ text }) => /[\p{L}\p{N}]{2}/u.test(text)).map(({ height }) => height)
+  return {
+    text: textFromPieces(words.map((word, i) => pieceOf(word, words[i + 1]))),
+    wordHeight: heights.sort((a, b) => a - b)[heights.length >> 1] ?? 0,
+  }
+}
+
+/** Each line has: level, page, block, paragraph, line, word, left, top, width, height, confidence, text. */
+function wordsOf(tsv: string): Word[] {
+  const words: Word[] = []
+  let lineHeight = 0
+  let bottom = 0
+  for (const row of tsv.split('\n')) {
+    const [level, page, block, paragraph, line, , left, top, width, height, , text = ''] = row.split('\t')
+    if (level === LINE) {
+      lineHeight = Number(height)
+      bottom = Number(top) + lineHeight
+    } else if (level === WORD && text.trim() !== '')
+      words.push({
+        text: text.trim(),
+        left: Number(left),
+        right: Number(left) + Number(width),
+        height: Number(height),
+        line: [page, block, paragraph, line].join(),
+        lineHeight,
+        bottom,
+      })
+  }
+  return words
+}
+
+const RIGHT_TO_LEFT = /[\u0590-\u08ff]/
+// Scripts of East Asia, in which the engine takes single characters for words.
+const WITHOUT_SPACES = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
+const GOES_ON = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
+
+function pieceOf({ text, left, right, line, lineHeight, bottom }: Word, next: Word | undefined): Piece {
+  const isJoined = next !== undefined && WITHOUT_SPACES.test(text) && GOES_ON.test(next.text)
+  return {
+    text: isJoined ? text : `${text} `,
+    angle: 0,
+    start: left,
+    end: right,
+    base: -bottom,
+    size: lineHeight,
+    endsLine: next?.line !== line,
+    asIs: RIGHT_TO_LEFT.test(text),
+  }
+}
