@@ -11,7 +11,7 @@ await runCommand(async () => {
     const { checked: validateRows, databasePooled: pooled } = settings
     const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
     try {
-      for (const line of await runAdmin(process.argv.slice(2), db, settings.workerMaxTries)) say(line)
+      for (const line of await runAdmin(process.argv.slice(2), db, settings.workerMaxTries, say)) say(line)
     } finally {
       await db.close()
     }

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { parseArgs } from 'node:util'
 import { accountChanged, credentials, endSessions, setPassword, upsertAdmin } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
 import { Failure } from '../sql/errors.ts'
-import { failedJobs } from '../sql/jobs/retry.ts'
+import { countFailed, type Failed, failedJobs, type ListedFailure } from '../sql/jobs/retry.ts'
 import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
@@ -16,17 +17,23 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin, and creates it if there is none
   unlock EMAIL                          lifts the lock that failed logins put on an address
   revoke-sessions EMAIL                 signs the account out everywhere
-  retry-failed [QUEUE]                  retries every failed job, or only those of one queue`
+  retry-failed [QUEUE]                  retries the jobs that have failed by now, or those of one queue
+    [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
-/** Runs `npm run admin`; returns lines that report what was done. @throws UsageError */
-export async function runAdmin(args: readonly string[], db: Database, maxTries: number): Promise<string[]> {
+/** Runs `npm run admin`; returns lines that report what was done, and says how far it is. @throws UsageError */
+export async function runAdmin(
+  args: readonly string[],
+  db: Database,
+  maxTries: number,
+  say: (line: string) => void = () => {},
+): Promise<string[]> {
   const [command, ...rest] = args
+  if (command === 'retry-failed') return retryFailed(db, retryFailedOf(rest), maxTries, say)
   const flags = rest.filter((word) => word.startsWith('-'))
   const words = rest.filter((word) => !word.startsWith('-'))
   const [word, ...more] = words
   const known = command === 'create-admin' ? ['--new-password'] : []
   if (more.length > 0 || flags.some((flag) => !known.includes(flag))) throw new UsageError(USAGE)
-  if (command === 'retry-failed') return retryFailed(db, word ?? null, maxTries)
   const email = Email.safeParse(word ?? '')
   if (!email.success) throw new UsageError(word === undefined ? USAGE : `${word} is not an email address`)
   switch (command) {
@@ -78,36 +85,91 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
   })
 }
 
+const OPTIONS = {
+  task: { type: 'string' },
+  code: { type: 'string' },
+  owner: { type: 'string' },
+  since: { type: 'string' },
+  limit: { type: 'string' },
+  'dry-run': { type: 'boolean' },
+} as const
+
+interface RetryFailed {
+  readonly which: Failed
+  readonly limit: number
+  readonly isDryRun: boolean
+}
+
+/** @throws UsageError */
+function retryFailedOf(args: readonly string[]): RetryFailed {
+  const { values, positionals } = parsed(args)
+  const [queue = null, ...more] = positionals
+  const { task = null, code = null, owner, since, limit } = values
+  const time = since === undefined ? null : new Date(since)
+  if (more.length > 0) throw new UsageError(USAGE)
+  for (const [name, value] of Object.entries({ owner, limit }))
+    if (value !== undefined && !/^[1-9]\d{0,8}$/.test(value))
+      throw new UsageError(`--${name} needs a whole number from 1 on, not ${value}`)
+  if (Number.isNaN(time?.getTime()))
+    throw new UsageError(`--since needs a time like 2026-03-14T15:00Z, not ${since}`)
+  return {
+    which: { queue, task, code, owner: owner === undefined ? null : Number(owner), since: time },
+    limit: limit === undefined ? Number.POSITIVE_INFINITY : Number(limit),
+    isDryRun: values['dry-run'] === true,
+  }
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true })
+  } catch {
+    throw new UsageError(USAGE)
+  }
+}
+
 // Failed jobs listed at a time. Each retry commits by itself, so an interrupted command loses nothing.
 const BATCH = 100
+const TELL_EVERY = 1000
 
-async function retryFailed(db: Database, queue: string | null, maxTries: number): Promise<string[]> {
+/** Retries what has failed by now: a retry that fails while this runs is not retried again. */
+async function retryFailed(
+  db: Database,
+  { which, limit, isDryRun }: RetryFailed,
+  maxTries: number,
+  say: (line: string) => void,
+): Promise<string[]> {
+  const { count, now } = await db.one(countFailed(which))
+  const all = Math.min(count, limit)
+  if (isDryRun) return [`Failed jobs that would be retried: ${all}`]
   const publisher = createPublisher(db, () => {})
-  const left = new Set<string>()
-  let retried = 0
-  for (;;) {
-    const jobs = await db.any(failedJobs({ queue, name: null }, BATCH + left.size))
-    const due = jobs.filter(({ id }) => !left.has(id))
-    if (due.length === 0) break
-    for (const { id } of due) {
-      const who = { ownerId: null, isAdmin: true }
-      const again = await db
-        .transaction((tx) => retryJob(tx, id, who, { requestId: null, maxTries }))
-        .catch((error) => {
-          // Skips a job that this version cannot run, or that has since changed or been removed.
-          if (error instanceof Failure && error.code.startsWith('job.')) return null
-          throw error
-        })
-      // A job whose retry joined one already under way remains in the list of failed jobs.
-      left.add(id)
-      if (again === null) continue
-      publisher.notify(again)
-      retried++
+  let [seen, retried] = [0, 0]
+  for (let last: ListedFailure | null = null; seen < limit; ) {
+    const jobs: readonly ListedFailure[] = await db.any(
+      failedJobs(which, now, last, Math.min(BATCH, limit - seen)),
+    )
+    if (jobs.length === 0) break
+    for (const { id } of jobs) {
+      const again = await retryOne(db, id, maxTries)
+      if (again !== null) publisher.notify(again)
+      if (again !== null) retried++
+      if (++seen % TELL_EVERY === 0) say(`${seen} of ${all}`)
     }
+    last = jobs.at(-1)!
   }
   await publisher.close()
-  const skipped = left.size - retried
+  const skipped = seen - retried
   return [`Failed jobs retried: ${retried}`, ...(skipped > 0 ? [`Failed jobs skipped: ${skipped}`] : [])]
+}
+
+/** The job that retries a failed one; null for one that this version cannot run, or that has since changed or been removed. */
+async function retryOne(db: Database, id: string, maxTries: number): Promise<string | null> {
+  const who = { ownerId: null, isAdmin: true }
+  try {
+    return await db.transaction((tx) => retryJob(tx, id, who, { requestId: null, maxTries }))
+  } catch (error) {
+    if (error instanceof Failure && error.code.startsWith('job.')) return null
+    throw error
+  }
 }
 
 function told(kind: AuditKind, accountId: number, role?: string): Query<unknown> {

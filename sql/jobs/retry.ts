@@ -23,12 +23,39 @@ export const retryOf = (id: string): Query<{ id: string }> =>
 export const tieRetry = (id: string, failed: string): Query<unknown> =>
   sql.type(noRows)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`
 
-/** Failed jobs that were not retried, oldest first; of one queue or task if given. */
+/** Which failed jobs are meant; null: whichever. */
+export interface Failed {
+  readonly queue: string | null
+  readonly task: string | null
+  readonly code: string | null
+  readonly owner: number | null
+  /** When they ended: not before this time. */
+  readonly since: Date | null
+}
+
+const meant = ({ queue, task, code, owner, since }: Failed) => sql.fragment`
+  job.status = 'failed' and (${queue}::text is null or job.queue = ${queue}) and (${task}::text is null or job.name = ${task})
+  and (${code}::text is null or job.error_code = ${code}) and (${owner}::int is null or job.owner_id = ${owner})
+  and (${since?.toISOString() ?? null}::timestamptz is null or job.finished_at >= ${since?.toISOString() ?? null})
+  and not exists (select from job again where again.retry_of = job.id)`
+
+/** How many failed jobs were not retried, and the time of the database. */
+export const countFailed = (which: Failed): Query<{ count: number; now: string }> =>
+  sql.type(z.object({ count: z.number(), now: z.string() }))`
+    select count(*)::int as count, now()::text as now from job where ${meant(which)}`
+
+const Listed = z.object({ id: z.string(), finished_at: z.string(), ordinal: z.number() })
+export type ListedFailure = z.output<typeof Listed>
+
+/** Failed jobs that were not retried and ended by `until`, in the order in which they ended, after one of them. */
 export const failedJobs = (
-  { queue, name }: { queue: string | null; name: string | null },
+  which: Failed,
+  until: string,
+  after: Pick<ListedFailure, 'finished_at' | 'ordinal'> | null,
   limit: number,
-): Query<{ id: string }> =>
-  sql.type(z.object({ id: z.string() }))`
-    select id from job where status = 'failed' and (${queue}::text is null or queue = ${queue})
-      and (${name}::text is null or name = ${name}) and not exists (select from job again where again.retry_of = job.id)
-    order by finished_at limit ${limit}`
+): Query<ListedFailure> =>
+  sql.type(Listed)`
+    select id, finished_at::text, ordinal from job
+    where ${meant(which)} and finished_at <= ${until}::timestamptz
+      and (finished_at, ordinal) > (${after?.finished_at ?? '-infinity'}::timestamptz, ${after?.ordinal ?? 0}::bigint)
+    order by finished_at, ordinal limit ${limit}`

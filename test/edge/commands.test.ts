@@ -66,14 +66,24 @@ test('revoke-sessions ends all sessions, their access tokens too', async () => {
   ])
 })
 
+const fail = async (
+  queue: string,
+  more = {},
+  code = 'internal',
+  owner: number | null = null,
+): Promise<string> => {
+  const payload = { documentId: 1, force: true }
+  const id = await ledger.add(owner, { queue, payload, ...more })
+  await ledger.claim(id)
+  await ledger.finish(id, 'failed', { code, detail: 'x' })
+  return id
+}
+
+let documents = 1000
+/** The work of an actor of its own. */
+const another = () => ({ payload: { documentId: ++documents, force: true } })
+
 test('retry-failed does again what failed, once, and leaves what it can not run', async () => {
-  const fail = async (queue: string, more = {}): Promise<string> => {
-    const payload = { documentId: 1, force: true }
-    const id = await ledger.add(null, { queue, payload, ...more })
-    await ledger.claim(id)
-    await ledger.finish(id, 'failed', { code: 'internal', detail: 'x' })
-    return id
-  }
   const [one, two] = [await fail('documents'), await fail('other')]
   await fail('documents', { name: 'gone.task' })
   const again = async (id: string) =>
@@ -84,6 +94,49 @@ test('retry-failed does again what failed, once, and leaves what it can not run'
   assert.deepEqual(await run('retry-failed'), ['Failed jobs retried: 1', 'Failed jobs skipped: 1'])
 })
 
+test('retry-failed takes what is asked for, or only says how many that are', async () => {
+  const { token } = await api.register('dan@example.com')
+  const { id: dan } = (await api.get('/api/v1/auth/me', { token })).json
+  const began = new Date().toISOString()
+  for (const code of ['a.b', 'a.b', 'c.d']) await fail('flock', another(), code)
+  await fail('flock', another(), 'a.b', dan)
+  const count = async (...args: string[]) =>
+    Number(
+      /^Failed jobs that would be retried: (\d+)$/.exec(
+        (await run('retry-failed', ...args, '--dry-run'))[0]!,
+      )![1],
+    )
+  const shown = [
+    await count('flock'),
+    await count('flock', '--code', 'a.b'),
+    await count('flock', '--task', 'documents.draw'),
+    await count('--task', 'documents.extract', '--limit', '2'),
+    await count('flock', '--owner', `${dan}`),
+    await count('flock', '--since', began),
+    await count('flock', '--since', '2100-01-01T00:00Z'),
+  ]
+  assert.deepEqual(shown, [4, 3, 0, 2, 1, 4, 0])
+  assert.deepEqual(await run('retry-failed', 'flock', '--code', 'a.b', '--limit', '1'), [
+    'Failed jobs retried: 1',
+  ])
+  assert.equal(await count('flock'), 3)
+})
+
+test('retry-failed ends, though what it retries fails again at once', async () => {
+  for (let n = 0; n < 3; n++) await fail('again', another())
+  const { db } = database
+  let failing = 0
+  const failingAgain = {
+    ...db,
+    transaction: async (work: Parameters<typeof db.transaction>[0]) => {
+      const done = await db.transaction(work)
+      if (++failing < 20) await fail('again', another())
+      return done
+    },
+  } as typeof db
+  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, 3), ['Failed jobs retried: 3'])
+})
+
 test('a wrong call says how it is done', async () => {
   for (const args of [
     [],
@@ -91,8 +144,20 @@ test('a wrong call says how it is done', async () => {
     ['dance', 'ann@example.com'],
     ['unlock', 'a@example.com', 'b@example.com'],
     ['unlock', 'a@example.com', '--force'],
+    ['retry-failed', 'one', 'two'],
+    ['retry-failed', '--force'],
+    ['retry-failed', '--dry-run=yes'],
   ])
     await assert.rejects(run(...args), /^Error: Usage: npm run admin/, args.join(' '))
+  for (const [option, value] of [
+    ['--limit', '0'],
+    ['--owner', 'ann@example.com'],
+    ['--since', 'yesterday'],
+  ] as const)
+    await assert.rejects(
+      run('retry-failed', option, value),
+      new RegExp(`^Error: ${option} needs .*, not ${value}$`),
+    )
   await assert.rejects(run('unlock', 'nobody'), /nobody is not an email address/)
   await assert.rejects(run('revoke-sessions', 'no@example.com'), /There is no account no@example.com/)
 })

@@ -28,7 +28,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
 import { readJobs, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { failedJobs, jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
+import { countFailed, failedJobs, jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
 import {
   cancelJob,
   deleteExpiredJobs,
@@ -121,6 +121,7 @@ const job = await one('select id from job where owner_id = 5 and finished_at is 
 
 /** No kind, no tags, any day. */
 const ALL = [null, null, null, null] as const
+const ANY_FAILED = { queue: null, task: null, code: null, owner: null, since: null }
 const ORDERS = ['received_at', 'document_date', 'title'] as const
 
 const reads = [
@@ -307,7 +308,11 @@ describe('writes by index', () => {
     ['a job to retry', async () => jobToRetry(job)],
     ['the retry of a job', async () => retryOf(job)],
     ['a retry', async () => tieRetry(uuidv7(), job)],
-    ['failed jobs', async () => failedJobs({ queue: null, name: null }, 50)],
+    [
+      'failed jobs',
+      async () => failedJobs(ANY_FAILED, '2100-01-01', { finished_at: '2020-01-01', ordinal: 5 }, 50),
+    ],
+    ['how many failed jobs', async () => countFailed(ANY_FAILED)],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
     ['spare jobs', async () => spareJobs([job])],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
