@@ -5,7 +5,7 @@ import { Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
-const PAGES = 30
+const PAGES = 120
 
 const { url, query } = await testDatabase()
 await crash.witness(query)

@@ -5,7 +5,7 @@ import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
 
 // How soon a job whose worker was killed runs again is measured by `npm run bench -- recovery`.
-const PAGES = 50
+const PAGES = 200
 
 const { url, query } = await testDatabase()
 await crash.witness(query)

@@ -7,10 +7,10 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { openLink } from './link.ts'
 
-const PAGES = 20
+const PAGES = 100
 
 const { url, query } = await testDatabase()
-await crash.witness(query, 100)
+await crash.witness(query, 20)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')

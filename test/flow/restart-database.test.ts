@@ -45,7 +45,7 @@ const [edge, ...workers] = await Promise.all([
 ])
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
-const PAGES = 40
+const PAGES = 200
 
 // SIGINT: the fast shutdown of an orderly restart. SIGKILL: the server is gone without a word. More often, even,
 // than a job may fail: an outage is no failure of the job's.

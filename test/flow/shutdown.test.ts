@@ -6,11 +6,11 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
 const STOP_MS = 10_000
-const PAGES = 30
+const PAGES = 120
 
 const { url, query } = await testDatabase()
 // A document outlasts the time that a stopping worker gives it.
-await crash.witness(query, 250)
+await crash.witness(query, 60)
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')

@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { testDatabase } from '../database.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
-const PAGES = 20
+// Several batches: what a frozen worker has sent to the database is stored.
+const PAGES = 120
+const LATE_PAGE = 110
 // Longer than any connection may be silent before its worker gives up.
 const FROZEN_MS = 6_000
 // So that a worker is frozen in the middle of its pages, however busy the machine is.
-const PAGE_MS = 100
+const PAGE_MS = 20
 
 const { url, query } = await testDatabase()
 await crash.witness(query, PAGE_MS)
@@ -22,7 +24,7 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
   const id = await crash.uploadText(client, PAGES, 'frozen')
   // So that the heir is at work still when the frozen one wakes up. Frozen at the gate, that one would keep its job's row.
-  const gate = await closeGate(id, 15, 2)
+  const gate = await closeGate(t, id, LATE_PAGE, 2)
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
   await crash.pagesStored(query, jobId, 5)
@@ -33,7 +35,7 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
   const takenOverAt = await crash.attemptBegan(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   await until('the freeze is over', async () => (await crash.clock(query)) - frozenAt > FROZEN_MS, 15_000)
-  await until('page 15 waits at the gate', () => transactionIs('active'))
+  await until(`page ${LATE_PAGE} waits at the gate`, () => transactionIs('active'))
   zombie.process.kill('SIGCONT')
   await newLease(zombie)
   await gate.open()
@@ -57,7 +59,7 @@ test('a worker that was frozen finds its job taken over, changes nothing, and wo
 test('a worker that was frozen while it wrote pages holds nobody up', async (t) => {
   const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
   const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
-  const gate = await closeGate(id, 5)
+  const gate = await closeGate(t, id, 5)
   const jobId = await crash.extract(client, id)
   await until('page 5 waits at the gate', () => transactionIs('active'))
 
@@ -108,9 +110,21 @@ async function assertNothingAfter(
 const GATE = 7001
 
 /** Makes the transaction in which an attempt, or a later one, writes this page wait inside until the gate is opened. */
-async function closeGate(documentId: number, page: number, attempt = 1): Promise<{ open(): Promise<void> }> {
+async function closeGate(
+  t: TestContext,
+  documentId: number,
+  page: number,
+  attempt = 1,
+): Promise<{ open(): Promise<void> }> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
+  let opening: Promise<void> | null = null
+  const open = (): Promise<void> => {
+    opening ??= holder.end()
+    return opening
+  }
+  // Also when the test fails before: the next one would wait for it.
+  t.after(open)
   await holder.query(`
     select pg_advisory_lock(${GATE});
     create or replace function gate() returns trigger language plpgsql as $$ begin
@@ -121,7 +135,7 @@ async function closeGate(documentId: number, page: number, attempt = 1): Promise
     end $$;
     create or replace trigger gate after insert on document_page for each row
       when (new.document_id = ${documentId} and new.page_number = ${page}) execute function gate()`)
-  return { open: () => holder.end() }
+  return { open }
 }
 
 /** Whether the transaction that passes the gate is there in this state. */
