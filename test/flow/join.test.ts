@@ -4,9 +4,12 @@ import { testDatabase } from '../database.ts'
 import { Client, startProcess } from '../service.ts'
 import * as crash from './crash.ts'
 
+// Several batches, of which the others come when the first is stored.
+const PAGES = 200
+
 const { url, query } = await testDatabase()
 // A page takes long enough for whatever is to come in between.
-await crash.witness(query, 100)
+await crash.witness(query, 30)
 const edges = await Promise.all([
   startProcess('edge', url),
   startProcess('edge', url),
@@ -28,7 +31,7 @@ test('two requests at once, on two edges, become one job', async () => {
 })
 
 test('a hundred requests while one runs are that one, and the next after its end is another', async () => {
-  const id = await crash.uploadText(client, 20, 'a hundred times')
+  const id = await crash.uploadText(client, PAGES, 'a hundred times')
   const jobId = await crash.extract(client, id)
   await crash.pagesStored(query, jobId, 2)
   const background = Array.from({ length: 80 }, (_, n) => crash.extract(n % 2 ? client : other, id))
@@ -39,13 +42,13 @@ test('a hundred requests while one runs are that one, and the next after its end
   const answers = await Promise.all(
     (await Promise.all(waiting)).map(async (answer) => [answer.status, await answer.json()]),
   )
-  for (const answer of answers) assert.deepEqual(answer, [200, { read: 20, unread: 0, skipped: 0 }])
+  for (const answer of answers) assert.deepEqual(answer, [200, { read: PAGES, unread: 0, skipped: 0 }])
   assert.deepEqual(await jobsOf(id), [{ id: jobId, attempt: 1 }])
-  await crash.assertPagesOnce(query, jobId, 20)
+  await crash.assertPagesOnce(query, jobId, PAGES)
 
   const later = await crash.extract(client, id)
   assert.notEqual(later, jobId)
-  assert.deepEqual((await crash.jobEnded(query, later)).result, { read: 0, unread: 0, skipped: 20 })
+  assert.deepEqual((await crash.jobEnded(query, later)).result, { read: 0, unread: 0, skipped: PAGES })
 })
 
 test('documents do not wait for each other, and all are read', async () => {

@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 
 const STOP_MS = 10_000
-const PAGES = 120
+const PAGES = 240
 
 const { url, query } = await testDatabase()
 // A document outlasts the time that a stopping worker gives it.

@@ -85,18 +85,19 @@ test('small type is doubled for the model', async () => {
   assert.equal(page!.text, line)
 })
 
-test('light letters on a dark page are read', async () => {
-  const canvas = createCanvas(700, 200)
-  const context = canvas.getContext('2d')
-  context.fillStyle = '#123'
-  context.fillRect(0, 0, 700, 200)
-  context.fillStyle = '#eee'
-  context.font = '30px sans-serif'
-  const lines = ['The committee met on Tuesday', 'and approved the budget']
-  for (const [i, line] of lines.entries()) context.fillText(line, 20, 70 + 60 * i)
-  const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
-  assert.equal(page!.text, lines.join('\n'))
-})
+for (const size of [30, 14])
+  test(`light letters of ${size} pixels on a dark page are read`, async () => {
+    const canvas = createCanvas(700, 200)
+    const context = canvas.getContext('2d')
+    context.fillStyle = '#123'
+    context.fillRect(0, 0, 700, 200)
+    context.fillStyle = '#eee'
+    context.font = `${size}px sans-serif`
+    const lines = ['The committee met on Tuesday', 'and approved the budget']
+    for (const [i, line] of lines.entries()) context.fillText(line, 20, 70 + 2 * size * i)
+    const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
+    assert.equal(page!.text, lines.join('\n'))
+  })
 
 test('two columns in a picture are read one after the other', async () => {
   const canvas = createCanvas(1400, 400)

@@ -80,8 +80,17 @@ const FOR_MODEL = {
 /** What makes sense where light letters are on a dark page; null for any other page. */
 async function readLight(grey: Grey, read: Read): Promise<Seen | null> {
   if (!isDark(grey)) return null
-  const seen = await read({ ...grey, data: grey.data.map((level) => 255 - level) }, PAGE_CPU_MS / 2)
-  return seen.confidence >= SURE ? seen : null
+  const inverted = { ...grey, data: grey.data.map((level) => 255 - level) }
+  const seen = await read(inverted, PAGE_CPU_MS / 2).catch(() => null)
+  return seen !== null && seen.confidence >= SURE ? seen : null
+}
+
+/** What is read of dark letters on a light page: enlarged, if they are small. */
+async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['enlarged']): Promise<Seen> {
+  const seen = await recognizeUpright(grey, read, end)
+  if (enlarged === undefined || seen.wordHeight >= SMALL_TYPE) return seen
+  const larger = await recognizeUpright(await enlarged(), read, end).catch(() => seen)
+  return larger.confidence >= Math.min(seen.confidence, LEAST_CONFIDENCE) ? larger : seen
 }
 
 /** What the engine reads on a page that is not blank. Throws `Unreadable`. */
@@ -92,10 +101,7 @@ export async function readGrey(
 ): Promise<Omit<PageResult, 'image'>> {
   const read: Read = (picture, limitMs) => recognize(picture, languages, limitMs)
   const end = cpuMs() + PAGE_CPU_MS
-  let seen = (await readLight(grey, read)) ?? (await recognizeUpright(grey, read, end))
-  if (enlarged !== undefined && seen.wordHeight < SMALL_TYPE)
-    seen = await recognizeUpright(await enlarged(), read, end).catch(() => seen)
-  const { text, confidence } = seen
+  const { text, confidence } = (await readLight(grey, read)) ?? (await readDark(grey, read, end, enlarged))
   const letters = lettersIn(text)
   if (letters === 0 || (letters < FEW_LETTERS && confidence < LEAST_OF_FEW))
     throw new Unreadable('No words were found in the image of the page')
