@@ -130,11 +130,11 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const link = page.getByRole('link', { name: 'Job', exact: true })
     assert.equal(await link.getAttribute('href'), `/monitor/jobs/${first}`)
     const label = page.locator('p.label')
-    await label.getByText(/^Page \d+ of 60/).waitFor()
+    await label.getByText(/^Pages? (\d+ to )?\d+ of 60/).waitFor()
     await page.getByText('60 of 60 pages read').waitFor()
     // Once more, from rest: what was followed has ended.
     await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
-    await label.getByText(/^Page \d+ of 60/).waitFor()
+    await label.getByText(/^Pages? (\d+ to )?\d+ of 60/).waitFor()
     await page.getByText('60 of 60 pages read').waitFor()
   })
 
@@ -162,7 +162,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await signIn(page)
     const id = await crash.extract(client, await crash.uploadText(client, 300, 'too long'))
     const row = jobIn(page, 'Running', id)
-    await row.getByText(/^Page \d+ of 300/).waitFor()
+    await row.getByText(/^Pages? (\d+ to )?\d+ of 300/).waitFor()
     const value = () =>
       row.getByRole('progressbar').evaluate((bar) => (bar as unknown as { value: number }).value)
     const before = await value()
@@ -250,7 +250,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))
     await page.getByText('Live', { exact: true }).waitFor()
     await jobIn(page, 'Running', id)
-      .getByText(/^Page \d+ of 200/)
+      .getByText(/^Pages? (\d+ to )?\d+ of 200/)
       .waitFor()
     assert.equal(await page.evaluate('globalThis.notReloaded'), true)
     await client.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
