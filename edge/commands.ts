@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { accountChanged, credentials, endSessions, setPassword, upsertAdmin } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
@@ -20,7 +20,7 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   retry-failed [QUEUE]                  retries the jobs that have failed by now, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
-/** Runs `npm run admin`; returns lines that report what was done, and says how far it is. @throws UsageError */
+/** Runs `npm run admin`; returns lines that report what was done; `say` gets progress. @throws UsageError */
 export async function runAdmin(
   args: readonly string[],
   db: Database,
@@ -28,24 +28,36 @@ export async function runAdmin(
   say: (line: string) => void = () => {},
 ): Promise<string[]> {
   const [command, ...rest] = args
-  if (command === 'retry-failed') return retryFailed(db, retryFailedOf(rest), maxTries, say)
-  const flags = rest.filter((word) => word.startsWith('-'))
-  const words = rest.filter((word) => !word.startsWith('-'))
-  const [word, ...more] = words
-  const known = command === 'create-admin' ? ['--new-password'] : []
-  if (more.length > 0 || flags.some((flag) => !known.includes(flag))) throw new UsageError(USAGE)
-  const email = Email.safeParse(word ?? '')
-  if (!email.success) throw new UsageError(word === undefined ? USAGE : `${word} is not an email address`)
   switch (command) {
-    case 'create-admin':
-      return createAdmin(db, email.data, flags.length > 0)
+    case 'create-admin': {
+      const { values, positionals } = parsed(rest, { 'new-password': { type: 'boolean' } })
+      return createAdmin(db, emailOf(positionals), values['new-password'] === true)
+    }
     case 'unlock':
-      return unlock(db, email.data)
+      return unlock(db, emailOf(parsed(rest, {}).positionals))
     case 'revoke-sessions':
-      return revokeSessions(db, email.data)
+      return revokeSessions(db, emailOf(parsed(rest, {}).positionals))
+    case 'retry-failed':
+      return retryFailed(db, retryFailedOf(rest), maxTries, say)
     default:
       throw new UsageError(USAGE)
   }
+}
+
+/** @throws UsageError for an option that the command does not have. */
+function parsed<const T extends ParseArgsOptionsConfig>(args: readonly string[], options: T) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true })
+  } catch {
+    throw new UsageError(USAGE)
+  }
+}
+
+function emailOf([word, ...more]: readonly string[]): string {
+  if (word === undefined || more.length > 0) throw new UsageError(USAGE)
+  const email = Email.safeParse(word)
+  if (!email.success) throw new UsageError(`${word} is not an email address`)
+  return email.data
 }
 
 async function createAdmin(db: Database, email: string, newPassword: boolean): Promise<string[]> {
@@ -85,15 +97,6 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
   })
 }
 
-const OPTIONS = {
-  task: { type: 'string' },
-  code: { type: 'string' },
-  owner: { type: 'string' },
-  since: { type: 'string' },
-  limit: { type: 'string' },
-  'dry-run': { type: 'boolean' },
-} as const
-
 interface RetryFailed {
   readonly which: Failed
   readonly limit: number
@@ -102,7 +105,14 @@ interface RetryFailed {
 
 /** @throws UsageError */
 function retryFailedOf(args: readonly string[]): RetryFailed {
-  const { values, positionals } = parsed(args)
+  const { values, positionals } = parsed(args, {
+    task: { type: 'string' },
+    code: { type: 'string' },
+    owner: { type: 'string' },
+    since: { type: 'string' },
+    limit: { type: 'string' },
+    'dry-run': { type: 'boolean' },
+  })
   const [queue = null, ...more] = positionals
   const { task = null, code = null, owner, since, limit } = values
   const time = since === undefined ? null : new Date(since)
@@ -116,14 +126,6 @@ function retryFailedOf(args: readonly string[]): RetryFailed {
     which: { queue, task, code, owner: owner === undefined ? null : Number(owner), since: time },
     limit: limit === undefined ? Number.POSITIVE_INFINITY : Number(limit),
     isDryRun: values['dry-run'] === true,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true })
-  } catch {
-    throw new UsageError(USAGE)
   }
 }
 
@@ -150,8 +152,10 @@ async function retryFailed(
     if (jobs.length === 0) break
     for (const { id } of jobs) {
       const again = await retryOne(db, id, maxTries)
-      if (again !== null) publisher.notify(again)
-      if (again !== null) retried++
+      if (again !== null) {
+        publisher.notify(again)
+        retried++
+      }
       if (++seen % TELL_EVERY === 0) say(`${seen} of ${all}`)
     }
     last = jobs.at(-1)!

@@ -18,7 +18,7 @@ import { assertInstalled } from './languages.ts'
 import { DOCUMENT_MS } from './limits.ts'
 import { passwordOf } from './passwords.ts'
 
-// What takes a millisecond a page is handed over, stored and told of together.
+// What takes a millisecond a page is read, stored and reported together.
 const FAST_PAGES = 32
 // Their words take a tenth of a second.
 const WORDS_PAGES = 1000

@@ -92,7 +92,7 @@ describe('extracting a document', () => {
     ])
   })
 
-  test('pages that take milliseconds are stored and told of 32 together, each kind by itself', async () => {
+  test('pages that take milliseconds are stored and reported 32 together, each kind by itself', async () => {
     const id = await add('x')
     const ran = await run(id, {
       isFast: true,

@@ -72,45 +72,45 @@ test('a large photograph is stored smaller, with its proportions', async () => {
   assert.equal(page!.image!.png, null)
 })
 
-test('small type is doubled for the model', async () => {
-  const canvas = createCanvas(600, 120)
+/** Lines of text at their places. */
+function printed(
+  [width, height]: readonly [number, number],
+  { paper = '#fff', ink = '#333', size }: { paper?: string; ink?: string; size: number },
+  lines: readonly (readonly [text: string, x: number, y: number])[],
+) {
+  const canvas = createCanvas(width, height)
   const context = canvas.getContext('2d')
-  context.fillStyle = '#fff'
-  context.fillRect(0, 0, 600, 120)
-  context.fillStyle = '#333'
-  context.font = '11px sans-serif'
+  context.fillStyle = paper
+  context.fillRect(0, 0, width, height)
+  context.fillStyle = ink
+  context.font = `${size}px sans-serif`
+  for (const line of lines) context.fillText(...line)
+  return canvas.toBuffer('image/png')
+}
+
+test('small type is doubled for the model', async () => {
   const line = 'The committee met on Tuesday and approved the budget for the new harbour'
-  context.fillText(line, 20, 60)
-  const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
+  const [page] = await readAll(printed([600, 120], { size: 11 }, [[line, 20, 60]]), 'image/png')
   assert.equal(page!.text, line)
 })
 
 for (const size of [30, 14])
-  test(`light letters of ${size} pixels on a dark page are read`, async () => {
-    const canvas = createCanvas(700, 200)
-    const context = canvas.getContext('2d')
-    context.fillStyle = '#123'
-    context.fillRect(0, 0, 700, 200)
-    context.fillStyle = '#eee'
-    context.font = `${size}px sans-serif`
+  test(`light text of ${size} pixels on a dark page is read`, async () => {
     const lines = ['The committee met on Tuesday', 'and approved the budget']
-    for (const [i, line] of lines.entries()) context.fillText(line, 20, 70 + 2 * size * i)
-    const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
+    const placed = lines.map((line, i) => [line, 20, 70 + 2 * size * i] as const)
+    const [page] = await readAll(
+      printed([700, 200], { paper: '#123', ink: '#eee', size }, placed),
+      'image/png',
+    )
     assert.equal(page!.text, lines.join('\n'))
   })
 
 test('two columns in a picture are read one after the other', async () => {
-  const canvas = createCanvas(1400, 400)
-  const context = canvas.getContext('2d')
-  context.fillStyle = '#fff'
-  context.fillRect(0, 0, 1400, 400)
-  context.fillStyle = '#222'
-  context.font = '26px sans-serif'
-  for (let n = 1; n <= 8; n++) {
-    context.fillText(`Line ${n} of the left column is about boats`, 40, 10 + 42 * n)
-    context.fillText(`Line ${n} of the right column is about harbours`, 760, 10 + 42 * n)
-  }
-  const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
+  const placed = Array.from({ length: 8 }, (_, i) => i + 1).flatMap((n) => [
+    [`Line ${n} of the left column is about boats`, 40, 10 + 42 * n] as const,
+    [`Line ${n} of the right column is about harbours`, 760, 10 + 42 * n] as const,
+  ])
+  const [page] = await readAll(printed([1400, 400], { ink: '#222', size: 26 }, placed), 'image/png')
   const sides = page!.text.match(/left|right/g)
   assert.deepEqual(sides, [...Array(8).fill('left'), ...Array(8).fill('right')])
 })

@@ -77,7 +77,7 @@ const FOR_MODEL = {
   forModel: true,
 } as const
 
-/** What makes sense where light letters are on a dark page; null for any other page. */
+/** What makes sense where light text is on a dark page; null for any other page. */
 async function readLight(grey: Grey, read: Read): Promise<Seen | null> {
   if (!isDark(grey)) return null
   const inverted = { ...grey, data: grey.data.map((level) => 255 - level) }
@@ -85,7 +85,7 @@ async function readLight(grey: Grey, read: Read): Promise<Seen | null> {
   return seen !== null && seen.confidence >= SURE ? seen : null
 }
 
-/** What is read of dark letters on a light page: enlarged, if they are small. */
+/** What is read of dark text on a light page: enlarged, if it is small. */
 async function readDark(grey: Grey, read: Read, end: number, enlarged: Further['enlarged']): Promise<Seen> {
   const seen = await recognizeUpright(grey, read, end)
   if (enlarged === undefined || seen.wordHeight >= SMALL_TYPE) return seen
