@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { createDatabase, type Database } from '../sql/db.ts'
 import { stopAfterFile } from './services.ts'
+import { until } from './until.ts'
 
 /** A database of this test file alone, cloned from the migrated template. */
 export interface TestDatabase {
@@ -26,6 +27,20 @@ export async function testDatabase(): Promise<TestDatabase> {
     await administrate(base, `drop database ${name} with (force)`)
   })
   return { url, db, query: async (text, values = []) => (await pool.query(text, [...values])).rows }
+}
+
+/**
+ * Vacuums and analyzes until every page counts as visible to all: what an index answers alone, plans count on. One run
+ * is not enough while anyone has a snapshot of before, such as autovacuum that analyzes another table.
+ */
+export async function vacuumAnalyze(query: TestDatabase['query']): Promise<void> {
+  await until('every page is visible to all', async () => {
+    await query('vacuum analyze')
+    const hidden =
+      await query(`select from pg_class where relnamespace in ('public'::regnamespace, 'partitions'::regnamespace)
+      and relkind = 'r' and relallvisible < relpages limit 1`)
+    return hidden.length === 0
+  })
 }
 
 /** A database with nothing in it, not even the schema; dropped after the file. Answers its URL. */

@@ -26,7 +26,7 @@ import {
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of conversations is found by an index, among 20,000 of them with 80,000 messages. */
@@ -57,7 +57,7 @@ await query(
   `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, result)
    select gen_random_uuid(), 'noop', 'system', 'noop/0', '{}', 'done', 3, now(), '{}' from generate_series(1, 5000)`,
 )
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { readAudit } from '../../sql/audit.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, planned } from './plans-help.ts'
 
 /** What is asked of the trail is found by an index, among 30,000 events, whichever filters are combined. */
@@ -15,7 +15,7 @@ await query(
      nullif(n % 50, 0), case n % 4 when 0 then n % 50 when 1 then n % 7 end, nullif(n % 20, 0)
    from generate_series(1, 30000) n`,
 )
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'lists' })
 after(() => Promise.all([client.end(), reader.close()]))

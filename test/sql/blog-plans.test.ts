@@ -36,7 +36,7 @@ import {
 } from '../../sql/blog.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** Whatever is asked of the blog is found by an index, among 10,000 posts and 2,000 tags. */
@@ -60,7 +60,7 @@ await query(
   `insert into blog_upload (file_name, format, created_at) select 'x', 'zip', now() - n * interval '1 minute' from generate_series(1, 5000) n`,
 )
 await query(`insert into blog_upload_chunk (upload_id, ordinal, bytes) select id, 0, 'x' from blog_upload`)
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { CHANNELS, readSend, readSends, readUnknownCount, SEND_STATUSES } from '../../sql/comms.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What is asked of the ledger is found by an index, among 30,000 sends; and everybody finds what they may see. */
@@ -21,7 +21,7 @@ await query(
    from generate_series(1, 30000) n, lateral (select case n % 300 when 0 then 'failed' when 1 then 'unknown' when 2 then 'queued'
      when 3 then 'sending' else 'sent' end as state) of_it`,
 )
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'plans' })
 after(() => Promise.all([client.end(), reader.close()]))

@@ -4,7 +4,7 @@ import { appendAudit, readAudit } from '../../sql/audit.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { keepPartitions } from '../../sql/retention.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 
 /** The trail by months: always one for what is added, and old ones go as a whole. */
 
@@ -87,7 +87,7 @@ describe('partitions', { concurrency: false }, () => {
     const years = `now() - n * interval '10 minutes' from generate_series(100000, 1, -1) n`
     await query(`${EVENT}, ${years}`)
     await keep()
-    await query('vacuum analyze')
+    await vacuumAnalyze(query)
     assert.ok((await months()).length > 20)
     await client.query(`prepare audit as ${readAudit.text}`)
     // As lists are planned.

@@ -10,7 +10,7 @@ import {
   readTransaction,
   readTransactions,
 } from '../../sql/payments.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What is asked of payments is found by an index, in tables of 30 000 rows. */
@@ -35,7 +35,7 @@ await query(`insert into payment_dispute (transaction_id, provider_dispute_id, f
     format('{"state": ["", {"status": "%s", "event_type": "x", "at": 1}], "created": ["", 1]}',
       case when id % 20 = 0 then 'needs_response' when id % 3 = 0 then 'lost' else 'won' end)::jsonb
     from payment_transaction where id % 2 = 0`)
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number

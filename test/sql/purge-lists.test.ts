@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { OF_ACCOUNT, OF_COLLECTION, OF_ORGANIZATION, purgeRows } from '../../sql/purge.ts'
+import { vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 import { purgeWorld } from './purge-help.ts'
 
@@ -9,7 +10,7 @@ import { purgeWorld } from './purge-help.ts'
 const { query, other, account } = await purgeWorld()
 const id = await account(5000)
 const organization = (await query(`select id from organization`))[0]!.id as number
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 
 describe('the lists of what is deleted in batches', () => {
   // Of each there is at most one row.

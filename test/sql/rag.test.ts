@@ -29,7 +29,7 @@ import {
   loadFiles,
   unembeddedFiles,
 } from '../../sql/rag.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, PLAN_MODES, planned } from './plans-help.ts'
 
 /** What the tables of retrieval do not let in, and that everything asked of them is found by an index. */
@@ -64,7 +64,7 @@ const documents = (await query('select id::int from document where owner_id = $1
   (row) => row.id as number,
 )
 await query(`update rag_collection set deleted_at = now() where id % 100 = 1`)
-await query('vacuum analyze')
+await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 const id = (await query(`select id from rag_collection where name = 'c77'`))[0]!.id as number

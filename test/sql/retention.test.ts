@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { PARTITIONED, SWEPT } from '../../sql/retention.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** Every table is known to stop growing, or to grow only with what its owner keeps. */
@@ -107,7 +107,7 @@ describe('what is old is found by an index', async () => {
     select digest, gen_random_uuid(), 0, 0, 'x' from voice_preview`)
   await query(`insert into document_page (document_id, page_number, status, method, job_id)
     select id, 1, 'read', 'none', gen_random_uuid() from document`)
-  await query('vacuum analyze')
+  await vacuumAnalyze(query)
   const client = await connect({ url, applicationName: 'plans' })
   after(() => client.end())
   // That of words: search-words.test.ts

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { noRows, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { SWEPT } from '../../sql/retention.ts'
-import { testDatabase } from '../database.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import { assertWriteByIndex } from './plans-help.ts'
@@ -121,7 +121,7 @@ describe('words', { concurrency: false }, () => {
        select $1, n, 'read', 'none', 'w' || n || ' w' || n + 1, gen_random_uuid() from generate_series(1, 5000) n`,
       [id],
     )
-    await query('vacuum analyze')
+    await vacuumAnalyze(query)
     const client = await connect({ url, applicationName: 'plans' })
     stopAfterFile(() => client.end())
     await assertWriteByIndex(client, () => sweep(30, 100), 'search_word')
