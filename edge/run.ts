@@ -1,13 +1,15 @@
 import { flushCompileCache } from 'node:module'
-import { createLog } from '../tasks/log.ts'
+import { createLog, type Log } from '../tasks/log.ts'
 import {
   ALL_IN_ONE,
-  databaseOrExit,
+  databaseOf,
   onParentGone,
   secretKeyOf,
   settingsOrExit,
+  startOrExit,
   stopOnSignals,
 } from '../tasks/process.ts'
+import type { Settings } from '../tasks/settings.ts'
 import { serveEdge } from './edge.ts'
 
 // Less than the 10 s that platforms give a process to stop.
@@ -17,7 +19,11 @@ const STOP_MS = 9_000
 export async function runEdge(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'edge')
-  const database = await databaseOrExit(settings, log)
+  await startOrExit(log, () => start(settings, log))
+}
+
+async function start(settings: Settings, log: Log): Promise<void> {
+  const database = await databaseOf(settings, log)
   const serving = await serveEdge(
     {
       settings,

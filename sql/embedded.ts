@@ -8,6 +8,7 @@ import { findPlace, prepareSockets } from './embedded/place.ts'
 import { isPostgresOf } from './embedded/processes.ts'
 import { runServer } from './embedded/server.ts'
 import { takeLock } from './file-lock.ts'
+import { StartError } from './start-error.ts'
 
 export interface EmbeddedOptions {
   /** Holds the data (`postgres/`), `postgres.password`, `postgres.log` and `lock`. Created if missing. */
@@ -52,7 +53,7 @@ const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_
  * first start creates the data; every start repairs what a crash of ours or of the server left. As root, the server
  * runs as another user (see `chooseAccount`), and its data may have to live outside `dataDir` (see `findPlace`).
  *
- * @throws when another live process runs this data, when `dataDir` holds something else, or when the server doesn't
+ * @throws StartError when another live process runs this data, when `dataDir` holds something else, or when the server doesn't
  *   come up.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
@@ -61,7 +62,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedD
   const place = findPlace(dataDir, ephemeral, log)
   const unlock = takeLock(
     path.join(place.home, 'lock'),
-    (pid) => `The database in ${place.home} is already running (pid ${pid}); stop that process first`,
+    (pid) =>
+      new StartError(
+        `The database in ${place.home} is already running (pid ${pid}): stop that process first, or set another DATA_DIR`,
+      ),
   )
   try {
     const binaries = findBinaries(place)

@@ -5,10 +5,10 @@ import { identify } from './embedded/processes.ts'
  * Takes a lock, which is a file that names the process that has it. A lock whose owner is gone is taken over. It only
  * excludes processes on the same machine.
  *
- * @param refusal what to say when its owner, a process with this id, is alive.
+ * @param refusal what to throw when its owner, a process with this id, is alive.
  * @returns a function that releases the lock.
  */
-export function takeLock(file: string, refusal: (pid: number) => string): () => void {
+export function takeLock(file: string, refusal: (pid: number) => Error): () => void {
   const mine = `${file}.${process.pid}`
   const record = JSON.stringify({ pid: process.pid, started: identify(process.pid) })
   writeFileSync(mine, record, { mode: 0o600 })
@@ -25,11 +25,11 @@ export function takeLock(file: string, refusal: (pid: number) => string): () => 
   }
 }
 
-function removeStale(file: string, refusal: (pid: number) => string): void {
+function removeStale(file: string, refusal: (pid: number) => Error): void {
   const seen = read(file)
   if (seen === undefined) return
   const owner = liveOwner(seen)
-  if (owner !== undefined) throw new Error(refusal(owner))
+  if (owner !== undefined) throw refusal(owner)
   // Two processes may find the same stale lock: the one that moved the winner's new lock away puts it back.
   const aside = `${file}.stale.${process.pid}`
   if (!succeeds(() => renameSync(file, aside), 'ENOENT')) return

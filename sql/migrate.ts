@@ -10,6 +10,7 @@ import {
   migrationNames,
   migrationText,
 } from './migrations.ts'
+import { StartError } from './start-error.ts'
 
 const LOCK = 7_236_501_144
 const LOCK_RETRY_MS = 200
@@ -22,7 +23,7 @@ const LOCK_RETRY_MS = 200
  * @param until applies no migration after this one.
  * @param folder has the migrations after the baseline.
  * @returns the names of what this call applied.
- * @throws when the database was made before there was a baseline.
+ * @throws StartError when the database was made before there was a baseline.
  */
 export async function migrate(
   url: string,
@@ -35,7 +36,7 @@ export async function migrate(
     await client.query(NOTES)
     const { rows } = await client.query<{ name: string }>('select name from migration')
     const applied = new Set(rows.map((row) => row.name))
-    if (applied.has(BEFORE_BASELINE)) throw new Error(TOO_OLD)
+    if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD)
     const names = (await migrationNames(folder)).filter((name) => until === undefined || name <= until)
     const pending = names.filter((name) => !applied.has(name))
     if (pending.length > 0) await migrateQueue(url)

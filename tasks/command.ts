@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { reasonOf } from './outage.ts'
 import type { Settings } from './settings.ts'
 
 /** What the operator commands share. */
@@ -41,7 +42,7 @@ export async function runCommand(work: () => Promise<void>): Promise<void> {
     await work()
   } catch (error) {
     process.exitCode = error instanceof UsageError ? 2 : 1
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+    process.stderr.write(`${reasonOf(error)}\n`)
   }
 }
 

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, mapDatabaseError } from '../sql/errors.ts'
-import type { Log } from './log.ts'
 
 const RETRY_MS = 500
 const TOLD_MS = 10_000
@@ -10,7 +9,7 @@ const TOLD_MS = 10_000
  * @throws what is no outage, such as a wrong password.
  */
 export async function untilReached<T>(
-  log: Pick<Log, 'warn' | 'info'>,
+  log: { warn(line: string): void; info(line: string): void },
   attempt: () => Promise<T>,
 ): Promise<T> {
   let toldAt = Number.NEGATIVE_INFINITY
@@ -31,8 +30,9 @@ export async function untilReached<T>(
   }
 }
 
-/** In one line; several addresses that were tried come as one error without a text. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
-  return error instanceof Error ? error.message : String(error)
+/** In one line, with what caused it; several addresses that were tried come as one error without a message. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const inner = error instanceof AggregateError ? error.errors : [error.cause ?? []].flat()
+  return [error.message, ...inner.map(reasonOf)].filter(Boolean).join(': ')
 }

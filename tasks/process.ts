@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { openDataDir } from '../sql/data-dir.ts'
 import { poolerProblem } from '../sql/pooler.ts'
+import { StartError } from '../sql/start-error.ts'
 import type { Log } from './log.ts'
 import { untilReached } from './outage.ts'
 import { parse, type Settings, SettingsError } from './settings.ts'
@@ -22,40 +24,62 @@ export function settingsOrExit(): Settings {
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     process.stderr.write(`${error.message}\n`)
-    process.exit(2)
+    process.exit(START_REFUSED)
   }
 }
 
+/** The status of a process that can't start until somebody acts: it is no use to start it again. */
+export const START_REFUSED = 2
+
 /**
- * The URLs of the database, once it can be reached. Without one, behind an unsuitable pooler, or refused by the server, the
- * process logs why and exits.
+ * Starts a process. If that fails, the log says why, and the process exits: with {@link START_REFUSED} for a StartError, and
+ * else with 1.
  */
-export async function databaseOrExit(
-  settings: Settings,
-  log: Log,
-): Promise<{ databaseUrl: string; directUrl: string }> {
+export async function startOrExit(log: Log, start: () => Promise<void>): Promise<void> {
+  try {
+    await start()
+  } catch (error) {
+    if (error instanceof StartError) log.fatal(error.message)
+    else log.fatal({ err: error }, 'Startup failed')
+    process.exit(error instanceof StartError ? START_REFUSED : 1)
+  }
+}
+
+/** Where the database is. */
+export interface DatabaseUrls {
+  readonly databaseUrl: string
+  /** A direct connection, when the other one goes through a pooler. */
+  readonly directUrl: string
+}
+
+/**
+ * The URLs of the database, once it can be reached.
+ *
+ * @throws StartError when there is none, behind an unsuitable pooler, or when the server refuses us.
+ */
+export async function databaseOf(settings: Settings, log: Log): Promise<DatabaseUrls> {
   const { databaseUrl, databaseUrlUnpooled: directUrl, projectName } = settings
   if (databaseUrl === undefined || directUrl === undefined) {
-    log.fatal('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
-    process.exit(2)
+    throw new StartError('DATABASE_URL is not set: `npm start` runs everything with an embedded database')
   }
   const ways = { url: databaseUrl, directUrl, applicationName: `${projectName}-start` }
   const problem = await untilReached(log, () => poolerProblem(ways)).catch(
     (error: Error) => `DATABASE_URL can't be used: ${error.message}`,
   )
-  if (problem !== null) {
-    log.fatal(problem)
-    process.exit(2)
-  }
+  if (problem !== null) throw new StartError(problem)
   return { databaseUrl, directUrl }
 }
 
-/** The signing key: the setting, or in development one that is made once and kept in `DATA_DIR`. */
+/**
+ * The signing key: the setting, or in development one that is made once and kept in `DATA_DIR`.
+ *
+ * @throws StartError when it can't be kept there.
+ */
 export function secretKeyOf(settings: Settings): string {
   if (settings.secretKey !== undefined) return settings.secretKey
   const file = join(settings.dataDir, 'secret.key')
   if (!existsSync(file)) {
-    mkdirSync(settings.dataDir, { recursive: true })
+    openDataDir(settings.dataDir)
     // Exclusive: of two concurrent first starts, the second reads what the first wrote.
     try {
       writeFileSync(file, randomBytes(48).toString('base64url'), { flag: 'wx', mode: 0o600 })
@@ -67,8 +91,11 @@ export function secretKeyOf(settings: Settings): string {
   return readFileSync(file, 'utf8').trim()
 }
 
+// Ctrl-C reaches a process from its terminal, and a moment later through its manager, such as foreman.
+const REPEATED_MS = 2_000
+
 /**
- * Stops in order on SIGTERM and SIGINT, at once on a second one. An uncaught error ends the process with status 1: its
+ * Stops in order on SIGTERM and SIGINT, at once on another one more than 2 s later. An uncaught error ends the process with status 1: its
  * state is unknown, and a restart repairs it.
  */
 export function stopOnSignals(
@@ -76,13 +103,14 @@ export function stopOnSignals(
   limitMs: number,
   stop: () => Promise<void>,
 ): (reason: string) => void {
-  let stopping = false
+  let stoppingSince: number | null = null
   const begin = (reason: string): void => {
-    if (stopping) {
+    if (stoppingSince !== null) {
+      if (performance.now() - stoppingSince < REPEATED_MS) return
       log.warn({ reason }, 'Stopping at once')
       process.exit(1)
     }
-    stopping = true
+    stoppingSince = performance.now()
     log.info({ reason }, 'Stopping')
     setTimeout(() => {
       log.error('Shutdown took too long')

@@ -1,6 +1,14 @@
 import { flushCompileCache } from 'node:module'
-import { createLog } from '../tasks/log.ts'
-import { databaseOrExit, onParentGone, secretKeyOf, settingsOrExit, stopOnSignals } from '../tasks/process.ts'
+import { createLog, type Log } from '../tasks/log.ts'
+import {
+  databaseOf,
+  onParentGone,
+  secretKeyOf,
+  settingsOrExit,
+  startOrExit,
+  stopOnSignals,
+} from '../tasks/process.ts'
+import type { Settings } from '../tasks/settings.ts'
 import { startWorker } from './worker.ts'
 
 const STOP_MS = 9_000
@@ -9,7 +17,11 @@ const STOP_MS = 9_000
 export async function runWorker(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'worker')
-  const database = await databaseOrExit(settings, log)
+  await startOrExit(log, () => start(settings, log))
+}
+
+async function start(settings: Settings, log: Log): Promise<void> {
+  const database = await databaseOf(settings, log)
   const worker = await startWorker({
     settings: { ...settings, secretKey: secretKeyOf(settings) },
     ...database,

@@ -4,6 +4,7 @@ import { type ProgressEntry, spareJobs, unlockPools } from '../sql/jobs.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
+import { StartError } from '../sql/start-error.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { untilReached } from '../tasks/outage.ts'
@@ -46,12 +47,19 @@ export interface WorkerOptions {
 const DRAIN_MS = 4000
 const END_MS = 8000
 
-/** Starts a worker; resolves when it holds its lease and fetches jobs. */
+/**
+ * Starts a worker; resolves when it holds its lease and fetches jobs.
+ *
+ * @throws StartError when WORKER_QUEUES names a queue that no task has.
+ */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { settings, taskModules = [], repairMs, log } = options
   const tasks = await loadTasks(taskModules)
   const all = queuesOf(tasks)
-  const queues = (settings.workerQueues ?? all).filter((queue) => all.includes(queue))
+  const queues = settings.workerQueues ?? all
+  const unknown = queues.filter((queue) => !all.includes(queue))
+  if (unknown.length > 0)
+    throw new StartError(`WORKER_QUEUES has no ${unknown.join(', ')}: the queues are ${all.join(', ')}`)
   const runners: QueueRunner[] = []
   const connections = new Connections()
   // Nothing asks for the lease before it exists, because nothing is claimed until then.

@@ -1,4 +1,5 @@
 import * as uWS from 'uWebSockets.js'
+import { StartError } from '../../sql/start-error.ts'
 import { Body } from './body.ts'
 import { UwsExchange } from './exchange.ts'
 import { Request } from './request.ts'
@@ -156,15 +157,21 @@ function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse
   request.body = exchange.incoming
 }
 
+/** Why the core could not listen, which it does not say. */
+async function refusal(host: string, port: number): Promise<StartError> {
+  const { portProblem } = await import('../../tasks/port.ts')
+  const problem = await portProblem(host, port)
+  return new StartError(problem ?? `Port ${port} of ${host} was in use a moment ago: start again`)
+}
+
 function bind(app: uWS.TemplatedApp, target: { host: string; port: number; exclusive: boolean }) {
   const { host, port, exclusive } = target
   // The core does not check the number.
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new RangeError(`Not a port: ${port}`)
   return new Promise<uWS.us_listen_socket>((resolve, reject) => {
     const bound = (socket: uWS.us_listen_socket | false) => {
-      if (socket === false)
-        reject(new Error(`Cannot listen on ${host}:${port}: in use, or not an address of this machine`))
-      else resolve(socket)
+      if (socket !== false) return resolve(socket)
+      refusal(host, port).then(reject, reject)
     }
     // The core supports this combination, but the types lack it.
     const listen = app.listen as unknown as (

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
+import { StartError } from '../start-error.ts'
 
 /** The user and group that PostgreSQL runs as. Everywhere below, undefined means our own. */
 export interface Account {
@@ -63,7 +64,7 @@ function asAccount(account: Account, script: string, file: string): boolean {
   const { status, error } = spawnSync('/bin/sh', ['-c', script, 'sh', file], options)
   const { code } = (error ?? {}) as NodeJS.ErrnoException
   if (code === 'EPERM' || code === 'EINVAL') {
-    throw new Error(
+    throw new StartError(
       `PostgreSQL can't run as root, and this root may not switch to the user ${account.uid}: start as an ordinary user, or set DATABASE_URL`,
     )
   }

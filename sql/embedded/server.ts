@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { StartError } from '../start-error.ts'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { clearLeftovers, endServer, readPidFile } from './leftover.ts'
@@ -29,7 +30,7 @@ const RESTART_WAITS_MS = [0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]
 /**
  * Starts the server and keeps it running: if it dies unexpectedly, it is restarted on the same port.
  *
- * @throws with the last lines of its log when it doesn't come up.
+ * @throws StartError with the last lines of its log when it doesn't come up.
  */
 export async function runServer(options: ServerOptions): Promise<Server> {
   boundLog(options.logFile)
@@ -102,7 +103,7 @@ async function launch(
   const failure = await becomesReady(child, options, isStopping)
   if (failure === undefined) return child
   if (child.pid !== undefined && !hasEnded(child)) await endServer(child.pid, options.stopTimeoutMs)
-  throw new Error(
+  throw new StartError(
     `The database server ${failure}. ${options.logFile} ends:\n${tail(options.logFile, logStart)}`,
   )
 }

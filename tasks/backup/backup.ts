@@ -45,7 +45,10 @@ export async function backUp(
   file: string,
 ): Promise<BackupReport> {
   if (await exists(file)) throw new BackupError(`${file} already exists`)
-  const unlock = takeLock(`${file}.lock`, (pid) => `Another backup is writing ${file} (pid ${pid})`)
+  const unlock = takeLock(
+    `${file}.lock`,
+    (pid) => new Error(`Another backup is writing ${file} (pid ${pid})`),
+  )
   const part = `${file}.part`
   try {
     const report = await writePart(settings, database, part)

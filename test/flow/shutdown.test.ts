@@ -45,6 +45,8 @@ test('a worker that is told to stop lets a job end that is nearly done', async (
   const worker = await crash.startWorker(url, 'first')
   const jobId = await crash.extract(client, await crash.uploadText(client, 3, 'nearly done'))
   await crash.pagesStored(query, jobId, 1)
+  // As a terminal's Ctrl-C does under foreman: its own signal, and the manager's.
+  worker.process.kill('SIGINT')
   assert.equal(await stop(worker), 0)
   const { status, attempt } = await crash.jobRow(query, jobId)
   assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })

@@ -17,6 +17,22 @@ test('a folder that holds something else is refused and left as it is', async (t
   assert.deepEqual(readdirSync(dataDir), ['postgres'])
 })
 
+test('a folder that can be none is refused, and names the setting', async (t) => {
+  const base = folder(t)
+  const file = path.join(base, 'file')
+  writeFileSync(file, '')
+  for (const [dataDir, reason] of [
+    [file, 'a part of its path is a file'],
+    [path.join(file, 'deep/er'), 'a part of its path is a file'],
+    // Where Node's own recursive mkdir never returns.
+    ['/proc/millrace/data', 'its file system takes no folders'],
+  ] as const)
+    await assert.rejects(startEmbedded({ dataDir }), {
+      name: 'Error',
+      message: `DATA_DIR can't be ${dataDir}: ${reason}. Name a folder that this user may write to.`,
+    })
+})
+
 test('data of another major version is refused', async (t) => {
   const dataDir = folder(t)
   mkdirSync(path.join(dataDir, 'postgres'))

@@ -4,28 +4,39 @@ import { test } from 'node:test'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
 import { WORKER_MALLOC } from '../../tasks/process.ts'
 
-const lines = readFileSync(new URL('../../Procfile', import.meta.url), 'utf8')
-  .trim()
-  .split('\n')
+const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-test('the Procfile has a line for every queue group, and for no other', async () => {
-  const workers = lines.flatMap((line) => /^worker_(\w+): WORKER_QUEUES=(\S+) /.exec(line)?.slice(1, 3) ?? [])
-  const queues = queuesOf(await loadTasks())
-  assert.deepEqual(
-    workers,
-    queues.flatMap((queue) => [queue.replaceAll('-', '_'), queue]),
-  )
+// The flags of `npm start`, on the project's own Node, whatever the system has. `exec`: a shell would take the signals.
+const { start, migrate } = JSON.parse(fileAt('package.json')).scripts as Record<string, string>
+const node = (script: string): string => script.replace(/^node /, 'node_modules/.bin/node ')
+const startOf = (file: string): string => node(start!.replace(/\S+$/, file))
+const malloc = Object.entries(WORKER_MALLOC)
+  .map(([name, value]) => `${name}=${value}`)
+  .join(' ')
+
+test('the Procfile starts what `npm start` does, and has a line for every queue', async () => {
+  const worker = `${malloc} ${startOf('workers/main.ts')}`
+  const lines = [
+    `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=16384 UV_THREADPOOL_SIZE=8 ${startOf('edge/main.ts')}`,
+    `worker: exec env ${worker}`,
+    `release: exec ${node(migrate!)}`,
+    '# Workers for one queue each, to scale it by itself: uncomment its line.',
+    ...queuesOf(await loadTasks()).map(
+      (queue) => `# worker_${queue.replaceAll('-', '_')}: exec env WORKER_QUEUES=${queue} ${worker}`,
+    ),
+  ]
+  assert.equal(fileAt('Procfile'), `${lines.join('\n')}\n`)
 })
 
-test('every process runs under the flags of the start script, but for those that it needs by itself', () => {
-  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  const flags = /node (--.*) \S+$/.exec(scripts.start)![1]!
-  for (const line of lines.filter((line) => !line.startsWith('release:')))
-    assert.ok(line.includes(`node ${flags} `), line)
+test('runners of the Procfile start all of it but the release, which would end the others with it', () => {
+  assert.match(fileAt('.foreman'), /^formation: all=1,release=0$/m)
+  assert.match(fileAt('.overmind.env'), /^OVERMIND_IGNORED_PROCESSES=release$/m)
 })
 
-test('workers are started with the same settings of malloc as by the start script', () => {
-  const malloc = Object.entries(WORKER_MALLOC).map(([name, value]) => `${name}=${value} `)
-  for (const line of lines.filter((line) => line.startsWith('worker')))
-    for (const setting of malloc) assert.ok(line.includes(setting), line)
+test('runners of the Procfile wait for longer than a process needs to stop', () => {
+  for (const [file, name] of [
+    ['.foreman', 'timeout: '],
+    ['.overmind.env', 'OVERMIND_TIMEOUT='],
+  ] as const)
+    assert.ok(Number(fileAt(file).split(name)[1]!.split('\n')[0]) > 9, file)
 })

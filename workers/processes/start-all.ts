@@ -2,8 +2,19 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { EmbeddedDatabase } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
+import { StartError } from '../../sql/start-error.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
-import { ALL_IN_ONE, secretKeyOf, settingsOrExit, stopOnSignals, WORKER_MALLOC } from '../../tasks/process.ts'
+import { portProblem } from '../../tasks/port.ts'
+import {
+  ALL_IN_ONE,
+  type DatabaseUrls,
+  databaseOf,
+  secretKeyOf,
+  settingsOrExit,
+  startOrExit,
+  stopOnSignals,
+  WORKER_MALLOC,
+} from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
@@ -17,6 +28,10 @@ const READY_MS = 45_000
 export async function startAll(): Promise<void> {
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'start')
+  await startOrExit(log, () => start(settings, log))
+}
+
+async function start(settings: Settings, log: Log): Promise<void> {
   const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
   let database: EmbeddedDatabase | null = null
   let stopping = false
@@ -26,23 +41,32 @@ export async function startAll(): Promise<void> {
     await database?.stop()
   })
   try {
-    database = await openDatabase(settings, log)
-    const url = settings.databaseUrl ?? database!.url
-    const applied = await migrate(settings.databaseUrlUnpooled ?? url)
+    await refuseTakenPort(settings)
+    if (settings.databaseUrl === undefined) database = await startDatabase(settings, log)
+    const urls =
+      database === null
+        ? await databaseOf(settings, log)
+        : { databaseUrl: database.url, directUrl: database.url }
+    const applied = await migrate(urls.directUrl)
     if (applied.length > 0) log.info({ applied }, 'The database was migrated')
-    const port = await startChildren(supervisor, settings, url)
+    const port = await startChildren(supervisor, settings, urls)
     announce(settings, port)
   } catch (error) {
     if (stopping) return
-    log.fatal({ err: error }, 'Startup failed')
     await supervisor.stop()
     await database?.stop()
-    process.exit(1)
+    throw error
   }
 }
 
-async function openDatabase(settings: Settings, log: Log): Promise<EmbeddedDatabase | null> {
-  if (settings.databaseUrl !== undefined) return null
+/** Edges that share a port would share it with those of another service, too. */
+async function refuseTakenPort({ webConcurrency, host, port }: Settings): Promise<void> {
+  if (webConcurrency === 1 || process.env.SHARE_PORT === '1') return
+  const problem = await portProblem(host, port)
+  if (problem !== null) throw new StartError(problem)
+}
+
+async function startDatabase(settings: Settings, log: Log): Promise<EmbeddedDatabase> {
   const { startEmbedded } = await import('../../sql/embedded.ts')
   return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
 }
@@ -50,11 +74,11 @@ async function openDatabase(settings: Settings, log: Log): Promise<EmbeddedDatab
 async function startChildren(
   supervisor: Supervisor,
   settings: Settings,
-  databaseUrl: string,
+  { databaseUrl, directUrl }: DatabaseUrls,
 ): Promise<number> {
   const env = {
     DATABASE_URL: databaseUrl,
-    DATABASE_URL_UNPOOLED: settings.databaseUrlUnpooled ?? databaseUrl,
+    DATABASE_URL_UNPOOLED: directUrl,
     SECRET_KEY: secretKeyOf(settings),
     [ALL_IN_ONE]: '1',
     // A session's cookies and a long token exceed uWebSockets.js's default of 4096 bytes.

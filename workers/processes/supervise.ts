@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { SUPERVISED } from '../../tasks/process.ts'
+import { StartError } from '../../sql/start-error.ts'
+import { START_REFUSED, SUPERVISED } from '../../tasks/process.ts'
 
 /** One child process: a script that reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
@@ -14,13 +15,16 @@ export interface ChildSpec {
 }
 
 export interface Supervisor {
-  /** Starts a child and keeps it running: one that dies unasked is started again (see `restartDelay`). */
+  /**
+   * Starts a child and keeps it running: one that dies unasked is started again (see `restartDelay`), unless none of its
+   * processes was ready yet and this one's status is START_REFUSED.
+   */
   start(spec: ChildSpec): void
   /**
    * Resolves with the message `{ ready: true, … }` that the child sends (`process.send`); after a restart, with the
    * next one's. Keeps waiting through restarts.
    *
-   * @throws when the supervisor stops first.
+   * @throws when the child is not started again (StartError), or the supervisor stops first.
    */
   ready(name: string): Promise<unknown>
   /** Stops the children, the last started first: SIGTERM, then `stopTimeoutMs` for each. Safe to call twice. */
@@ -46,6 +50,8 @@ interface Child {
   restart: NodeJS.Timeout | undefined
   readiness: PromiseWithResolvers<unknown>
   isReady: boolean
+  /** Whether any of its processes was ready. */
+  wasReady: boolean
 }
 
 /** How long to wait after the nth death in a row: nothing at first, then 250 ms doubling up to 10 s. */
@@ -64,6 +70,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   const onEnd = (child: Child, code: number | null, signal: NodeJS.Signals | null) => {
     if (stopped !== undefined) return
+    if (code === START_REFUSED && !child.wasReady)
+      return child.readiness.reject(new StartError(`${child.spec.name} can't start: it says why above`))
     if (child.isReady) Object.assign(child, awaitReadiness())
     child.deaths = performance.now() - child.startedAt >= healthyMs ? 1 : child.deaths + 1
     const waitMs = restartDelay(child.deaths)
@@ -93,6 +101,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         ended: Promise.resolve(),
         startedAt: 0,
         deaths: 0,
+        wasReady: false,
         restart: undefined,
         ...awaitReadiness(),
       }
@@ -132,6 +141,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onEnd: OnEnd): void
   started.on('message', (message) => {
     if (child.isReady || (message as { ready?: unknown } | null)?.ready !== true) return
     child.isReady = true
+    child.wasReady = true
     child.readiness.resolve(message)
   })
   Object.assign(child, { process: started, ended: promise })

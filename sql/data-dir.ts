@@ -1,0 +1,45 @@
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { StartError } from './start-error.ts'
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOTDIR: 'a part of its path is a file',
+  EACCES: `the user ${process.getuid?.()} may not write there`,
+  EPERM: `the user ${process.getuid?.()} may not write there`,
+  EROFS: 'its file system is read-only',
+  ENOENT: 'its file system takes no folders',
+  ENOSPC: 'its disk is full',
+}
+
+/**
+ * Creates the folder of DATA_DIR, with those above it, and makes sure that files can be written there.
+ *
+ * @throws StartError
+ */
+export function openDataDir(dataDir: string): void {
+  const folder = path.resolve(dataDir)
+  try {
+    make(path.dirname(folder), 0o777)
+    make(folder, 0o700)
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    throw new StartError(
+      `DATA_DIR can't be ${folder}: ${REASONS[code] ?? message}. Name a folder that this user may write to.`,
+    )
+  }
+}
+
+/** Node's recursive mkdir never returns on file systems that refuse every folder with ENOENT, such as /proc. */
+function make(folder: string, mode: number): void {
+  const found = statSync(folder, { throwIfNoEntry: false })
+  if (found?.isDirectory()) return
+  if (found !== undefined) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
+  make(path.dirname(folder), 0o777)
+  try {
+    mkdirSync(folder, { mode })
+  } catch (error) {
+    // Another process was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}

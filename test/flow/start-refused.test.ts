@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { testDatabase } from '../database.ts'
+import { launch, startProcess } from '../service.ts'
+
+/** What an operator has to mend ends a start: with a sentence, status 2, and no stack. */
+
+const { url } = await testDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'millrace-refused-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+const taken = createServer()
+taken.listen(0, '127.0.0.1')
+await once(taken, 'listening')
+after(() => taken.close())
+const PORT = String((taken.address() as AddressInfo).port)
+
+const URL_OF = (
+  change: (url: string) => string,
+): { DATABASE_URL: string; DATABASE_URL_UNPOOLED: string } => ({
+  DATABASE_URL: change(url),
+  DATABASE_URL_UNPOOLED: change(url),
+})
+const WRONG_PASSWORD = URL_OF((text) => text.replace(/:[^:@/]*@/, ':wrong@'))
+const NO_DATABASE = URL_OF((text) => text.replace(/[^/]+$/, 'nowhere'))
+const FILE = join(folder, 'file')
+writeFileSync(FILE, '')
+
+const IN_USE = `Port ${PORT} of 127.0.0.1 is in use: stop what listens there, or set another port`
+
+describe('a process is refused', () => {
+  const refused = (
+    kind: 'edge' | 'worker',
+    what: string,
+    env: Readonly<Record<string, string>>,
+    sentence: string | RegExp,
+  ) =>
+    test(`${kind}: ${what}`, async () => {
+      const log: string[] = []
+      await assert.rejects(launch(kind, url, env, [], log), new RegExp(`^Error: The ${kind} ended with 2:`))
+      const { level, msg, err } = JSON.parse(log.at(-1)!) as { level: number; msg: string; err?: unknown }
+      assert.deepEqual({ level, err }, { level: 60, err: undefined })
+      assert.ok(typeof sentence === 'string' ? msg === sentence : sentence.test(msg), msg)
+      assert.ok(!/^\s+at /m.test(log.join('\n')), 'no stack')
+    })
+
+  refused('edge', 'its port is in use', { PORT }, IN_USE)
+  refused(
+    'worker',
+    'one of its queues is none',
+    { WORKER_QUEUES: 'ai,loadtest' },
+    /^WORKER_QUEUES has no loadtest: the queues are accounts, ai, .*, voice$/,
+  )
+  refused('edge', 'the database is missing', NO_DATABASE, /^DATABASE_URL can't be used: .*"nowhere" does not/)
+  refused(
+    'edge',
+    'there is no database',
+    URL_OF(() => ''),
+    /^DATABASE_URL is not set: /,
+  )
+  refused(
+    'edge',
+    'its folder is a file',
+    { SECRET_KEY: '', DATA_DIR: FILE },
+    `DATA_DIR can't be ${FILE}: a part of its path is a file. Name a folder that this user may write to.`,
+  )
+})
+
+/** What a start of everything says, and how it ends. */
+async function startOf(env: Readonly<Record<string, string>>): Promise<{ status: number; lines: string[] }> {
+  const script = fileURLToPath(new URL('../../workers/start.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
+    env: { ...process.env, DATABASE_URL: url, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  after(() => child.kill('SIGKILL'))
+  let text = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (bytes) => {
+      text += bytes
+    })
+  const [status] = (await once(child, 'close')) as [number]
+  return { status, lines: text.trim().split('\n') }
+}
+
+describe('a start of everything ends', () => {
+  const ends = (what: string, env: Readonly<Record<string, string>>, ...sentences: readonly RegExp[]) =>
+    test(what, async () => {
+      const { status, lines } = await startOf(env)
+      assert.equal(status, 2, lines.join('\n'))
+      assert.equal(lines.length, sentences.length, lines.join('\n'))
+      for (const [i, sentence] of sentences.entries()) assert.match(lines[i]!, sentence)
+    })
+
+  ends(
+    'when its edge finds its port in use',
+    { PORT },
+    /is in use: stop/,
+    /"edge-1 can't start: it says why above"/,
+  )
+  ends('when its folder is a file', { DATABASE_URL: '', DATA_DIR: FILE }, /DATA_DIR can't be .*: a part of/)
+  ends(
+    'when a setting is wrong',
+    { PORT: 'abc' },
+    /^Invalid settings:$/,
+    /^ {2}PORT: must be a whole number$/,
+  )
+  ends('when the password is wrong', WRONG_PASSWORD, /DATABASE_URL can't be used: password auth/)
+})
+
+test('edges share a port with those of another start on purpose alone', async () => {
+  const free = createServer().listen(0, '127.0.0.1')
+  await once(free, 'listening')
+  const { port } = free.address() as AddressInfo
+  await new Promise((resolve) => free.close(resolve))
+  await startProcess('edge', url, { PORT: String(port), SHARE_PORT: '1' })
+  const { status, lines } = await startOf({ PORT: String(port), WEB_CONCURRENCY: '2' })
+  assert.equal(status, 2)
+  assert.match(lines.join('\n'), /is in use: stop/)
+})
