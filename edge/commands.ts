@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { accountChanged, credentials, endSessions, setPassword, upsertAdmin } from '../sql/accounts.ts'
+import {
+  accountChanged,
+  credentials,
+  endSessions,
+  insertAccount,
+  setPassword,
+  upsertAdmin,
+} from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
 import { Failure } from '../sql/errors.ts'
@@ -15,6 +22,7 @@ import { Email } from './pipeline/schemas.ts'
 
 export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin, and creates it if there is none
+  create-user EMAIL                     creates an account that is no admin
   unlock EMAIL                          lifts the lock that failed logins put on an address
   revoke-sessions EMAIL                 signs the account out everywhere
   retry-failed [QUEUE]                  retries the jobs that have failed by now, or those of one queue
@@ -32,6 +40,10 @@ export async function runAdmin(
     case 'create-admin': {
       const { values, positionals } = parsed(rest, { 'new-password': { type: 'boolean' } })
       return createAdmin(db, emailOf(positionals), values['new-password'] === true)
+    }
+    case 'create-user': {
+      const email = emailOf(parsed(rest, {}).positionals)
+      return [`${email} is a new user`, `Password: ${await createUser(db, email)}`]
     }
     case 'unlock':
       return unlock(db, emailOf(parsed(rest, {}).positionals))
@@ -61,9 +73,7 @@ function emailOf([word, ...more]: readonly string[]): string {
 }
 
 async function createAdmin(db: Database, email: string, newPassword: boolean): Promise<string[]> {
-  const password = randomBytes(15).toString('base64url')
-  const passwords = createPasswords()
-  const passwordHash = await passwords.hash(password).finally(() => passwords.close())
+  const { password, passwordHash } = await choosePassword()
   return db.transaction(async (tx) => {
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
     const created = row?.change === 'created'
@@ -79,6 +89,23 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     if (newPassword || created) return [`${email} ${now}`, `Password: ${password}`]
     return [`${email} ${now}; its password is unchanged (--new-password sets a new one)`]
   })
+}
+
+async function choosePassword(): Promise<{ password: string; passwordHash: string }> {
+  const password = randomBytes(15).toString('base64url')
+  const passwords = createPasswords()
+  return { password, passwordHash: await passwords.hash(password).finally(() => passwords.close()) }
+}
+
+/** Creates an account that is no admin, also while there is none; its password. @throws account.email_taken */
+export async function createUser(db: Database, email: string): Promise<string> {
+  const { password, passwordHash } = await choosePassword()
+  await db.transaction(async (tx) => {
+    const account = { email, passwordHash, fullName: null, role: 'user', isActive: true } as const
+    const { id } = await tx.one(insertAccount(account))
+    await tx.run(told('account.registered', id))
+  })
+  return password
 }
 
 async function unlock(db: Database, email: string): Promise<string[]> {

@@ -1,9 +1,11 @@
 import { flushCompileCache } from 'node:module'
+import { anyAdmin } from '../sql/accounts.ts'
 import { createLog, type Log } from '../tasks/log.ts'
 import {
   ALL_IN_ONE,
   databaseOf,
   onParentGone,
+  SETUP_TOKEN,
   secretKeyOf,
   settingsOrExit,
   startOrExit,
@@ -29,6 +31,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
       settings,
       ...database,
       secretKey: secretKeyOf(settings),
+      setupToken: process.env[SETUP_TOKEN],
       log,
     },
     {
@@ -39,7 +42,11 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const stop = stopOnSignals(log, STOP_MS, () => serving.stop())
   onParentGone(() => stop('the parent process is gone'))
   log.info({ port: serving.port }, 'The edge is listening')
-  process.send?.({ ready: true, port: serving.port })
+  process.send?.({
+    ready: true,
+    port: serving.port,
+    lacksAdmin: !(await serving.edge.db.one(anyAdmin())).any,
+  })
   // A killed process writes nothing.
   flushCompileCache()
 }

@@ -78,17 +78,17 @@ export const credentials = (email: string): Query<z.output<typeof Credentials>> 
   sql.prepared('credentials', Credentials)`
     select id, password_hash, role, is_active from account where email = ${email}`
 
-const FIRST_ACCOUNT_LOCK = 7_236_501_145
+const FIRST_ADMIN_LOCK = 7_236_501_145
 
-/** Whether there is any active account yet; while there is none, registrations wait for each other. */
-export const anyAccount = (): Query<{ any: boolean }> =>
+/** Whether there is an active admin yet; while there is none, registrations wait for each other. */
+export const anyAdmin = (): Query<{ any: boolean }> =>
   sql.prepared(
-    'any_account',
+    'any_admin',
     z.object({ any: z.boolean() }),
-  )`select exists (select from account where is_active) as any`
+  )`select exists (select from account where role = 'admin' and is_active) as any`
 
-export const lockFirstAccount = (): Query<unknown> =>
-  sql.type(noRows)`select pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`
+export const lockFirstAdmin = (): Query<unknown> =>
+  sql.type(noRows)`select pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`
 
 export interface NewAccount {
   readonly email: string

@@ -39,6 +39,10 @@ const table = {
   'account.last_admin': {
     detail: 'This is the last active admin; make another account an admin first',
   },
+  'account.setup_token': {
+    detail:
+      'This link makes the first admin, and is invalid or has been used; sign in, or start the service again',
+  },
   'account.session_missing': { detail: 'Session not found' },
   'org.missing': { detail: 'Organization not found' },
   'org.not_member': { detail: 'Only members of the organization may do this' },

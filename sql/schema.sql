@@ -951,6 +951,8 @@ create table worker_lease (
   constraint worker_lease_pkey PRIMARY KEY (id)
 );
 
+CREATE INDEX account_admin_idx ON public.account USING btree (id) WHERE ((role = 'admin'::text) AND is_active);
+
 CREATE INDEX account_deleted_idx ON public.account USING btree (id) WHERE (deleted_at IS NOT NULL);
 
 CREATE INDEX account_listed_idx ON public.account USING btree (id) WHERE (deleted_at IS NULL);

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { createDatabase, type Database } from '../sql/db.ts'
 import { reasonOf } from './outage.ts'
 import type { Settings } from './settings.ts'
 
@@ -31,6 +32,20 @@ export async function withDatabase<T>(
   } finally {
     await started.stop()
   }
+}
+
+/** The same with a pool of two connections. */
+export function withQueries<T>(
+  settings: Settings,
+  name: string,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  return withDatabase(settings, async ({ url }) => {
+    const applicationName = `${settings.projectName}-${name}`
+    const { checked: validateRows, databasePooled: pooled } = settings
+    const db = createDatabase({ url, applicationName, size: 2, validateRows, pooled })
+    return work(db).finally(() => db.close())
+  })
 }
 
 /** A command was called wrongly; the message is its usage. */

@@ -138,6 +138,9 @@ export function stopOnSignals(
 /** Tells an edge that all other processes stop when it does. */
 export const ALL_IN_ONE = 'MILLRACE_ALL_IN_ONE'
 
+/** Gives edges the token of the link that makes the first admin. */
+export const SETUP_TOKEN = 'MILLRACE_SETUP_TOKEN'
+
 /** Tells a child process that it has a supervisor, whose death it might otherwise miss while loading its modules. */
 export const SUPERVISED = 'MILLRACE_SUPERVISED'
 

@@ -3,10 +3,12 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parse } from '../tasks/settings.ts'
+import { createUser } from '../edge/commands.ts'
+import { withQueries } from '../tasks/command.ts'
+import { settingsOrExit } from '../tasks/process.ts'
 
 /**
- * `npm run demo [FILE.pdf]`: the main job as a client sees it. Registers, uploads, extracts in the background, draws
+ * `npm run demo [FILE.pdf]`: the main job as a client sees it. Creates an account, uploads, extracts in the background, draws
  * the progress from the event stream, prints what was read. Starts the service when none runs, and stops it after.
  */
 
@@ -32,7 +34,8 @@ const BAR_WIDTH = 30
 const LINES_PER_PAGE = 3
 const START_MS = 60_000
 
-const { publicBaseUrl: base } = parse(process.env)
+const settings = settingsOrExit()
+const base = settings.publicBaseUrl
 const file = process.argv[2] ?? SAMPLE
 const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) =>
   giveUp(`Can't read ${file}: ${error.code}`),
@@ -79,13 +82,9 @@ async function demonstrate(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
 
 async function signIn(): Promise<string> {
   const email = `demo-${randomBytes(4).toString('hex')}@example.com`
-  const password = randomBytes(12).toString('base64url')
-  await call('/api/v1/auth/register', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email, password }),
-  })
-  say(`Registered ${email}`)
+  // Whoever registers first becomes admin, which is for a person to be.
+  const password = await withQueries(settings, 'demo', (db) => createUser(db, email))
+  say(`Created the account ${email}`)
   const body = new URLSearchParams({ username: email, password })
   return (await call<{ access_token: string }>('/api/v1/auth/token', { method: 'POST', body })).access_token
 }

@@ -2,4 +2,4 @@ import { keepCode } from '../tasks/code-cache.ts'
 
 keepCode()
 const { startAll } = await import('./processes/start-all.ts')
-await startAll()
+await startAll(process.argv.slice(2))

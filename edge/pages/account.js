@@ -1,6 +1,18 @@
-// One page for the three links in emails. The token comes after the `#`, so it reaches no log and no referrer.
+// One page for the links in emails and at the start. A token in an email comes after the `#`, so it reaches no log and no
+// referrer; that of the start is good for nothing once there is an admin.
 
 const PAGES = {
+  '/setup': {
+    title: 'Make the first admin',
+    intro: 'The account that you make here runs this Millrace.',
+    send: 'Make the account',
+    fields: [
+      ['email', 'Email', 'email', 'username', 3],
+      ['password', 'Password, 8 characters or more', 'password', 'new-password', 8],
+    ],
+    requests: (setup_token, values) => [['/api/v1/auth/register', { ...values, setup_token }]],
+    next: '/monitor',
+  },
   '/verify-email': {
     title: 'Verify your address',
     intro: 'Confirm that this address is yours.',
@@ -34,12 +46,12 @@ const PAGES = {
 }
 
 const page = PAGES[location.pathname]
-const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
+const token = new URLSearchParams(location.hash.slice(1) || location.search).get('token') ?? ''
 const at = (id) => document.getElementById(id)
 
 document.title = `${page.title} · Millrace`
 at('title').textContent = page.title
-at('intro').textContent = token === '' ? 'The link is incomplete. Open it exactly as it is in the email.' : page.intro
+at('intro').textContent = token === '' ? 'The link is incomplete. Open it exactly as it was given.' : page.intro
 at('send').textContent = page.send
 at('send').disabled = token === ''
 for (const [name, text, type, autocomplete, minLength] of page.fields) {
@@ -54,6 +66,7 @@ at('form').addEventListener('submit', async (event) => {
   at('send').disabled = true
   const values = Object.fromEntries(new FormData(at('form')))
   const problem = await sendAll(page.requests(token, values))
+  if (problem === null && page.next !== undefined) return location.assign(page.next)
   at('answer').className = problem === null ? '' : 'bad'
   at('answer').textContent = problem ?? page.done
   at('form').hidden = problem === null

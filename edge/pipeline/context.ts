@@ -43,4 +43,6 @@ export interface Edge {
   readonly metrics: Metrics
   readonly log: Log
   readonly secretKey: string
+  /** Makes its bearer the first admin; undefined: nothing does. */
+  readonly setupToken: string | undefined
 }

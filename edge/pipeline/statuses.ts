@@ -24,6 +24,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'account.token': 400,
   'account.password_wrong': 400,
   'account.last_admin': 409,
+  'account.setup_token': 403,
   'account.session_missing': 404,
   'org.missing': 404,
   'org.not_member': 403,

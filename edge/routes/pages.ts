@@ -81,6 +81,7 @@ export const pages = area('pages', '', { auth: 'public' }, [
     'monitor.html',
     z.object({ id: z.string() }),
   ),
+  page('/setup', 'Show the page that makes the first admin, which a start prints a link to', 'account.html'),
   page('/verify-email', 'Show the page that a verification email links to', 'account.html'),
   page('/password-reset', 'Show the page that a password reset email links to', 'account.html'),
   page('/accept-invite', 'Show the page that an invite links to', 'account.html'),

@@ -25,6 +25,8 @@ create table account (
 );
 create index account_deleted_idx on account (id) where deleted_at is not null;
 create index account_listed_idx on account (id) where deleted_at is null;
+-- Looked for by each registration.
+create index account_admin_idx on account (id) where role = 'admin' and is_active;
 
 -- A revoked session can no longer be refreshed; an ended one also has its access tokens refused. `address` and
 -- `user_agent` are those of the sign-in.

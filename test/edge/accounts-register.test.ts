@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
 
@@ -101,6 +101,61 @@ test('with ADMIN_EMAIL set, the first to register is a user', async () => {
     (await register({ email: 'somebody@example.com', password: PASSWORD }, edge)).json.role,
     'user',
   )
+})
+
+describe('the link of the start', () => {
+  const token = 'a-token-of-the-start'
+  const begin = async (env: Record<string, string> = {}) => {
+    const fresh = await testDatabase()
+    const edge = await startEdge(fresh.url, { env, setupToken: token })
+    const ask = async (email: string, more: object = {}) => {
+      const { status, json } = await register({ email, password: PASSWORD, ...more }, edge)
+      return status === 200 ? json.role : [status, json.detail]
+    }
+    return { ...fresh, edge, ask }
+  }
+  const REFUSED = [
+    403,
+    'This link makes the first admin, and is invalid or has been used; sign in, or start the service again',
+  ]
+
+  test('makes the first admin once, also where registration is closed', async () => {
+    const { ask } = await begin({ REGISTRATION_ENABLED: 'false' })
+    assert.deepEqual(await ask('early@example.com'), [403, 'Registration is closed'])
+    for (const wrong of ['wrong', 'A-token-of-the-start', `${token}x`])
+      assert.deepEqual(await ask('thief@example.com', { setup_token: wrong }), REFUSED)
+    assert.deepEqual(await ask('idle@example.com', { setup_token: token, is_active: false }), REFUSED)
+    assert.equal(await ask('root@example.com', { setup_token: token }), 'admin')
+    assert.deepEqual(await ask('late@example.com', { setup_token: token }), REFUSED)
+  })
+
+  test('makes one of many who follow it at once', async () => {
+    const { ask, query } = await begin()
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => ask(`n${n}@example.com`, { setup_token: token })),
+    )
+    assert.equal(answers.filter((answer) => answer === 'admin').length, 1)
+    assert.equal(answers.filter(([status]) => status === 403).length, 9)
+    assert.deepEqual(await query('select count(*)::int as n from account'), [{ n: 1 }])
+  })
+
+  test('works beside accounts that are no admins, and so does registering', async () => {
+    for (const more of [{ setup_token: token }, {}]) {
+      const { ask, query } = await begin()
+      await query(`insert into account (email, password_hash) values ('demo@example.com', 'x')`)
+      assert.equal(await ask('root@example.com', more), 'admin')
+      assert.equal(await ask('next@example.com'), 'user')
+    }
+  })
+
+  test('is none where no start has made it', async () => {
+    const { status, json } = await register({
+      email: 'x@example.com',
+      password: PASSWORD,
+      setup_token: 'undefined',
+    })
+    assert.deepEqual([status, json.detail], REFUSED)
+  })
 })
 
 test('registration signs in: two cookies with exactly these attributes, and no token in the body', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/commands.ts'
+import { testDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { edgeAndDatabase, PASSWORD } from './harness.ts'
 import { ledgerOf } from './ledger.ts'
@@ -42,6 +43,18 @@ test('create-admin promotes who is there, at once, and leaves the password unles
   await until('old sessions are ended', () => answers('/api/v1/auth/me', ann.token, 401))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 401)
   assert.equal((await signIn('ann@example.com', passwordIn(lines))).status, 200)
+})
+
+test('create-user makes an account that is no admin, even the first, and refuses a second of its address', async () => {
+  const lines = await run('create-user', ' Uma@Example.com')
+  assert.equal(lines[0], 'uma@example.com is a new user')
+  const answer = await signIn('uma@example.com', passwordIn(lines))
+  const { role } = (await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json
+  assert.equal(role, 'user')
+  await assert.rejects(run('create-user', 'uma@example.com'), /already exists/)
+  const empty = await testDatabase()
+  await runAdmin(['create-user', 'first@example.com'], empty.db, 1)
+  assert.deepEqual(await empty.query('select role from account'), [{ role: 'user' }])
 })
 
 test('unlock lifts the lock of an address', async () => {
@@ -141,6 +154,7 @@ test('a wrong call says how it is done', async () => {
   for (const args of [
     [],
     ['create-admin'],
+    ['create-user'],
     ['dance', 'ann@example.com'],
     ['unlock', 'a@example.com', 'b@example.com'],
     ['unlock', 'a@example.com', '--force'],

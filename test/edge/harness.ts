@@ -181,6 +181,7 @@ export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly areas?: readonly Area[]
   readonly log?: Log
+  readonly setupToken?: string
   /** Whether its stop gives clients the time to go elsewhere. Default false. */
   readonly lingers?: boolean
   /** Whether passwords cost what they cost in production. Default false. */
@@ -207,6 +208,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       directUrl: url,
       secretKey: SECRET,
       log: options.log ?? silent,
+      setupToken: options.setupToken,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
       ...(options.realPasswords ? {} : { passwords }),
     },

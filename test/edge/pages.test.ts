@@ -30,7 +30,7 @@ test('every link of a mail leads to a page that is there, and keeps its token ou
 
 test('the script knows each page, and the routes that it calls', async () => {
   const script = (await api.get('/pages/account.js')).text
-  for (const path of ['/verify-email', '/password-reset', '/accept-invite'])
+  for (const path of ['/setup', '/verify-email', '/password-reset', '/accept-invite'])
     assert.ok(script.includes(`'${path}': {`))
   for (const [, path] of script.matchAll(/'(\/api\/[^']+)'/g))
     assert.notEqual((await api.post(path!, { json: {} })).status, 404, path)

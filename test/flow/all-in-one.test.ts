@@ -98,7 +98,16 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
     line,
     /monitor: http:\S+\/monitor \| reference: http:\S+\/docs \| open without a credential: ai, llm, rag, voice, comms, tasks, jobs$/,
   )
-  assert.equal((await first.client.register('first@example.com')).role, 'admin')
+  const link = first.output.find((text) => text.startsWith('There is no admin yet.'))!
+  const { pathname, searchParams } = new URL(link.split(' ').at(-1)!)
+  assert.equal((await first.client.fetch(pathname)).status, 200)
+  const json = {
+    email: 'first@example.com',
+    password: 'correct horse',
+    setup_token: searchParams.get('token'),
+  }
+  const made = await first.client.post('/api/v1/auth/register', json)
+  assert.equal(((await made.json()) as { role: string }).role, 'admin')
   assert.equal((await first.client.register('second@example.com')).role, 'user')
 
   // Commands find the database of the running service.
@@ -115,6 +124,7 @@ test('the whole service starts from nothing, heals, stops in order, and starts a
   assert.ok(!first.output.some((text) => text.includes('Shutdown took too long')))
 
   const second = await start()
+  assert.ok(!second.output.some((text) => text.includes('/setup')), 'there is an admin')
   const signIn = await second.client.fetch('/api/v1/auth/token', {
     method: 'POST',
     body: new URLSearchParams({ username: 'first@example.com', password: 'correct horse' }),

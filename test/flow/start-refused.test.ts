@@ -74,9 +74,12 @@ describe('a process is refused', () => {
 })
 
 /** What a start of everything says, and how it ends. */
-async function startOf(env: Readonly<Record<string, string>>): Promise<{ status: number; lines: string[] }> {
+async function startOf(
+  env: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<{ status: number; lines: string[] }> {
   const script = fileURLToPath(new URL('../../workers/start.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, ...args], {
     env: { ...process.env, DATABASE_URL: url, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -113,6 +116,13 @@ describe('a start of everything ends', () => {
     /^ {2}PORT: must be a whole number$/,
   )
   ends('when the password is wrong', WRONG_PASSWORD, /DATABASE_URL can't be used: password auth/)
+})
+
+test('a start tells how it is called, whatever else is wrong', async () => {
+  const help = await startOf({ PORT: 'abc' }, ['--help'])
+  assert.deepEqual([help.status, help.lines[0]], [0, 'Usage: npm start'])
+  const unknown = await startOf({}, ['--port', '80'])
+  assert.deepEqual([unknown.status, unknown.lines[0]], [2, 'Usage: npm start'])
 })
 
 test('edges share a port with those of another start on purpose alone', async () => {

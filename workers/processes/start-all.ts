@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { EmbeddedDatabase } from '../../sql/embedded.ts'
@@ -9,6 +10,8 @@ import {
   ALL_IN_ONE,
   type DatabaseUrls,
   databaseOf,
+  SETUP_TOKEN,
+  START_REFUSED,
   secretKeyOf,
   settingsOrExit,
   startOrExit,
@@ -24,8 +27,28 @@ const CHILD_STOP_MS = 8_000
 // A child that keeps dying before it is ready would otherwise be restarted forever.
 const READY_MS = 45_000
 
+const USAGE = `Usage: npm start
+
+Runs everything on this machine until Ctrl-C: edges, workers and, unless DATABASE_URL is set, a PostgreSQL of its own.
+Settings come from the environment and from .env; .env.example lists all of them with their defaults:
+
+  HOST=127.0.0.1 PORT=8000   where the edges listen
+  WEB_CONCURRENCY=1          how many edges
+  WORKER_PROCESSES=1         how many workers, with WORKER_THREADS=8 threads each
+  DATA_DIR=.data             the embedded database, mails that were not sent, a generated key
+  DATABASE_URL=              another PostgreSQL
+
+npm run doctor   checks the settings and what they lead to
+npm run demo     uploads a document and shows how it is read
+`
+
 /** The whole service on one machine: database, migrations, then edges and workers as children that are kept running. */
-export async function startAll(): Promise<void> {
+export async function startAll(args: readonly string[]): Promise<void> {
+  if (args.length > 0) {
+    const isHelp = args[0] === '--help' || args[0] === '-h'
+    process[isHelp ? 'stdout' : 'stderr'].write(USAGE)
+    process.exit(isHelp ? 0 : START_REFUSED)
+  }
   const settings = settingsOrExit()
   const log = await createLog(settings.logLevel, 'start')
   await startOrExit(log, () => start(settings, log))
@@ -49,8 +72,9 @@ async function start(settings: Settings, log: Log): Promise<void> {
         : { databaseUrl: database.url, directUrl: database.url }
     const applied = await migrate(urls.directUrl)
     if (applied.length > 0) log.info({ applied }, 'The database was migrated')
-    const port = await startChildren(supervisor, settings, urls)
-    announce(settings, port)
+    const setupToken = randomBytes(24).toString('base64url')
+    const { port, lacksAdmin } = await startChildren(supervisor, settings, urls, setupToken)
+    announce(settings, port, lacksAdmin ? setupToken : null)
   } catch (error) {
     if (stopping) return
     await supervisor.stop()
@@ -71,16 +95,24 @@ async function startDatabase(settings: Settings, log: Log): Promise<EmbeddedData
   return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
 }
 
+/** What an edge says when it is ready. */
+interface EdgeReady {
+  readonly port: number
+  readonly lacksAdmin: boolean
+}
+
 async function startChildren(
   supervisor: Supervisor,
   settings: Settings,
   { databaseUrl, directUrl }: DatabaseUrls,
-): Promise<number> {
+  setupToken: string,
+): Promise<EdgeReady> {
   const env = {
     DATABASE_URL: databaseUrl,
     DATABASE_URL_UNPOOLED: directUrl,
     SECRET_KEY: secretKeyOf(settings),
     [ALL_IN_ONE]: '1',
+    [SETUP_TOKEN]: setupToken,
     // A session's cookies and a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '16384',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
@@ -107,13 +139,15 @@ async function startChildren(
     Promise.all([...edges, ...workers].map((name) => supervisor.ready(name))),
     tooLate,
   ])
-  return (first as { port: number }).port
+  return first as EdgeReady
 }
 
-function announce(settings: Settings, port: number): void {
+function announce(settings: Settings, port: number, setupToken: string | null): void {
   const url = settings.port === port ? settings.publicBaseUrl : `http://${settings.host}:${port}`
   const open = settings.authLevel === 'none' ? 'everything' : [...settings.openAreas].join(', ') || 'nothing'
   process.stdout.write(
     `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
   )
+  if (setupToken !== null)
+    process.stdout.write(`There is no admin yet. This link makes one: ${url}/setup?token=${setupToken}\n`)
 }

@@ -50,7 +50,10 @@ export function show(view, { showLink }) {
       }),
     },
     (state) => {
-      if (state === 403) return refuse(view)
+      if (state === 403) {
+        showLink('none')
+        return refuse(view)
+      }
       showLink(state === 'live' || state === 'lost' ? state : 'lost')
     },
   )

@@ -1,9 +1,11 @@
+import { timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import { anyAccount, insertAccount, lockFirstAccount } from '../../../sql/accounts.ts'
+import { anyAdmin, insertAccount, lockFirstAdmin } from '../../../sql/accounts.ts'
 import { appendAudit } from '../../../sql/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { acceptInvites } from '../../../sql/orgs.ts'
+import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { verification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { eventOf, type From } from '../../pipeline/audit.ts'
@@ -21,6 +23,7 @@ const NewUser = z
     password: Password,
     full_name: z.string().trim().max(200).nullish(),
     is_active: z.boolean().default(true),
+    setup_token: z.string().max(100).nullish(),
   })
   .meta({ id: 'UserCreate' })
 
@@ -28,11 +31,12 @@ export const registerRoute = route({
   method: 'post',
   path: '/register',
   summary: 'Create an account and sign in',
-  description: 'Accepts the pending invites of the address, and emails a token that verifies it.',
+  description:
+    'Accepts the pending invites of the address, and emails a token that verifies it. Whoever registers while there is no admin becomes one; with `setup_token`, from the link that a start prints, also where registration is closed.',
   auth: 'public',
   body: NewUser,
   response: User,
-  errors: ['account.email_taken', 'auth.registration_closed'],
+  errors: ['account.email_taken', 'account.setup_token', 'auth.registration_closed'],
   sideEffect: true,
   credentials: true,
   signsIn: true,
@@ -46,10 +50,10 @@ async function register(
   input: Input<undefined, undefined, z.output<typeof NewUser>, unknown> & Writes<Registered>,
 ): Promise<Answer<Registered>> {
   const { body, edge, exchange, requestId } = input
-  if (!edge.settings.registrationEnabled) throw fail('auth.registration_closed')
+  if (!edge.settings.registrationEnabled && !body.setup_token) throw fail('auth.registration_closed')
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
-    const first = body.is_active && (await isFirstAccount(edge, tx))
+    const first = await isFirstAdmin(edge, tx, body)
     const account = await tx.one(
       insertAccount({
         email: body.email,
@@ -66,7 +70,7 @@ async function register(
     const mail = await enqueue(tx, verification, { account_id: id }, options)
     tx.afterCommit(() => {
       edge.publisher.notify(mail.jobId)
-      if (first) edge.log.warn({ account: id }, 'The first account registered became admin')
+      if (first) edge.log.warn({ account: id }, 'The account registered became the first admin')
     })
     const accessToken = await edge.accounts.sign(account, session.sessionId)
     return json(account.json, { headers: sessionCookies(edge, accessToken, session.refreshToken) })
@@ -81,9 +85,21 @@ async function welcome(tx: Queries, from: From, id: number, email: string): Prom
   await tx.run(appendAudit(events))
 }
 
-/** While there is no account, registrations wait for each other, so that only one of them is the first. */
-async function isFirstAccount(edge: Edge, tx: Queries): Promise<boolean> {
-  if (edge.settings.adminEmail !== undefined || (await tx.one(anyAccount())).any) return false
-  await tx.run(lockFirstAccount())
-  return !(await tx.one(anyAccount())).any
+/**
+ * Whether a registration makes the first admin.
+ * @throws account.setup_token when it is to make it, and does not.
+ */
+async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUser>): Promise<boolean> {
+  const { setup_token: token, is_active: isActive } = body
+  if (!token) return isActive && edge.settings.adminEmail === undefined && (await lacksAdmin(tx))
+  const isRight = edge.setupToken !== undefined && timingSafeEqual(digestOf(token), digestOf(edge.setupToken))
+  if (isRight && isActive && (await lacksAdmin(tx))) return true
+  throw fail('account.setup_token')
+}
+
+/** While there is no admin, registrations wait for each other, so that only one of them makes the first. */
+async function lacksAdmin(tx: Queries): Promise<boolean> {
+  if ((await tx.one(anyAdmin())).any) return false
+  await tx.run(lockFirstAdmin())
+  return !(await tx.one(anyAdmin())).any
 }
