@@ -47,6 +47,8 @@ export interface WorkerOptions {
 const DRAIN_MS = 4000
 const END_MS = 8000
 
+const MOST_QUEUE_CONNECTIONS = 6
+
 /**
  * Starts a worker; resolves when it holds its lease and fetches jobs.
  *
@@ -177,8 +179,8 @@ function openQueue(
     pooled: settings.databasePooled,
     directUrl,
     applicationName: `${settings.projectName}-queue`,
-    // Each runner fetches over one connection at a time, and cron is rare.
-    size: queues.length + 2,
+    // A runner needs one for some milliseconds at a time, and most runners wait.
+    size: Math.min(queues.length + 2, MOST_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
   })
 }

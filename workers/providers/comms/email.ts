@@ -125,6 +125,16 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
   }
 }
 
+/** Connects, signs in, and leaves without a message. @throws what the network or the server says. */
+export async function verifyServer(url: string): Promise<void> {
+  const transport = transportTo(url, LIMITS)
+  try {
+    await transport.verify()
+  } finally {
+    transport.close()
+  }
+}
+
 interface Sent {
   readonly rejected?: readonly (string | { address: string })[]
 }

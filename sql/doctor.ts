@@ -1,0 +1,86 @@
+import { type Client, connect } from './driver.ts'
+import { migrationNames } from './migrations.ts'
+
+/** What `npm run doctor` asks a database. */
+export interface Facts {
+  /** As in server_version_num, such as 180004. */
+  readonly version: number
+  readonly address: string
+  readonly readOnly: boolean
+  /** How far its clock is ahead of ours. */
+  readonly clockOffsetMs: number
+  /** How many connections it gives to users that are no superusers, and how many others than ours have. */
+  readonly connections: { readonly most: number; readonly ofOthers: number }
+  readonly fsync: boolean
+  readonly autovacuum: boolean
+  /** The version of pgvector; null: it is not created here. */
+  readonly vector: string | null
+  readonly isVectorInstalled: boolean
+  readonly pendingMigrations: readonly string[]
+  /** How many workers are alive; null before the first migration. */
+  readonly workers: number | null
+  /** The queues that have waiting jobs and no worker. */
+  readonly unserved: readonly string[]
+}
+
+const SERVER = `select current_setting('server_version_num')::int as version,
+  coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket') as address,
+  current_setting('transaction_read_only')::boolean as "readOnly",
+  (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most,
+  (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
+    and not starts_with(application_name, $1)) as others,
+  current_setting('fsync')::boolean as fsync, current_setting('autovacuum')::boolean as autovacuum,
+  (select extversion from pg_extension where extname = 'vector') as vector,
+  exists (select from pg_available_extensions where name = 'vector') as "isVectorInstalled",
+  to_regclass('migration') is not null as "isMigrated"`
+
+const WORKERS = `
+  with alive as (select id, queues from worker_lease where expires_at > now())
+  select (select count(*)::int from alive) as workers,
+    (select coalesce(array_agg(queue order by queue), '{}') from (
+      select queue from job_count group by queue having sum(queued) > 0
+      except select unnest(queues) from alive) unserved) as unserved`
+
+interface Server
+  extends Pick<
+    Facts,
+    'version' | 'address' | 'readOnly' | 'fsync' | 'autovacuum' | 'vector' | 'isVectorInstalled'
+  > {
+  readonly now_ms: number
+  readonly most: number
+  readonly others: number
+  readonly isMigrated: boolean
+}
+
+/** Asks it. `projectName` begins the names of our connections. @throws the connection error */
+export async function inspect(url: string, projectName: string): Promise<Facts> {
+  const client = await connect({ url, applicationName: `${projectName}-doctor` })
+  try {
+    const askedAt = Date.now()
+    const { rows } = await client.query<Server>(SERVER, [`${projectName}-`])
+    const { now_ms: now, most, others, isMigrated, ...server } = rows[0]!
+    return {
+      ...server,
+      clockOffsetMs: now - (askedAt + Date.now()) / 2,
+      connections: { most, ofOthers: others },
+      pendingMigrations: await pendingOf(client, isMigrated),
+      ...(isMigrated ? await workersOf(client) : { workers: null, unserved: [] }),
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+async function pendingOf(client: Client, isMigrated: boolean): Promise<string[]> {
+  const { rows } = isMigrated
+    ? await client.query<{ name: string }>('select name from migration')
+    : { rows: [] }
+  const applied = new Set(rows.map(({ name }) => name))
+  return (await migrationNames()).filter((name) => !applied.has(name))
+}
+
+async function workersOf(client: Client): Promise<Pick<Facts, 'workers' | 'unserved'>> {
+  const { rows } = await client.query<{ workers: number; unserved: string[] }>(WORKERS)
+  return rows[0]!
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Facts } from '../../sql/doctor.ts'
+import { parse } from '../../tasks/settings.ts'
+import { judge } from '../../workers/doctor/database.ts'
+import { checkProviders } from '../../workers/doctor/providers.ts'
+import { testDatabase } from '../database.ts'
+import { startProcess } from '../service.ts'
+
+/** `npm run doctor`. */
+
+const { url, query } = await testDatabase()
+const folder = mkdtempSync(join(tmpdir(), 'millrace-doctor-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+async function doctor(env: Readonly<Record<string, string>>, ...args: string[]) {
+  const script = fileURLToPath(new URL('../../workers/doctor.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script, ...args], {
+    env: { ...process.env, NODE_ENV: 'development', DATABASE_URL: url, DATA_DIR: folder, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (bytes) => {
+      text += bytes
+    })
+  const [status] = (await once(child, 'close')) as [number]
+  return { status, lines: text.trim().split('\n') }
+}
+
+test('beside a running service it finds all as it should be, but for what the tests spare', async () => {
+  const [edge, worker] = await Promise.all([startProcess('edge', url), startProcess('worker', url)])
+  const { status, lines } = await doctor({ PORT: String(edge.ready.port) })
+  const problems = lines.filter((line) => line.startsWith('PROBLEM'))
+  assert.equal(problems.length, 1, lines.join('\n'))
+  assert.match(problems[0]!, /set fsync = on$/)
+  assert.equal(status, 1)
+  for (const what of [
+    /^ok +settings +valid, for development/,
+    /^ok +port +an edge listens on /,
+    /^ok +DATA_DIR /,
+    /^ok +database +PostgreSQL \d+\.\d+ at /,
+    /^ok +migrations +all are applied$/,
+    /^ok +clock /,
+    /^ok +connections +WEB_CONCURRENCY=1/,
+    /^ok +workers +1 run, and serve all that waits$/,
+    /^ok +files +postgres takes and removes them$/,
+    /^note +payments +off: PROVIDER_SECRET_KEY not set$/,
+    /^1 problem, \d+ notes$/,
+  ])
+    assert.ok(
+      lines.some((line) => what.test(line)),
+      `${what}\n${lines.join('\n')}`,
+    )
+  assert.deepEqual(await query('select count(*)::int as n from blob'), [{ n: 0 }])
+  await worker.kill()
+})
+
+test('it goes on after what is wrong, names it, and ends with status 1', async () => {
+  const taken = createTcpServer((socket) => socket.destroy())
+  await once(taken.listen(0, '127.0.0.1'), 'listening')
+  const { port } = taken.address() as AddressInfo
+  const wrong = url.replace(/:[^:@/]*@/, ':wrong@')
+  const { status, lines } = await doctor({ PORT: String(port), DATABASE_URL: wrong, DATA_DIR: '/proc/none' })
+  taken.close()
+  assert.equal(status, 1)
+  for (const what of [
+    /^PROBLEM port .* is in use/,
+    /^PROBLEM DATA_DIR /,
+    /^PROBLEM database +DATABASE_URL can't be/,
+  ])
+    assert.ok(
+      lines.some((line) => what.test(line)),
+      `${what}\n${lines.join('\n')}`,
+    )
+})
+
+test('wrong settings are all that it tells; a wrong call is 2', async () => {
+  const { status, lines } = await doctor({ PORT: 'abc', WORKER_THREADS: '0' })
+  assert.equal(status, 1)
+  assert.deepEqual(lines.at(-1), '2 problems, 0 notes')
+  assert.match(lines[0]!, /^PROBLEM settings +PORT: must be a whole number$/)
+  assert.deepEqual(await doctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
+})
+
+const GOOD: Facts = {
+  version: 180_004,
+  address: 'db:5432',
+  readOnly: false,
+  clockOffsetMs: 3,
+  connections: { most: 97, ofOthers: 0 },
+  fsync: true,
+  autovacuum: true,
+  vector: '0.8.1',
+  isVectorInstalled: true,
+  pendingMigrations: [],
+  workers: 2,
+  unserved: [],
+}
+
+describe('what it makes of a database', () => {
+  const settings = parse({ NODE_ENV: 'test', DATABASE_URL: url })
+  const levels = (change: Partial<Facts>, of = settings) =>
+    judge(of, { ...GOOD, ...change }).filter(({ level }) => level !== 'ok')
+
+  test('nothing, of a good one', () => assert.deepEqual(levels({}), []))
+
+  for (const [change, level, text] of [
+    [{ version: 140_012 }, 'problem', /^PostgreSQL 14\.12 at db:5432: it has to be 15 or newer$/],
+    [{ readOnly: true }, 'problem', /name the primary/],
+    [{ fsync: false }, 'problem', /set fsync = on$/],
+    [{ autovacuum: false }, 'problem', /set autovacuum = on$/],
+    [{ pendingMigrations: ['000001-x'] }, 'problem', /^000001-x to be applied: npm run migrate$/],
+    [{ vector: null }, 'note', /a superuser says: create extension vector$/],
+    [{ vector: null, isVectorInstalled: false }, 'note', /^not installed: every edge keeps/],
+    [{ clockOffsetMs: -61_000 }, 'problem', /^the database is 61 s behind this machine/],
+    [{ clockOffsetMs: 1_600 }, 'problem', /^the database is 2 s ahead of this machine/],
+    [
+      { connections: { most: 97, ofOthers: 40 } },
+      'problem',
+      /take 71 at most, others 40, of 97: lower WORKER_THREADS/,
+    ],
+    [{ unserved: ['ai', 'rag'] }, 'problem', /^none serves ai, rag, where jobs wait$/],
+    [{ workers: 0 }, 'note', /^none runs$/],
+  ] as const)
+    test(`${JSON.stringify(change)} is a ${level}`, () => {
+      const found = levels(change as Partial<Facts>)
+      assert.deepEqual([found.length, found[0]!.level], [1, level])
+      assert.match(found[0]!.text, text)
+    })
+
+  test('an embedded one is migrated by the start', () => {
+    const [found] = levels({ pendingMigrations: ['000001-x'] }, parse({ NODE_ENV: 'test' }))
+    assert.deepEqual([found!.level, found!.text], ['note', 'npm start applies them'])
+  })
+})
+
+describe('what it makes of providers', () => {
+  const KEY = 'the-key'
+  const asked: string[] = []
+  const provider = createServer((request, response) => {
+    const { authorization = '', 'x-api-key': apiKey = '' } = request.headers
+    asked.push(`${request.method} ${request.url}`)
+    const given = `${authorization} ${apiKey} ${Buffer.from(authorization.slice(6), 'base64')}`
+    response.statusCode = request.url === '/cohere/models' ? 404 : given.includes(KEY) ? 200 : 401
+    response.end('{}')
+  })
+  const check = async (env: Record<string, string>) => {
+    if (!provider.listening) await once(provider.listen(0, '127.0.0.1'), 'listening')
+    const base = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
+    const all = {
+      NODE_ENV: 'test',
+      EMAIL_PROVIDER_API_BASE_URL: base,
+      EMAIL_SMTP_URL: 'outbox:',
+      TELEPHONY_API_BASE_URL: base,
+      PROVIDER_API_BASE_URL: base,
+      OPENAI_BASE_URL: `${base}/openai`,
+      ANTHROPIC_BASE_URL: `${base}/anthropic`,
+      COHERE_BASE_URL: `${base}/cohere`,
+    }
+    return checkProviders(parse({ ...all, ...env }))
+  }
+  after(() => provider.close())
+  const TELEPHONY = { TELEPHONY_ACCOUNT_SID: `AC${'0'.repeat(32)}`, TELEPHONY_PHONE_NUMBER: '+14155552671' }
+
+  test('keys are tried, and nothing is changed', async () => {
+    const found = await check({
+      EMAIL_PROVIDER_API_KEY: KEY,
+      ...TELEPHONY,
+      TELEPHONY_AUTH_TOKEN: KEY,
+      PROVIDER_SECRET_KEY: KEY,
+      PROVIDER_WEBHOOK_SECRET: 'whsec_x',
+      OPENAI_API_KEY: KEY,
+      ANTHROPIC_API_KEY: KEY,
+      COHERE_API_KEY: KEY,
+    })
+    assert.deepEqual(
+      found.map(({ what, level }) => `${what} ${level}`),
+      [
+        'email note',
+        'email domains ok',
+        'telephony ok',
+        'payments ok',
+        'openai ok',
+        'anthropic ok',
+        'cohere note',
+      ],
+    )
+    assert.ok(asked.length >= 6 && asked.every((line) => line.startsWith('GET ')))
+  })
+
+  test('a refused key is named by its setting, and never shown', async () => {
+    const found = await check({
+      EMAIL_PROVIDER_API_KEY: 'bad-one',
+      ...TELEPHONY,
+      TELEPHONY_AUTH_TOKEN: 'bad-one',
+      PROVIDER_SECRET_KEY: 'bad-one',
+      OPENAI_API_KEY: 'bad-one',
+    })
+    const problems = found.filter(({ level }) => level === 'problem').map(({ text }) => text)
+    for (const name of [
+      'EMAIL_PROVIDER_API_KEY',
+      'TELEPHONY_AUTH_TOKEN',
+      'PROVIDER_SECRET_KEY',
+      'OPENAI_API_KEY',
+    ])
+      assert.ok(
+        problems.some((text) => text.includes(`refuses ${name} (status 401): replace it`)),
+        name,
+      )
+    assert.ok(problems.some((text) => text.endsWith('PROVIDER_WEBHOOK_SECRET not set')))
+    assert.ok(!JSON.stringify(found).includes('bad-one'))
+  })
+
+  test('what can not be reached is a problem, what is not set a note', async () => {
+    const gone = 'http://127.0.0.1:9'
+    const found = await check({
+      OPENAI_API_KEY: KEY,
+      OPENAI_BASE_URL: gone,
+      EMAIL_SMTP_URL: 'smtp://127.0.0.1:9',
+    })
+    assert.deepEqual(
+      found.map(({ what, level }) => `${what} ${level}`),
+      ['email problem', 'telephony note', 'payments note', 'openai problem'],
+    )
+    assert.match(found[0]!.text, /^127\.0\.0\.1:9 does not take mail: /)
+  })
+})
