@@ -1,9 +1,12 @@
 import { createRequire } from 'node:module'
 import type * as prom from 'prom-client'
 import type { Database } from '../sql/db.ts'
+import type { ErrorCode } from '../sql/errors.ts'
 import { readQueueDepths } from '../sql/jobs/lists.ts'
+import { readTotals } from '../sql/jobs/tallies.ts'
 import type { Reads } from '../sql/slow-reads.ts'
 import { KeptText } from './http/kept-text.ts'
+import { jobMetrics, type Totals } from './job-metrics.ts'
 import type { Found } from './pipeline/request-context.ts'
 import type { Replica } from './replica.ts'
 import type { Hub } from './streams/hub.ts'
@@ -16,6 +19,8 @@ import type { Streams } from './streams/sse.ts'
 export interface Metrics {
   /** Records an answered request and its duration; a null entry: of no operation. */
   answered(entry: Found | null, method: string, status: number, seconds: number): void
+  /** Counts a request that was refused or failed. */
+  refused(code: ErrorCode): void
   text(): Promise<KeptText>
 }
 
@@ -77,6 +82,10 @@ class PromMetrics implements Metrics {
     this.#requests.answered(entry, method, status, seconds)
   }
 
+  refused(code: ErrorCode): void {
+    this.#requests.refused(code)
+  }
+
   text(): Promise<KeptText> {
     if (this.#kept === null || performance.now() - this.#kept.builtAt > KEPT_MS)
       this.#kept = { text: this.#build(), builtAt: performance.now() }
@@ -88,22 +97,32 @@ class PromMetrics implements Metrics {
     // While the database is down, operators need the other metrics.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
     this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
-    return new KeptText(await this.#registry.metrics(), this.#registry.contentType)
+    const totals = await this.#reader.texts(readTotals, []).catch(() => null)
+    const jobs = totals === null ? '' : jobMetrics(totalsOf(totals))
+    return new KeptText(`${await this.#registry.metrics()}\n${jobs}`, this.#registry.contentType)
   }
 
   /** Starts process metrics at the first scrape: there is nothing to compare with before. */
   #measureProcess(): Promise<void> {
-    this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) =>
-      collectDefaultMetrics({ register: this.#registry }),
-    )
+    this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) => {
+      collectDefaultMetrics({ register: this.#registry })
+      // Gauges that are named as counters; others tell the same by type.
+      for (const what of ['handles', 'requests', 'resources'])
+        this.#registry.removeSingleMetric(`nodejs_active_${what}_total`)
+    })
     return this.#measuring
   }
+}
+
+function totalsOf([tallies, counters, workers]: readonly string[]): Totals {
+  return { tallies: JSON.parse(tallies!), counters: JSON.parse(counters!), workers: JSON.parse(workers!) }
 }
 
 /** Request counts and durations. */
 class RequestMetrics {
   readonly #seconds: prom.Histogram<'method' | 'route'>
   readonly #requests: prom.Counter<'method' | 'route' | 'status'>
+  readonly #refusals: prom.Counter<'code'>
   // Finding a series by its labels costs more than observing a value.
   readonly #operations = new Map<unknown, Series>()
 
@@ -121,6 +140,16 @@ class RequestMetrics {
       labelNames: ['method', 'route', 'status'],
       registers: [registry],
     })
+    this.#refusals = new Counter({
+      name: 'http_refusals_total',
+      help: 'Requests that were refused or failed, by the code of the error; database.too_slow: a statement took too long',
+      labelNames: ['code'],
+      registers: [registry],
+    })
+  }
+
+  refused(code: ErrorCode): void {
+    this.#refusals.inc({ code })
   }
 
   answered(entry: Found | null, method: string, status: number, seconds: number): void {

@@ -164,15 +164,17 @@ export interface LeaseRow {
 export interface LeaseUse {
   readonly poolIds: readonly string[]
   readonly threads: number
+  /** How many of them have work. */
+  readonly busy: number
   /** Resident memory of its process. */
   readonly memoryBytes: number
 }
 
 export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
   sql.type(noRows)`
-    insert into worker_lease (id, name, queues, pool_ids, threads, memory_bytes, expires_at)
+    insert into worker_lease (id, name, queues, pool_ids, threads, busy, memory_bytes, expires_at)
     values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.use.poolIds, 'text')},
-      ${lease.use.threads}, ${lease.use.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
+      ${lease.use.threads}, ${lease.use.busy}, ${lease.use.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
 
 const Heartbeat = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
@@ -196,7 +198,8 @@ export const renewLease = (
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
       steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE / 1000}::float8) then now()
         else steady_since end,
-      pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, memory_bytes = ${use.memoryBytes}
+      pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
+      memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
     returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
 

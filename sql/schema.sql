@@ -501,6 +501,20 @@ create table job_event_row (
   constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
 ) with (autovacuum_vacuum_scale_factor=0.01);
 
+create table job_tally (
+  span integer not null,
+  starts_at timestamp with time zone not null,
+  queue text not null,
+  name text not null,
+  outcome text not null,
+  attempts bigint not null,
+  run_seconds double precision not null,
+  wait_seconds double precision not null,
+  runs bigint[] not null,
+  waits bigint[] not null,
+  constraint job_tally_pkey PRIMARY KEY (span, starts_at, queue, name, outcome)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table llm_current (
   id boolean not null default true,
   vendor text not null,
@@ -938,12 +952,19 @@ create table voice_settings (
   constraint voice_settings_tts_speed_check CHECK (((tts_speed >= 0.25) AND (tts_speed <= (4)::numeric)))
 );
 
+create table worker_counter (
+  name text not null,
+  value bigint not null,
+  constraint worker_counter_pkey PRIMARY KEY (name)
+) with (fillfactor=50);
+
 create table worker_lease (
   id uuid not null,
   name text not null,
   queues text[] not null,
   pool_ids text[] not null default '{}'::text[],
   threads integer not null default 0,
+  busy integer not null default 0,
   memory_bytes bigint not null default 0,
   started_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
@@ -1361,6 +1382,12 @@ CREATE OR REPLACE FUNCTION public.ai_usage_sum_update()
  SET enable_mergejoin TO 'off'
 AS $function$b9c129b208aa4ba15a476e1aa65725ee$function$;
 
+CREATE OR REPLACE FUNCTION public.array_sum(one bigint[], other bigint[])
+ RETURNS bigint[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$8f4c17571a9b7ff167f5f46b3b0a54ed$function$;
+
 CREATE OR REPLACE FUNCTION public.audit_append_only()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1553,7 +1580,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$9a68eba897c06e9bdf469960552e9e54$function$;
+AS $function$1bb5fb6bb1dafe7bd9e0a7452924dec5$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -1693,6 +1720,11 @@ CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$9e8c326f940f12aa0f3f06c8127e01d4$function$;
+
+CREATE OR REPLACE FUNCTION public.job_tally_add(entries jsonb)
+ RETURNS void
+ LANGUAGE sql
+AS $function$fdae20ef729fe8622b67ec0f88160479$function$;
 
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb

@@ -16,6 +16,7 @@ import { createExecutor, type Executor } from './attempts/executor.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
 import { type Repair, startRepair } from './attempts/repair.ts'
+import { createTallies } from './attempts/tally.ts'
 import { createChildPool } from './children/pool.ts'
 import { createAlone } from './processes/alone.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
@@ -106,8 +107,17 @@ function createParts(
     executor.touch(event)
     ledger.progress(event)
   }
-  const children = createChildPool({ log })
-  const pools = createPools({ settings, databaseUrl, children, log, onEvent, taskModules })
+  const tallies = createTallies(db, log)
+  const children = createChildPool({ log, onLoss: () => tallies.count('children_lost') })
+  const pools = createPools({
+    settings,
+    databaseUrl,
+    children,
+    log,
+    onEvent,
+    taskModules,
+    onKill: () => tallies.count('threads_killed'),
+  })
   const alone = createAlone({ settings, databaseUrl, taskModules, log, onEvent })
   const executor = createExecutor({
     ledger,
@@ -115,9 +125,10 @@ function createParts(
     alone,
     log,
     taskNamed: finderOf(tasks),
+    tallies,
     ...(retryMs === undefined ? {} : { retryMs }),
   })
-  return { db, publisher, ledger, children, pools, alone, executor }
+  return { db, publisher, ledger, tallies, children, pools, alone, executor }
 }
 
 /** Asks the database once a second whether it is there; what was asked of one that is not is given up, and tried again. */
@@ -141,7 +152,7 @@ function feelPulse(
 function leaseOptions(
   { log, settings }: WorkerOptions,
   queues: readonly string[],
-  { db, executor, pools, children, publisher }: Parts,
+  { db, executor, pools, children, publisher, tallies }: Parts,
   runners: readonly QueueRunner[],
 ): LeaseOptions {
   return {
@@ -150,10 +161,12 @@ function leaseOptions(
     queues,
     poolIds: () => runners.flatMap(({ poolId }) => poolId ?? []),
     threads: () => pools.threads,
+    busy: () => pools.busy,
     memoryBytes: () => process.memoryUsage.rss() + children.rssBytes,
     running: () => executor.ids,
     onHeartbeat: ({ running }, whole) => executor.reconcile(running, whole),
     onLost: () => {
+      tallies.count('leases_lost')
       const { ids } = executor
       executor.supersedeAll()
       db.run(spareJobs(ids)).catch((error) =>
@@ -221,6 +234,7 @@ const stopWorker = (worker: Stoppable): Promise<void> =>
     step('stop repairs', () => worker.repair.stop()),
     step('drain the jobs', () => drain(worker.runners, worker.executor), END_MS),
     step('flush the ledger', () => worker.ledger.idle()),
+    step('store the figures', () => worker.tallies.close()),
     step('flush the notifications', () => worker.publisher.close()),
     step('give the lease back', () => worker.lease.close()),
     step('end the processes of suspects', () => worker.alone.close()),

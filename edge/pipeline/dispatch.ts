@@ -154,6 +154,7 @@ const ANY_AREA = { invalidStatus: statusOf('request.invalid') }
 async function refuse(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = error instanceof Failure ? error : fail('internal', { requestId: exchange.requestId })
   const { status, body } = refusalOf(exchange.entry?.area ?? ANY_AREA, failure)
+  edge.metrics.refused(failure.code)
   // A database that is known not to answer is logged once, not with each request; the access log has who is refused for now.
   const isKnown = failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
   if (status >= 500 && !isKnown) {

@@ -31,6 +31,8 @@ export interface Claimed {
   readonly request_id: string | null
   /** JSON text: only the thread that runs the job needs to know what is in it. */
   readonly payload: string
+  /** From when it was due until it was claimed, in seconds. */
+  readonly waited: number
 }
 
 /** A delivery, and for how many of its jobs there is room. */
@@ -99,6 +101,7 @@ type ClaimedList = readonly [
   mailbox_limit: number | null,
   request_id: string | null,
   payload: string,
+  waited: number,
 ]
 
 /** The jobs that were claimed, in the order in which they were added. */
@@ -117,6 +120,7 @@ const claimedJob = ([
   mailbox_limit,
   request_id,
   payload,
+  waited,
 ]: ClaimedList): Claimed => ({
   id,
   name,
@@ -129,6 +133,7 @@ const claimedJob = ([
   mailbox_limit,
   request_id,
   payload,
+  waited,
 })
 
 /** Puts deliveries back for other workers, due in `pauseMs`. */

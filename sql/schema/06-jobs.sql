@@ -16,6 +16,8 @@ create table worker_lease (
   queues text[] not null,
   pool_ids text[] not null default '{}',
   threads integer not null default 0,
+  -- How many of them have work.
+  busy integer not null default 0,
   memory_bytes bigint not null default 0,
   started_at timestamptz not null default now(),
   expires_at timestamptz not null,
@@ -98,6 +100,32 @@ create table job_count (
   constraint job_count_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 create index job_count_queue_idx on job_count (queue, id);
+
+-- How attempts have ended, by spans of time: what is known of jobs that are gone. Workers add what they have counted every two
+-- seconds; what one counts that is then killed is lost. Times are counted by the bounds of `jobs/tallies.ts`, each in the
+-- first that it does not exceed, and in a last place above all of them.
+create table job_tally (
+  -- In seconds; 0: all of time, for counters that only grow.
+  span integer not null,
+  starts_at timestamptz not null,
+  queue text collate "C" not null,
+  name text collate "C" not null,
+  -- As in job_finish.
+  outcome text collate "C" not null,
+  attempts bigint not null,
+  run_seconds double precision not null,
+  wait_seconds double precision not null,
+  runs bigint[] not null,
+  waits bigint[] not null,
+  constraint job_tally_pkey primary key (span, starts_at, queue, name, outcome)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+
+-- What workers count besides, such as children killed; added to in the same way.
+create table worker_counter (
+  name text not null,
+  value bigint not null,
+  constraint worker_counter_pkey primary key (name)
+) with (fillfactor = 50);
 
 -- The events that streams replay. No foreign key: it would lock and rewrite the hot job row for every event. A trigger
 -- deletes a job's events with the job.

@@ -2,6 +2,7 @@ import { deleteExpiredMailedTokens, deleteExpiredRefreshTokens } from '../../sql
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
+import { deleteExpiredTallies } from '../../sql/jobs/tallies.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { deleteExpiredLimits, deleteOldLoginFailures } from '../../sql/limits.ts'
 import { deleteExcessPreviews } from '../../sql/voice.ts'
@@ -27,6 +28,7 @@ export async function run({ db, settings, signal }: TaskContext): Promise<Housek
       (await all(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH))),
     keys: await all(() => deleteExpiredIdempotencyKeys(BATCH)),
     imports: await all(() => deleteAbandonedImports(BATCH)),
+    tallies: (await db.one(deleteExpiredTallies())).count,
     previews: await all(() => deleteExcessPreviews(MOST_PREVIEWS, BATCH)),
   }
 }

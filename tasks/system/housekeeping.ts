@@ -7,12 +7,13 @@ const Result = z.strictObject({
   limits: z.int(),
   keys: z.int(),
   imports: z.int(),
+  tallies: z.int(),
   previews: z.int(),
 })
 export type HousekeepingResult = z.output<typeof Result>
 
 /**
- * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, files of imports; and voice previews
+ * Removes what has expired: ended jobs, tokens, rate limits, idempotency keys, files of imports, figures of ended jobs; and voice previews
  * beyond a number.
  */
 export const housekeeping = defineTask({

@@ -4,11 +4,15 @@ import { test } from 'node:test'
 import pino from 'pino'
 import { createMatcher } from '../../edge/pipeline/match.ts'
 import { areas } from '../../edge/routes/index.ts'
+import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
+import { placeOf } from '../../workers/attempts/tally.ts'
+import { until } from '../until.ts'
 import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
 
 /** Who may read the measurements, how large they are, and how often they are made. */
 
-const { api, url } = await edgeAndDatabase()
+const { api, url, db, query } = await edgeAndDatabase()
+const metricsText = () => api.get('/metrics')
 const TOKEN = 'Metrics-token.0123456789'
 const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: 'postgresql://unused' }
 const lines: string[] = []
@@ -56,6 +60,95 @@ test('a port of its own serves the metrics and nothing else, and the other port 
   assert.equal((await fetch(`${at}/metrics`, { method: 'HEAD' })).status, 200)
   for (const path of ['/health', '/', '/metrics/x']) assert.equal((await fetch(at + path)).status, 404, path)
   assert.equal((await fetch(`${at}/metrics`, { method: 'POST' })).status, 404)
+})
+
+interface Family {
+  readonly type: string
+  readonly samples: readonly string[]
+}
+
+/** A text of metrics, by name. */
+function familiesOf(text: string): ReadonlyMap<string, Family> {
+  const families = new Map<string, { type: string; samples: string[] }>()
+  let helped = ''
+  for (const line of text.split('\n').filter(Boolean)) {
+    const [, kind, name, rest] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? []
+    if (kind === 'HELP') helped = name!
+    else if (kind === 'TYPE') {
+      assert.ok(name === helped && !families.has(name!), `${line} once, after its help`)
+      families.set(name!, { type: rest!, samples: [] })
+    } else {
+      const [, sample] = /^([a-z0-9_]+)(?:\{[^}]*\})? (?:[-+]?\d\S*|NaN)$/.exec(line) ?? []
+      assert.ok(sample?.startsWith(helped), line)
+      families.get(helped)!.samples.push(line)
+    }
+  }
+  return families
+}
+
+test('names and types are as promtool wants them', async () => {
+  await api.get('/nowhere')
+  for (const [name, { type, samples }] of familiesOf((await metricsText()).text)) {
+    assert.equal(name.endsWith('_total'), type === 'counter', `${name} is a ${type}`)
+    assert.doesNotMatch(name, /_(count|sum|bucket|ms|milliseconds|kilobytes)$/)
+    assert.ok(!/counter|gauge|histogram|summary/.test(name), name)
+    if (type === 'histogram')
+      assert.ok(samples.some((line) => line.includes('le="+Inf"')) || samples.length === 0)
+  }
+})
+
+test('what workers have counted is there, of every task by its outcome', async () => {
+  const times = (at: number) => Array.from({ length: BOUNDS.length + 1 }, (_, n) => (n === at ? 3 : 0))
+  const of = { queue: 'ai', name: 'ai.chat', attempts: 3, run_seconds: 1.5, wait_seconds: 6 }
+  await db.run(
+    addTallies(
+      [
+        { ...of, outcome: 'done', runs: times(placeOf(0.5)), waits: times(placeOf(2)) },
+        { ...of, outcome: 'failed', runs: times(placeOf(0.5)), waits: times(placeOf(2)) },
+        { ...of, outcome: 'retry', runs: times(placeOf(5e6)), waits: times(placeOf(0)) },
+      ],
+      { children_lost: 4 },
+    ),
+  )
+  await query(`insert into worker_lease (id, name, queues, threads, busy, memory_bytes, expires_at)
+    values (gen_random_uuid(), 'host/1', '{ai}', 8, 5, 1000000, now() + interval '1 hour')`)
+  const text = await until('they are in the text', async () => {
+    const { text } = await metricsText()
+    return text.includes('jobs_ended_total{') && text
+  })
+  familiesOf(text)
+  for (const line of [
+    'jobs_ended_total{queue="ai",task="ai.chat",outcome="done"} 3',
+    'jobs_ended_total{queue="ai",task="ai.chat",outcome="failed"} 3',
+    'job_attempts_repeated_total{queue="ai",task="ai.chat",outcome="retry"} 3',
+    'job_run_seconds_bucket{queue="ai",task="ai.chat",le="0.398"} 0',
+    'job_run_seconds_bucket{queue="ai",task="ai.chat",le="1"} 6',
+    'job_run_seconds_bucket{queue="ai",task="ai.chat",le="10000"} 6',
+    'job_run_seconds_bucket{queue="ai",task="ai.chat",le="+Inf"} 9',
+    'job_run_seconds_sum{queue="ai",task="ai.chat"} 4.5',
+    'job_wait_seconds_bucket{queue="ai",task="ai.chat",le="0.01"} 3',
+    'job_wait_seconds_count{queue="ai",task="ai.chat"} 9',
+    'worker_children_lost_total 4',
+    'worker_leases_lost_total 0',
+    'worker_threads{worker="host/1"} 8',
+    'worker_threads_busy{worker="host/1"} 5',
+    'worker_memory_bytes{worker="host/1"} 1000000',
+    'worker_jobs_running{worker="host/1"} 0',
+  ])
+    assert.ok(
+      text.split('\n').includes(line),
+      `${line}\n${text
+        .split('\n')
+        .filter((one) => one.startsWith(line.split('{')[0]!))
+        .join('\n')}`,
+    )
+})
+
+test('refusals are counted by their code', async () => {
+  await api.get('/api/v1/jobs/nonsense', { headers: { authorization: 'Bearer nonsense' } })
+  await until('it is counted', async () =>
+    /^http_refusals_total\{code="[a-z._]+"\} \d/m.test((await metricsText()).text),
+  )
 })
 
 test('readers within a second are given the same bytes, compressed or not', async () => {

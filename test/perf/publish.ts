@@ -85,7 +85,7 @@ export async function publishing(url: string, ownerId: number, count: number): P
 }
 
 async function runningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
-  const use = { poolIds: [], threads: 0, memoryBytes: 0 }
+  const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
   await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], use }, 3_600_000))
   const specs = specsOf(
     noop,

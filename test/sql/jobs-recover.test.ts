@@ -79,7 +79,7 @@ describe('job_recover', () => {
 
   test('a worker judges others only when its own lease has been renewed in time for long enough', async () => {
     const lease = await ledger.lease()
-    const use = { poolIds: [], threads: 0, memoryBytes: 0 }
+    const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
     const job = await orphaned()
     const judge = (steadyMs: number): Promise<string[]> => recover({ lease, steadyMs })
     assert.deepEqual(await judge(60_000), [], 'it has just come')

@@ -63,7 +63,7 @@ export interface Delivery {
 }
 
 /** What a worker without work says of itself. */
-export const IDLE = { poolIds: [], threads: 0, memoryBytes: 0 }
+export const IDLE = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
 
 export const TERMINAL = ['done', 'failed', 'cancelled']
 

@@ -61,6 +61,9 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'ai_sentiment_sum',
     'ai_conversation_count',
   ],
+  'system.housekeeping deletes the spans that no window shows; a row for each task and outcome stays': [
+    'job_tally',
+  ],
   configuration: [
     'ai_agent',
     'voice_settings',
@@ -71,6 +74,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'llm_current',
   ],
   'a row, or one for each process, function or migration': [
+    'worker_counter',
     'search_pass',
     'payment_reconciliation',
     'worker_lease',

@@ -34,7 +34,15 @@ describe('housekeeping', { concurrency: false }, () => {
   )
 
   test('of nothing is nothing', async () => {
-    assert.deepEqual(await run(), { jobs: 0, tokens: 0, limits: 0, keys: 0, imports: 0, previews: 0 })
+    assert.deepEqual(await run(), {
+      jobs: 0,
+      tokens: 0,
+      limits: 0,
+      keys: 0,
+      imports: 0,
+      tallies: 0,
+      previews: 0,
+    })
   })
 
   test('removes ended jobs past their time with their events, however many, and no others', async () => {
@@ -73,7 +81,15 @@ describe('housekeeping', { concurrency: false }, () => {
       select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into idempotency_key (scope, key, fingerprint, status, body, created_at)
       select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
-    assert.deepEqual(await run(), { jobs: 0, tokens: 4, limits: 4, keys: 2, imports: 0, previews: 0 })
+    assert.deepEqual(await run(), {
+      jobs: 0,
+      tokens: 4,
+      limits: 4,
+      keys: 2,
+      imports: 0,
+      tallies: 0,
+      previews: 0,
+    })
     const left = ['session', 'refresh_token', 'account_token', 'login_failure', 'request_limit']
     assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1])
     assert.equal(await count('idempotency_key'), 2)

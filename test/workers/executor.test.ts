@@ -7,6 +7,7 @@ import { finderOf } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'
 import { createLedger } from '../../workers/attempts/ledger.ts'
+import type { EndedAttempt } from '../../workers/attempts/tally.ts'
 import type { Pools } from '../../workers/threads/pools.ts'
 import type { AbortReason, Outcome } from '../../workers/threads/protocol.ts'
 import { testDatabase } from '../database.ts'
@@ -47,6 +48,8 @@ async function open() {
       new Promise((end) => threads.set(`${job.id}/${job.attempt}`, { isAlone, end, aborts: [] })),
     abort: (id, attempt, reason) => void threads.get(`${id}/${attempt}`)?.aborts.push(reason),
   })
+  const ended: EndedAttempt[] = []
+  const counted: string[] = []
   const ledger = createLedger({
     db,
     publisher: { notify: () => {}, claimSlot: () => false, close: () => Promise.resolve() },
@@ -58,6 +61,7 @@ async function open() {
     ledger,
     log,
     taskNamed,
+    tallies: { ended: (attempt) => void ended.push(attempt), count: (what) => void counted.push(what) },
     pools: runner(false),
     alone: runner(true),
   })
@@ -76,12 +80,12 @@ async function open() {
     const ended = run(job.id)
     return { id: job.id, ended, thread: await thread(job.id) }
   }
-  return { executor, ledger, lease, thread, heartbeat, run, start }
+  return { executor, ledger, lease, thread, heartbeat, run, start, ended, counted }
 }
 
 describe('the executor', () => {
   test('an attempt is over when its end is stored', async () => {
-    const { executor, start } = await open()
+    const { executor, start, ended } = await open()
     const job = await start()
     assert.equal(executor.running, 1)
     job.thread.end({ kind: 'done', result: '7' })
@@ -90,6 +94,9 @@ describe('the executor', () => {
       [await help.status(job.id), (await help.row(job.id)).result, executor.running],
       ['done', 7, 0],
     )
+    const [{ queue, name, outcome, runSeconds, waitSeconds }] = ended as [EndedAttempt]
+    assert.deepEqual([queue, name, outcome], ['test', spec().name, 'done'])
+    assert.ok(runSeconds > 0 && runSeconds < 60 && waitSeconds >= 0 && waitSeconds < 60)
   })
 
   test('a curable failure comes again later and later, an incurable one and the last try do not', async () => {

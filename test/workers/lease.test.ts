@@ -29,6 +29,7 @@ async function hold() {
     queues: ['a', 'b'],
     poolIds: () => pools,
     threads: () => 3,
+    busy: () => 0,
     memoryBytes: () => 2 ** 20,
     running: () => running,
     onHeartbeat: (heartbeat) => void heartbeats.push(heartbeat.running),

@@ -109,7 +109,14 @@ export async function startParts(
     log,
     onEvent,
   })
-  executor = createExecutor({ ledger, pools, alone, log, taskNamed: finderOf(await loadTasks([TASKS])) })
+  executor = createExecutor({
+    ledger,
+    pools,
+    alone,
+    log,
+    taskNamed: finderOf(await loadTasks([TASKS])),
+    tallies: { ended: () => {}, count: () => {} },
+  })
   after(async () => {
     alone.close()
     await pools.close()

@@ -1,4 +1,5 @@
 import type { Claimed } from '../../sql/jobs/claims.ts'
+import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import { type FinishEntry, type Heartbeat, MOST_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
 import type { TaskFinder } from '../../tasks/index.ts'
 import type { Log } from '../../tasks/log.ts'
@@ -6,6 +7,7 @@ import type { Alone } from '../processes/alone.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'
 import type { Ledger } from './ledger.ts'
+import type { Tallies } from './tally.ts'
 
 /** Runs claimed jobs, each on a thread or alone, until their outcome is stored. */
 export interface Executor {
@@ -38,6 +40,8 @@ const SWEEP_MS = 100
 
 interface Running {
   readonly job: Claimed
+  /** In terms of `performance.now()`, as those below. */
+  readonly startedAt: number
   /** By when it must have ended, and by when it must have reported something, in terms of `performance.now()`. */
   endsBy: number
   reportsBy: number
@@ -60,6 +64,7 @@ export interface ExecutorOptions {
   readonly alone: Pick<Alone, 'run' | 'abort'>
   readonly log: Log
   readonly taskNamed: TaskFinder
+  readonly tallies: Pick<Tallies, 'ended' | 'count'>
   /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
 }
@@ -97,7 +102,14 @@ class JobExecutor implements Executor {
     const old = this.#running.get(job.id)
     if (old !== undefined) this.#abort(old, 'superseded')
     const endsBy = now + (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000
-    const mine: Running = { job, endsBy, reportsBy: now + silenceMs, silenceMs, overdue: null }
+    const mine: Running = {
+      job,
+      startedAt: now,
+      endsBy,
+      reportsBy: now + silenceMs,
+      silenceMs,
+      overdue: null,
+    }
     this.#running.set(job.id, mine)
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS)
     await this.#end(mine, await this.#runnerOf(job).run(queue, pool, job))
@@ -146,6 +158,16 @@ class JobExecutor implements Executor {
     this.#runnerOf(job).abort(job.id, job.attempt, reason)
   }
 
+  #count({ job, startedAt }: Running, entry: FinishEntry): void {
+    this.#options.tallies.ended({
+      queue: this.#options.taskNamed(job.name).queue,
+      name: job.name,
+      outcome: tallied(entry, job),
+      runSeconds: (performance.now() - startedAt) / 1000,
+      waitSeconds: job.waited,
+    })
+  }
+
   /** Aborts jobs that have exceeded one of their limits. */
   #sweep(): void {
     const now = performance.now()
@@ -164,10 +186,12 @@ class JobExecutor implements Executor {
 
   /** Stores the outcome of an attempt, then forgets the attempt. */
   async #end(mine: Running, outcome: Outcome): Promise<void> {
-    const { ledger, log } = this.#options
+    const { ledger, log, tallies } = this.#options
     const { job } = mine
     const entry = finishEntry(mine, outcome, this.#retryMs)
-    if (entry !== null) await ledger.finish(entry)
+    if (outcome.kind === 'failed' && outcome.code === 'database.too_slow')
+      tallies.count('statements_too_slow')
+    if (entry !== null && (await ledger.finish(entry))) this.#count(mine, entry)
     if (this.#running.get(job.id) === mine) this.#running.delete(job.id)
     if (entry?.outcome !== 'done')
       log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
@@ -175,6 +199,12 @@ class JobExecutor implements Executor {
     clearInterval(this.#sweeper)
     this.#sweeper = undefined
   }
+}
+
+/** What an outcome comes to: a job that only crashes fails in the end. */
+function tallied({ outcome }: FinishEntry, { interruptions }: Claimed): TallyOutcome {
+  if (outcome !== 'crashed') return outcome
+  return interruptions + 1 >= SUSPECT_FROM + MOST_CRASHES ? 'failed' : 'interrupted'
 }
 
 const CRASHED = { code: 'job.crashed', detail: 'The thread that ran the job died' }

@@ -28,6 +28,8 @@ export interface LeaseOptions {
   /** The queue pools that hold deliveries in this process's name. */
   readonly poolIds: () => readonly string[]
   readonly threads: () => number
+  /** How many of them have work. */
+  readonly busy: () => number
   /** Resident memory of this process and its children. */
   readonly memoryBytes: () => number
   /** The jobs that run here. */
@@ -142,8 +144,8 @@ class HeldLease implements Lease {
   }
 
   #use(): LeaseUse {
-    const { poolIds, threads, memoryBytes } = this.#options
-    return { poolIds: poolIds(), threads: threads(), memoryBytes: memoryBytes() }
+    const { poolIds, threads, busy, memoryBytes } = this.#options
+    return { poolIds: poolIds(), threads: threads(), busy: busy(), memoryBytes: memoryBytes() }
   }
 }
 

@@ -17,6 +17,8 @@ export interface ChildPool extends Children {
 
 export interface ChildPoolOptions {
   readonly log: Log
+  /** Called when a child is lost while it works. */
+  readonly onLoss?: () => void
   /** How many children work at once; default one per core. */
   readonly places?: number
   /** A module that calls `serveWork`, as an absolute path; default is the one with all work. */
@@ -60,6 +62,7 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 /** Decides which caller gets a child, and when. */
 class FairChildPool implements ChildPool {
   readonly #log: Log
+  readonly #onLoss: (() => void) | undefined
   readonly #places: number
   readonly #checkMs: number
   readonly #processes: ChildProcesses
@@ -73,6 +76,7 @@ class FairChildPool implements ChildPool {
 
   constructor(options: ChildPoolOptions) {
     this.#log = options.log
+    this.#onLoss = options.onLoss
     this.#places = options.places ?? availableParallelism()
     this.#checkMs = options.checkMs ?? 100
     this.#processes = new ChildProcesses(options)
@@ -123,7 +127,9 @@ class FairChildPool implements ChildPool {
   }
 
   logLoss({ pid }: Child, kind: string, error: unknown): void {
-    if (!this.#isClosed) this.#log.warn({ err: error, kind, pid }, 'A child process was lost while working')
+    if (this.#isClosed) return
+    this.#onLoss?.()
+    this.#log.warn({ err: error, kind, pid }, 'A child process was lost while working')
   }
 
   async close(): Promise<void> {

@@ -31,6 +31,8 @@ export interface Pools {
   /** Has all threads give up their connections to the database: what they wait for there is not answered any more. */
   breakConnections(): void
   readonly threads: number
+  /** How many threads have a job. */
+  readonly busy: number
   close(): Promise<void>
 }
 
@@ -42,6 +44,8 @@ export interface PoolsOptions {
   readonly children: Children
   readonly log: Log
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
+  /** Called when a thread is killed because its job did not stop. */
+  readonly onKill?: () => void
   /** How long a job may take to obey its abort signal, in ms. */
   readonly killGraceMs?: number
   /** Modules with more tasks, see `loadTasks`. */
@@ -136,6 +140,10 @@ class ThreadPools implements Pools {
 
   get threads(): number {
     return [...this.#pools.values()].reduce((sum, { piscina }) => sum + piscina.threads.length, 0)
+  }
+
+  get busy(): number {
+    return new Set([...this.#running.values()].flatMap(({ threadId }) => threadId ?? [])).size
   }
 
   async close(): Promise<void> {
@@ -251,6 +259,7 @@ class ThreadPools implements Pools {
     if (threadId === null || pool.neverKill) return
     this.#killed.add(threadId)
     pool.kills++
+    this.#options.onKill?.()
     const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
     this.#options.log.warn(
       { jobId: job.id, task: job.name },

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { noRows, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** How attempts have ended, by spans of time: kept after the jobs are gone. */
+
+/**
+ * The bounds of times, in seconds: five a decade from 1 ms to 10,000 s, so that a percentile read between two of them is at
+ * most a fifth off.
+ */
+export const BOUNDS: readonly number[] = Array.from({ length: 36 }, (_, n) =>
+  Number((10 ** (n / 5 - 3)).toPrecision(3)),
+)
+
+/** What a window of the past is made of: spans of so many seconds, as in `job_tally_add`. */
+export const WINDOWS = {
+  '10m': { span: 10, spans: 60 },
+  '1h': { span: 60, spans: 60 },
+  '24h': { span: 1200, spans: 72 },
+  '7d': { span: 7200, spans: 84 },
+} as const
+export type Window = keyof typeof WINDOWS
+
+/** How an attempt ended: for good, or for the job to wait again. */
+export type TallyOutcome = 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted'
+
+/** Attempts that ended alike. */
+export interface Tally {
+  readonly queue: string
+  readonly name: string
+  readonly outcome: TallyOutcome
+  readonly attempts: number
+  readonly run_seconds: number
+  readonly wait_seconds: number
+  /** How many took how long, and waited how long, by {@link BOUNDS}. */
+  readonly runs: readonly number[]
+  readonly waits: readonly number[]
+}
+
+/** What a worker counts besides. */
+export type Counter = 'children_lost' | 'leases_lost' | 'statements_too_slow' | 'threads_killed'
+
+/** Adds to what is kept. */
+export const addTallies = (
+  tallies: readonly Tally[],
+  counters: Readonly<Partial<Record<Counter, number>>>,
+): Query<unknown> =>
+  sql.prepared('job_tally_add', noRows)`
+    with counted as (
+      insert into worker_counter as c (name, value)
+      select key, value::bigint from jsonb_each_text(${JSON.stringify(counters)}::jsonb) order by key
+      on conflict on constraint worker_counter_pkey do update set value = c.value + excluded.value
+    )
+    select job_tally_add(${JSON.stringify(tallies)}::jsonb)`
+
+const KEPT = Object.values(WINDOWS)
+
+/** Deletes the spans that no window shows any more; how many. */
+export const deleteExpiredTallies = (): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (delete from job_tally t using unnest(${sql.array(
+      KEPT.map(({ span }) => span),
+      'int4',
+    )}, ${sql.array(
+      KEPT.map(({ spans }) => spans + 2),
+      'int4',
+    )}) as kept(span, spans)
+    where t.span = kept.span and t.starts_at < now() - make_interval(secs => kept.span * kept.spans) returning 1)
+    select count(*)::int as count from expired`
+
+/** What has ended in all of time, for metrics: tallies, counters and workers, as JSON texts. */
+export const readTotals: ReadStatement<[]> = {
+  name: 'job_totals',
+  text: `select unnest(array[
+    (select coalesce(json_agg(json_build_object('queue', queue, 'name', name, 'outcome', outcome, 'attempts', attempts,
+      'run_seconds', run_seconds, 'wait_seconds', wait_seconds, 'runs', runs, 'waits', waits)), '[]')::text
+      from job_tally where span = 0),
+    (select coalesce(json_object_agg(name, value), '{}')::text from worker_counter),
+    (select coalesce(json_agg(json_build_object('name', name, 'threads', threads, 'busy', busy, 'memory_bytes', memory_bytes,
+      'running', (select count(*) from job where job.status = 'running' and job.lease_id = worker_lease.id))), '[]')::text
+      from worker_lease where expires_at > now())])`,
+}

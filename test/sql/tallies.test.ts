@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  addTallies,
+  BOUNDS,
+  deleteExpiredTallies,
+  readTotals,
+  type Tally,
+  WINDOWS,
+} from '../../sql/jobs/tallies.ts'
+import { testDatabase } from '../database.ts'
+
+/** What is kept of ended jobs. */
+
+const { db, query } = await testDatabase()
+const counts = (at: Readonly<Record<number, number>>): number[] =>
+  Array.from({ length: BOUNDS.length + 1 }, (_, n) => at[n] ?? 0)
+const tally = (name: string, change: Partial<Tally> = {}): Tally => ({
+  queue: 'test',
+  name,
+  outcome: 'done',
+  attempts: 2,
+  run_seconds: 0.5,
+  wait_seconds: 1,
+  runs: counts({ 0: 1, 3: 1 }),
+  waits: counts({ 36: 2 }),
+  ...change,
+})
+
+test('bounds are five a decade, from a millisecond to hours', () => {
+  assert.equal(BOUNDS.length, 36)
+  assert.deepEqual([BOUNDS[0], BOUNDS[5], BOUNDS[15], BOUNDS[35]], [0.001, 0.01, 1, 10_000])
+  for (const [n, bound] of BOUNDS.slice(1).entries()) assert.ok(bound / BOUNDS[n]! < 1.6)
+})
+
+test('counts are added to those of each span, and to those of all time', async () => {
+  await query('truncate job_tally, worker_counter')
+  await db.run(addTallies([tally('a'), tally('b', { outcome: 'failed' })], { leases_lost: 1 }))
+  await db.run(
+    addTallies([tally('a', { attempts: 1, runs: counts({ 3: 1 }) })], { leases_lost: 2, children_lost: 1 }),
+  )
+  const rows = await query(`select distinct span from job_tally order by span`)
+  assert.deepEqual(
+    rows.map(({ span }) => span),
+    [0, ...Object.values(WINDOWS).map(({ span }) => span)].sort((a, b) => Number(a) - Number(b)),
+  )
+  // Spans may have turned between the two.
+  const sums =
+    await query(`select span, sum(attempts)::int as attempts, sum(run_seconds)::float8 as run, sum(runs[4])::int as fourth,
+    sum(waits[37])::int as last from job_tally where name = 'a' group by span`)
+  for (const { attempts, run, fourth, last } of sums)
+    assert.deepEqual({ attempts, run, fourth, last }, { attempts: 3, run: 1, fourth: 2, last: 4 })
+  assert.deepEqual(await query('select name, value::int from worker_counter order by name'), [
+    { name: 'children_lost', value: 1 },
+    { name: 'leases_lost', value: 3 },
+  ])
+})
+
+test('many who add at once lose nothing, and wait for each other in no circle', async () => {
+  await query('truncate job_tally, worker_counter')
+  const names = ['c', 'a', 'b', 'd']
+  await Promise.all(
+    Array.from({ length: 40 }, (_, n) => {
+      const some = names.map((name) => tally(name, { outcome: n % 2 ? 'done' : 'retry' }))
+      return db.run(addTallies(n % 3 ? some : some.toReversed(), { leases_lost: 1, threads_killed: 1 }))
+    }),
+  )
+  const rows = await query(
+    'select name, sum(attempts)::int as n from job_tally where span = 0 group by name order by name',
+  )
+  assert.deepEqual(
+    rows,
+    ['a', 'b', 'c', 'd'].map((name) => ({ name, n: 80 })),
+  )
+  assert.deepEqual(await query('select distinct value::int from worker_counter'), [{ value: 40 }])
+})
+
+test('spans that no window shows are deleted, all of time never', async () => {
+  await query('truncate job_tally')
+  await db.run(addTallies([tally('a')], {}))
+  await query(`insert into job_tally select span, starts_at - make_interval(secs => span * 90), queue, 'old', outcome, attempts,
+    run_seconds, wait_seconds, runs, waits from job_tally where span > 0`)
+  assert.deepEqual(await db.one(deleteExpiredTallies()), { count: 4 })
+  assert.deepEqual(await query('select distinct name from job_tally'), [{ name: 'a' }])
+  assert.deepEqual(await db.one(deleteExpiredTallies()), { count: 0 })
+})
+
+test('the totals are read as JSON, none of an empty database', async () => {
+  await query('truncate job_tally, worker_counter')
+  const [row] = await query(`select array(${readTotals.text}) as texts`)
+  assert.deepEqual(row!.texts, ['[]', '{}', '[]'])
+})

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BOUNDS } from '../../sql/jobs/tallies.ts'
+import { createTallies, placeOf } from '../../workers/attempts/tally.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { log } from './parts.ts'
+
+/** What a worker counts. */
+
+const { db, query } = await testDatabase()
+const attempt = {
+  queue: 'test',
+  name: 'test.task',
+  outcome: 'done',
+  runSeconds: 0.02,
+  waitSeconds: 3,
+} as const
+
+test('a time is counted by the first bound that it does not exceed', () => {
+  assert.deepEqual([placeOf(0), placeOf(BOUNDS[0]!), placeOf(BOUNDS[0]! + 1e-9)], [0, 0, 1])
+  for (const [place, bound] of BOUNDS.entries()) assert.equal(placeOf(bound), place)
+  assert.equal(placeOf(1e9), BOUNDS.length)
+})
+
+test('counts are stored at intervals, the rest at the end, and none twice', async () => {
+  const tallies = createTallies(db, log, 20)
+  tallies.ended(attempt)
+  tallies.ended({ ...attempt, outcome: 'failed' })
+  tallies.count('leases_lost')
+  const stored = async () =>
+    (await query('select sum(attempts)::int as n from job_tally where span = 0'))[0]!.n
+  await until('both are stored', async () => (await stored()) === 2)
+  tallies.ended(attempt)
+  tallies.count('leases_lost')
+  await tallies.close()
+  await tallies.close()
+  assert.equal(await stored(), 3)
+  const [row] =
+    await query(`select attempts::int, round(run_seconds::numeric, 3)::float8 as run, wait_seconds as wait,
+    runs[${placeOf(0.02) + 1}]::int as runs, waits[${placeOf(3) + 1}]::int as waits from job_tally where span = 0 and outcome = 'done'`)
+  assert.deepEqual(row, { attempts: 2, run: 0.04, wait: 6, runs: 2, waits: 2 })
+  assert.deepEqual(await query('select name, value::int from worker_counter'), [
+    { name: 'leases_lost', value: 2 },
+  ])
+})
+
+test('what can not be stored is told, and stops nothing', async () => {
+  await query('alter table job_tally rename to elsewhere')
+  const tallies = createTallies(db, log, 5)
+  tallies.ended(attempt)
+  await tallies.close()
+  await query('alter table elsewhere rename to job_tally')
+})

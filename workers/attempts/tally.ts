@@ -1,0 +1,116 @@
+import type { Database } from '../../sql/db.ts'
+import { addTallies, BOUNDS, type Counter, type Tally, type TallyOutcome } from '../../sql/jobs/tallies.ts'
+import type { Log } from '../../tasks/log.ts'
+
+/** Counts how attempts end, and what else happens in this process, and adds it to what is kept of all workers. */
+export interface Tallies {
+  /** Counts an attempt that has ended. */
+  ended(attempt: EndedAttempt): void
+  count(what: Counter): void
+  /** Stores what is left. Never rejects. */
+  close(): Promise<void>
+}
+
+export interface EndedAttempt {
+  readonly queue: string
+  readonly name: string
+  readonly outcome: TallyOutcome
+  readonly runSeconds: number
+  /** From when it was due until it was claimed. */
+  readonly waitSeconds: number
+}
+
+// Nobody sees the past more exactly than this.
+const STORE_MS = 2_000
+
+interface Counted extends Omit<Tally, 'attempts' | 'run_seconds' | 'wait_seconds'> {
+  attempts: number
+  run_seconds: number
+  wait_seconds: number
+  readonly runs: number[]
+  readonly waits: number[]
+}
+
+export function createTallies(db: Database, log: Log, storeMs = STORE_MS): Tallies {
+  return new StoredTallies(db, log, storeMs)
+}
+
+class StoredTallies implements Tallies {
+  readonly #db: Database
+  readonly #log: Log
+  readonly #timer: NodeJS.Timeout
+  #tallies = new Map<string, Counted>()
+  #counters: Partial<Record<Counter, number>> = {}
+  #storing: Promise<void> | null = null
+
+  constructor(db: Database, log: Log, storeMs: number) {
+    this.#db = db
+    this.#log = log
+    this.#timer = setInterval(() => this.#store(), storeMs).unref()
+  }
+
+  ended({ queue, name, outcome, runSeconds, waitSeconds }: EndedAttempt): void {
+    const key = `${name} ${outcome}`
+    let tally = this.#tallies.get(key)
+    if (tally === undefined) {
+      tally = {
+        queue,
+        name,
+        outcome,
+        attempts: 0,
+        run_seconds: 0,
+        wait_seconds: 0,
+        runs: zeros(),
+        waits: zeros(),
+      }
+      this.#tallies.set(key, tally)
+    }
+    tally.attempts++
+    tally.run_seconds += runSeconds
+    tally.wait_seconds += waitSeconds
+    tally.runs[placeOf(runSeconds)]!++
+    tally.waits[placeOf(waitSeconds)]!++
+  }
+
+  count(what: Counter): void {
+    this.#counters[what] = (this.#counters[what] ?? 0) + 1
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#storing
+    await this.#store()
+  }
+
+  /** Never twice at the same time. What a lost answer may have stored is not stored again: it counts twice never, and rarely not. */
+  #store(): Promise<void> {
+    if (this.#storing !== null || (this.#tallies.size === 0 && Object.keys(this.#counters).length === 0))
+      return this.#storing ?? Promise.resolve()
+    const [tallies, counters] = [[...this.#tallies.values()], this.#counters]
+    this.#tallies = new Map()
+    this.#counters = {}
+    this.#storing = this.#db
+      .run(addTallies(tallies, counters))
+      .then(
+        () => {},
+        (error) => this.#log.warn({ err: error }, 'Figures of ended jobs were not stored'),
+      )
+      .finally(() => {
+        this.#storing = null
+      })
+    return this.#storing
+  }
+}
+
+const zeros = (): number[] => new Array(BOUNDS.length + 1).fill(0)
+
+/** The place of a time among the bounds: the first that it does not exceed. */
+export function placeOf(seconds: number): number {
+  let [low, high] = [0, BOUNDS.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (seconds <= BOUNDS[middle]!) high = middle
+    else low = middle + 1
+  }
+  return low
+}
