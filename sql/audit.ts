@@ -33,6 +33,9 @@ export const AUDIT_KINDS = [
   'invite.created',
   'invite.accepted',
   'invite.revoked',
+  'queue.paused',
+  'queue.resumed',
+  'queue.limited',
 ] as const
 export type AuditKind = (typeof AUDIT_KINDS)[number]
 

@@ -7,6 +7,9 @@ export const JOB_EVENTS = 'job_events'
 /** Channel of "a worker has come or gone"; the payload is empty. */
 export const WORKER_CHANGED = 'worker_changed'
 
+/** Channel of "a queue was paused, resumed or limited"; the payload is its name. */
+export const QUEUE_CHANGED = 'queue_changed'
+
 /** Channel of "this account has changed": payload is the account id. */
 export const ACCOUNT_CHANGED = 'account_changed'
 

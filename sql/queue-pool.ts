@@ -9,6 +9,8 @@ export interface QueuePoolOptions extends ConnectOptions {
   /** The maximum number of connections, besides the one for LISTEN. */
   readonly size: number
   readonly onError: (error: unknown) => void
+  /** Called for notifications on these channels, and after each (re)connection. */
+  readonly also?: { readonly channels: readonly string[]; readonly onChange: () => void }
 }
 
 // The channels that graphile-worker listens on, and the notification that makes it look for what it has missed.
@@ -29,7 +31,7 @@ class SharedListenClient extends EventEmitter {
  * share one, which is checked at intervals and replaced.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
-  const { directUrl, applicationName, connections, onError } = options
+  const { directUrl, applicationName, connections, onError, also } = options
   const clients = new Set<SharedListenClient>()
   const tell = (channel: string, payload: string): void => {
     for (const client of clients) client.emit('notification', { channel, payload })
@@ -38,8 +40,14 @@ export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePoo
     url: directUrl,
     applicationName: `${applicationName}-listen`,
     ...(connections && { connections }),
-    channels: Object.fromEntries(CHANNELS.map((name) => [name, (payload) => tell(name, payload)])),
-    onReconnect: () => tell(ANYTHING.channel, ANYTHING.payload),
+    channels: {
+      ...Object.fromEntries(CHANNELS.map((name) => [name, (payload: string) => tell(name, payload)])),
+      ...Object.fromEntries((also?.channels ?? []).map((name) => [name, () => also?.onChange()])),
+    },
+    onReconnect: () => {
+      tell(ANYTHING.channel, ANYTHING.payload)
+      also?.onChange()
+    },
     onError,
   })
   const pool = createQueuePool(options)

@@ -795,6 +795,17 @@ END),
   constraint payment_transaction_status_check CHECK ((status = ANY (ARRAY['succeeded'::text, 'pending'::text, 'failed'::text, 'refunded'::text, 'partially_refunded'::text, 'canceled'::text])))
 );
 
+create table queue_control (
+  queue text not null,
+  paused_at timestamp with time zone,
+  paused_by integer,
+  most_running integer,
+  constraint queue_control_pkey PRIMARY KEY (queue),
+  constraint queue_control_paused_by_fkey FOREIGN KEY (paused_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint queue_control_most_running_check CHECK (((most_running >= 1) AND (most_running <= 1000000))),
+  constraint queue_control_paused_check CHECK (((paused_at IS NOT NULL) OR (paused_by IS NULL)))
+);
+
 create table rag_chunk (
   file_id bigint not null,
   ordinal integer not null,
@@ -1193,6 +1204,8 @@ CREATE INDEX payment_transaction_customer_id_status_idx ON public.payment_transa
 CREATE INDEX payment_transaction_reserved_idx ON public.payment_transaction USING btree (id) WHERE ((charge_id IS NOT NULL) AND (NOT shown));
 
 CREATE INDEX payment_transaction_status_idx ON public.payment_transaction USING btree (status, created_at DESC, id DESC) WHERE shown;
+
+CREATE INDEX queue_control_paused_by_idx ON public.queue_control USING btree (paused_by) WHERE (paused_by IS NOT NULL);
 
 CREATE INDEX rag_collection_deleted_idx ON public.rag_collection USING btree (id) WHERE (deleted_at IS NOT NULL);
 

@@ -1,7 +1,7 @@
 import { createDatabase, type Database } from '../sql/db.ts'
 import { Connections, type QueuePool } from '../sql/driver.ts'
 import { type ProgressEntry, spareJobs, unlockPools } from '../sql/jobs.ts'
-import { createPublisher } from '../sql/notify.ts'
+import { createPublisher, QUEUE_CHANGED, WORKER_CHANGED } from '../sql/notify.ts'
 import { type Pulse, startPulse } from '../sql/pulse.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { StartError } from '../sql/start-error.ts'
@@ -20,6 +20,7 @@ import { createTallies } from './attempts/tally.ts'
 import { createChildPool } from './children/pool.ts'
 import { createAlone } from './processes/alone.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
+import { keepShares, type Shares } from './queue/shares.ts'
 import { createPools } from './threads/pools.ts'
 
 /** The running parts of one worker process. */
@@ -69,16 +70,18 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const parts = createParts(options, tasks, connections, () => lease.id)
   const pulse = await untilReached(log, () => feelPulse(options, connections, parts))
   const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
-  const queuePool = await openQueue(options, queues, connections)
+  let shares: Shares | null = null
+  const queuePool = await openQueue(options, queues, connections, () => shares?.look())
   for (const queue of queues) {
     const own = tasks.filter((task) => task.queue === queue)
     runners.push(startRunner(options, queue, own, parts, lease, queuePool))
   }
+  shares = await untilReached(log, () => keepShares({ db: parts.db, log, leaseId: () => lease.id, runners }))
   const repair = startRepair(parts.db, options.log, repairMs)
   return {
     lease,
     executor: parts.executor,
-    stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair }),
+    stop: () => stopWorker({ ...parts, pulse, lease, runners, queuePool, repair, shares }),
   }
 }
 
@@ -184,6 +187,7 @@ function openQueue(
   { settings, databaseUrl, directUrl, log }: WorkerOptions,
   queues: readonly string[],
   connections: Connections,
+  onChange: () => void,
 ): Promise<QueuePool> {
   return openQueuePool({
     url: databaseUrl,
@@ -195,6 +199,8 @@ function openQueue(
     // A runner needs one for some milliseconds at a time, and most runners wait.
     size: Math.min(queues.length + 2, MOST_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
+    // Another worker that comes or goes has a share of each limit.
+    also: { channels: [QUEUE_CHANGED, WORKER_CHANGED], onChange },
   })
 }
 
@@ -215,6 +221,8 @@ function startRunner(
     ledger,
     executor,
     cron: cronOf(queue, db, settings),
+    // Until it is known what is asked of the queue.
+    places: 0,
     // Stores the pool's id with the lease at once, so that its locks are freed if this process dies.
     onPool: () => lease.renew(),
     unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
@@ -227,11 +235,13 @@ interface Stoppable extends Parts {
   readonly runners: readonly QueueRunner[]
   readonly queuePool: QueuePool
   readonly repair: Repair
+  readonly shares: Shares
 }
 
 const stopWorker = (worker: Stoppable): Promise<void> =>
   shutDown([
     step('stop repairs', () => worker.repair.stop()),
+    step('stop looking at the queues', () => worker.shares.stop()),
     step('drain the jobs', () => drain(worker.runners, worker.executor), END_MS),
     step('flush the ledger', () => worker.ledger.idle()),
     step('store the figures', () => worker.tallies.close()),

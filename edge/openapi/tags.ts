@@ -6,6 +6,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   blog: 'Posts and tags; published posts are public.',
   documents: 'Files, and the text of their pages.',
   comms: 'Email, text messages and calls, each sent only once.',
+  queues: 'Queues: depth, figures, pause, resume and limit.',
   jobs: 'Background jobs: progress, results, cancellation and retries.',
   payments: 'Checkouts, transactions, refunds, subscriptions and disputes.',
   payment: 'Checkouts, transactions, refunds, subscriptions and disputes.',

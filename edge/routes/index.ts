@@ -10,6 +10,7 @@ import { operations } from './operations.ts'
 import { organizations } from './orgs.ts'
 import { pages } from './pages.ts'
 import { payments } from './payments.ts'
+import { queues } from './queues.ts'
 import { rag } from './rag.ts'
 import { tasks } from './tasks.ts'
 import { voice } from './voice.ts'
@@ -22,6 +23,7 @@ export const areas: readonly Area[] = [
   documents,
   comms,
   jobs,
+  queues,
   llm,
   tasks,
   payments,

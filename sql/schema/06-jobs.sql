@@ -101,6 +101,20 @@ create table job_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 create index job_count_queue_idx on job_count (queue, id);
 
+-- What admins have asked of a queue. Workers look after a notification, and every few seconds.
+create table queue_control (
+  queue text not null,
+  paused_at timestamptz,
+  paused_by integer,
+  -- How many of its jobs run at once in all workers together; null: as many as they have places for.
+  most_running integer,
+  constraint queue_control_pkey primary key (queue),
+  constraint queue_control_paused_by_fkey foreign key (paused_by) references account (id) on delete set null,
+  constraint queue_control_paused_check check (paused_at is not null or paused_by is null),
+  constraint queue_control_most_running_check check (most_running between 1 and 1000000)
+);
+create index queue_control_paused_by_idx on queue_control (paused_by) where paused_by is not null;
+
 -- How attempts have ended, by spans of time: what is known of jobs that are gone. Workers add what they have counted every two
 -- seconds; what one counts that is then killed is lost. Times are counted by the bounds of `jobs/tallies.ts`, each in the
 -- first that it does not exceed, and in a last place above all of them.

@@ -28,7 +28,7 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 }
 
 // A little above what they load.
-const EDGE = 665
+const EDGE = 675
 const WORKER = 550
 
 // Parsers, providers, and what few requests or jobs need.

@@ -102,6 +102,14 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/users/:user_id': account,
 }
 
+const queue = (): Ask => ({ params: { queue: 'ai' } })
+
+const queues: Record<string, Make> = {
+  'PATCH /api/v1/queues/:queue': and(queue, json({ limit: 5 })),
+  'POST /api/v1/queues/:queue/pause': queue,
+  'POST /api/v1/queues/:queue/resume': queue,
+}
+
 const organizations: Record<string, Make> = {
   'POST /api/v1/orgs': (world) => json({ name: 'Acme', slug: world.name() }),
   'GET /api/v1/orgs/:org_id': org,
@@ -265,6 +273,7 @@ const pages: Record<string, Make> = {
 
 export const REQUESTS: Readonly<Record<string, Make>> = {
   ...accounts,
+  ...queues,
   ...organizations,
   ...blog,
   ...documents,

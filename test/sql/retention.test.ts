@@ -65,6 +65,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'job_tally',
   ],
   configuration: [
+    'queue_control',
     'ai_agent',
     'voice_settings',
     'llm_vendor',

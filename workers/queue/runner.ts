@@ -15,6 +15,8 @@ import type { Ledger } from '../attempts/ledger.ts'
 export interface QueueRunner {
   readonly queue: string
   readonly poolId: string | null
+  /** How many jobs may run here at once; null: as many as there are slots; 0: none are fetched. Those that run go on. */
+  allow(places: number | null): void
   /** Stops fetching; resolves when the deliveries in hand and their jobs are done. */
   stop(): Promise<void>
 }
@@ -29,6 +31,8 @@ export interface QueueRunnerOptions {
   readonly executor: Pick<Executor, 'run'>
   /** Cron entries of this group: identifier -> schedule and action. */
   readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
+  /** As for `allow`; default null. */
+  readonly places?: number | null
   /** Called when a runner has started with a queue pool of its own. */
   readonly onPool: () => void
   /** Frees what an ended runner left locked. */
@@ -44,6 +48,8 @@ const IO_SLOTS = 2048
 const IO_CLAIM = 500
 // A delivery that gets no slot within this time is put back, for workers that have one.
 const SLOT_WAIT_MS = 250
+// How soon a delivery that a limit has turned away is put back.
+const LIMIT_WAIT_MS = 100
 // Polling only finds what LISTEN has missed; normally a notification wakes the runner.
 const POLL_MS = 1000
 // For how long completed deliveries gather to share a statement.
@@ -70,17 +76,22 @@ class GroupRunner implements QueueRunner {
   readonly #slots: ReadonlyMap<PoolName, Slots>
   readonly #handle: Handle
   readonly #looping: Promise<void>
+  // Jobs that run here, and how many may.
+  #running = 0
+  #places: number | null
+  #resume: (() => void) | null = null
   #current: Runner | null = null
   #poolId: string | null = null
   #isStopped = false
 
   constructor(options: QueueRunnerOptions) {
     this.#options = options
+    this.#places = options.places === undefined ? null : options.places
     this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(slotsOf(options, pool))]))
     const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
     this.#handle = (delivery) => {
       const pool = poolOf.get(delivery.task)!
-      return handleDelivery(options, delivery, this.#slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
+      return this.#handleDelivery(delivery, this.#slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
     }
     this.#looping = this.#loop()
   }
@@ -93,8 +104,16 @@ class GroupRunner implements QueueRunner {
     return this.#poolId
   }
 
+  allow(places: number | null): void {
+    if (places === this.#places) return
+    this.#places = places
+    if (places === 0 && this.#current !== null) this.#stopRunner(this.#current)
+    if (places !== 0) this.#resume?.()
+  }
+
   async stop(): Promise<void> {
     this.#isStopped = true
+    this.#resume?.()
     const idle = this.#closeSlots()
     if (this.#current !== null) this.#stopRunner(this.#current)
     await this.#looping
@@ -104,15 +123,27 @@ class GroupRunner implements QueueRunner {
   /** Runs one runner after another, with a backoff that grows while they die early. */
   async #loop(): Promise<void> {
     const { queue, log } = this.#options
-    for (let failures = 0; !this.#isStopped; failures++) {
+    for (let failures = 0; ; failures++) {
+      await this.#resumed()
+      if (this.#isStopped) return
       if (failures > 0) await delay(Math.min(100 * 2 ** failures, MOST_PAUSE_MS))
       const startedAt = performance.now()
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
       if (performance.now() - startedAt > LIVED_MS) failures = 0
       this.#current = null
-      if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is being restarted')
+      if (this.#places === 0) failures = -1
+      else if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended by itself and is being restarted')
       await this.#unlock()
     }
+  }
+
+  /** Waits while the queue is paused. */
+  async #resumed(): Promise<void> {
+    while (this.#places === 0 && !this.#isStopped)
+      await new Promise<void>((resolve) => {
+        this.#resume = resolve
+      })
+    this.#resume = null
   }
 
   /** Frees what its last pool has locked; while the database is away, again and again. */
@@ -148,7 +179,7 @@ class GroupRunner implements QueueRunner {
     })
     const runner = await startOnce({ ...this.#options, pool }, this.#handle, events)
     this.#current = runner
-    if (this.#isStopped || hasFailed) this.#stopRunner(runner)
+    if (this.#isStopped || hasFailed || this.#places === 0) this.#stopRunner(runner)
     await Promise.race([runner.promise, overdue])
     // A hanging runner would still run its cron entries.
     if (!this.#isStopped) this.#stopRunner(runner)
@@ -157,6 +188,33 @@ class GroupRunner implements QueueRunner {
   #stopRunner(runner: Runner): void {
     const { queue, log } = this.#options
     runner.stop().catch((error) => log.debug({ err: error, queue }, 'A queue runner had stopped already'))
+  }
+
+  /** Claims and runs as many jobs of a delivery as there are free places; without one, puts the delivery back. */
+  async #handleDelivery(delivery: Delivery, slots: Slots, most: number): Promise<void> {
+    const { ledger, executor } = this.#options
+    const owner = delivery.owner ?? 0
+    const reserved = await slots.reserve(owner, Math.min(most, mostJobsOf(delivery)), SLOT_WAIT_MS)
+    const places = this.#take(reserved)
+    slots.release(owner, reserved - places)
+    if (places === 0) {
+      if (reserved > 0) await delay(LIMIT_WAIT_MS)
+      return ledger.sendAgain(delivery)
+    }
+    const release = (n: number): void => {
+      this.#running -= n
+      slots.release(owner, n)
+    }
+    const jobs = await ledger.claim(delivery, places)
+    release(places - jobs.length)
+    for (const job of jobs) void executor.run(job).finally(() => release(1))
+  }
+
+  /** Takes as many of the wanted places as are allowed. */
+  #take(wanted: number): number {
+    const free = this.#places === null ? wanted : Math.max(0, Math.min(wanted, this.#places - this.#running))
+    this.#running += free
+    return free
   }
 
   async #closeSlots(): Promise<void> {
@@ -199,21 +257,6 @@ function holdUntilReleased(events: EventEmitter): void {
       if (newMode === 'RELEASED') resolve()
     })
   })
-}
-
-/** Claims and runs as many jobs of a delivery as there are free slots; without a slot, puts the delivery back. */
-async function handleDelivery(
-  { ledger, executor }: Pick<QueueRunnerOptions, 'ledger' | 'executor'>,
-  delivery: Delivery,
-  slots: Slots,
-  most: number,
-): Promise<void> {
-  const owner = delivery.owner ?? 0
-  const reserved = await slots.reserve(owner, Math.min(most, mostJobsOf(delivery)), SLOT_WAIT_MS)
-  if (reserved === 0) return ledger.sendAgain(delivery)
-  const jobs = await ledger.claim(delivery, reserved)
-  slots.release(owner, reserved - jobs.length)
-  for (const job of jobs) void executor.run(job).finally(() => slots.release(owner, 1))
 }
 
 /** Slots are kept until a claim is answered: no more than the delivery can need. */

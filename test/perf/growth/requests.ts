@@ -188,6 +188,7 @@ const jobs: Record<string, Make> = {
     big({ what: 'of a waiting job', params: { job_id: job.waiting } }),
     big({ what: 'of a running job', params: { job_id: job.running } }),
   ],
+  '/api/v1/queues': () => values('admin', 'window', ['10m', '1h', '24h', '7d']),
   '/api/v1/tasks': by(['big']),
   '/api/v1/tasks/result/:task_id': ({ job }) => [big({ params: { task_id: job.named } })],
 }
@@ -272,6 +273,7 @@ const pages: Record<string, Make> = {
   '/monitor/jobs/:job_id': ({ job }) => [nobody({ params: { job_id: job.ended } })],
   '/monitor/documents': anybody,
   '/monitor/documents/:id': ({ document }) => [nobody({ params: { id: document.big } })],
+  '/setup': anybody,
   '/verify-email': anybody,
   '/password-reset': anybody,
   '/accept-invite': anybody,

@@ -1,0 +1,92 @@
+import { BOUNDS, type TallyOutcome, WINDOWS, type Window } from '../../../sql/jobs/tallies.ts'
+
+/** What tallies say of a queue in a window of the past. */
+
+/** Attempts of a queue that ended alike in a span: its number since 1970, and times by `BOUNDS`. */
+export type Span = readonly [
+  queue: string,
+  span: number,
+  outcome: TallyOutcome,
+  attempts: number,
+  runs: readonly number[],
+  waits: readonly number[],
+]
+
+export interface Figures {
+  readonly ended: number
+  readonly failed: number
+  readonly repeated: number
+  readonly wait: Times | null
+  readonly run: Times | null
+  readonly history: { readonly ended: readonly number[]; readonly failed: readonly number[] }
+}
+
+interface Times {
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+}
+
+const ENDS: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
+
+/** Answers the figures of a queue; `nowMs`: the time of the tallies. */
+export function figuresOf(
+  tallies: readonly Span[],
+  window: Window,
+  nowMs: number,
+): (queue: string) => Figures {
+  const { span: seconds, spans } = WINDOWS[window]
+  const last = Math.floor(nowMs / 1000 / seconds)
+  const byQueue = Map.groupBy(
+    tallies.filter(([, span]) => span > last - spans && span <= last),
+    ([queue]) => queue,
+  )
+  return (queue) => {
+    const own = byQueue.get(queue) ?? []
+    const ended = own.filter(([, , outcome]) => ENDS.has(outcome))
+    const failed = own.filter(([, , outcome]) => outcome === 'failed')
+    const bySpan = (some: readonly Span[]): number[] => {
+      const counts = new Array<number>(spans).fill(0)
+      for (const [, span, , attempts] of some) counts[span - last + spans - 1]! += attempts
+      return counts
+    }
+    return {
+      ended: attemptsOf(ended),
+      failed: attemptsOf(failed),
+      repeated: attemptsOf(own) - attemptsOf(ended),
+      wait: timesOf(own.map(([, , , , , waits]) => waits)),
+      run: timesOf(own.map(([, , , , runs]) => runs)),
+      history: { ended: bySpan(ended), failed: bySpan(failed) },
+    }
+  }
+}
+
+const attemptsOf = (some: readonly Span[]): number =>
+  some.reduce((sum, [, , , attempts]) => sum + attempts, 0)
+
+function timesOf(counted: readonly (readonly number[])[]): Times | null {
+  const counts = Array.from({ length: BOUNDS.length + 1 }, (_, place) =>
+    counted.reduce((sum, one) => sum + (one[place] ?? 0), 0),
+  )
+  const total = counts.reduce((a, b) => a + b, 0)
+  if (total === 0) return null
+  return {
+    p50: percentile(counts, total, 0.5),
+    p95: percentile(counts, total, 0.95),
+    p99: percentile(counts, total, 0.99),
+  }
+}
+
+/** Below which a part of the times are, in seconds: between the two bounds around it, evenly by their logarithms. */
+export function percentile(counts: readonly number[], total: number, part: number): number {
+  let before = 0
+  for (const [place, count] of counts.entries()) {
+    const wanted = part * total - before
+    before += count
+    if (count === 0 || wanted > count) continue
+    const upper = BOUNDS[Math.min(place, BOUNDS.length - 1)]!
+    const lower = BOUNDS[place - 1] ?? upper / 2
+    return Number((lower * (upper / lower) ** (wanted / count)).toPrecision(3))
+  }
+  return BOUNDS.at(-1)!
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { figuresOf, percentile, type Span } from '../../edge/routes/queues/figures.ts'
+import { addTallies, BOUNDS } from '../../sql/jobs/tallies.ts'
+import { placeOf } from '../../workers/attempts/tally.ts'
+import { edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** The queues as admins see and steer them. */
+
+const { api, ...database } = await edgeAndDatabase()
+const { db, query } = database
+const ledger = ledgerOf(database)
+const admin = await api.register('admin@example.com')
+const PATH = '/api/v1/queues'
+const token = { token: admin.token }
+const times = (seconds: number, count = 1): number[] =>
+  Array.from({ length: BOUNDS.length + 1 }, (_, n) => (n === placeOf(seconds) ? count : 0))
+const queue = async (name: string, window = '10m') => {
+  const { status, json } = await api.get(`${PATH}?window=${window}`, token)
+  assert.equal(status, 200)
+  return json.queues.find((one: { queue: string }) => one.queue === name)
+}
+const events = () =>
+  query(`select kind, actor_id, data from audit_event where kind like 'queue.%' order by id`)
+
+test('every queue is there, also one that nothing has used', async () => {
+  const { json } = await api.get(PATH, token)
+  assert.deepEqual([json.window, json.span_seconds], ['10m', 10])
+  const names = json.queues.map((one: { queue: string }) => one.queue)
+  assert.deepEqual(names, [...names].sort())
+  assert.ok(names.includes('documents') && names.includes('voice'))
+  assert.deepEqual(await queue('voice'), {
+    queue: 'voice',
+    queued: 0,
+    running: 0,
+    oldest_at: null,
+    workers: 0,
+    paused_at: null,
+    paused_by: null,
+    limit: null,
+    ended: 0,
+    failed: 0,
+    repeated: 0,
+    wait: null,
+    run: null,
+    history: { ended: new Array(60).fill(0), failed: new Array(60).fill(0) },
+  })
+})
+
+test('depth, age and figures of what has ended, in each window', async () => {
+  await ledger.add(admin.id)
+  const of = { queue: 'documents', name: 'documents.extract', attempts: 4, run_seconds: 8, wait_seconds: 2 }
+  const each = { runs: times(2, 4), waits: times(0.5, 4) }
+  await db.run(
+    addTallies(
+      [
+        { ...of, ...each, outcome: 'done' },
+        { ...of, ...each, outcome: 'failed' },
+        { ...of, ...each, outcome: 'retry' },
+      ],
+      {},
+    ),
+  )
+  for (const [window, spans] of [
+    ['10m', 60],
+    ['1h', 60],
+    ['24h', 72],
+    ['7d', 84],
+  ] as const) {
+    const found = await queue('documents', window)
+    assert.deepEqual([found.queued, found.running], [1, 0])
+    assert.match(found.oldest_at, /Z$/)
+    assert.deepEqual([found.ended, found.failed, found.repeated], [8, 4, 4])
+    assert.ok(
+      found.run.p50 > 1.58 && found.run.p50 <= 2.51 && found.wait.p99 > 0.398 && found.wait.p99 <= 0.631,
+    )
+    assert.equal(found.history.ended.length, spans)
+    assert.equal(
+      found.history.ended.reduce((a: number, b: number) => a + b),
+      8,
+    )
+  }
+})
+
+test('a pause says who and when, is kept once, and is told of', async () => {
+  const first = await api.post(`${PATH}/ai/pause`, token)
+  assert.equal(first.status, 200)
+  const { paused_at, ...rest } = first.json
+  assert.match(paused_at, /Z$/)
+  assert.deepEqual(rest, { queue: 'ai', paused_by: admin.id, limit: null })
+  assert.deepEqual((await api.post(`${PATH}/ai/pause`, token)).json, first.json)
+  assert.equal((await queue('ai')).paused_at, paused_at)
+  const resumed = await api.post(`${PATH}/ai/resume`, token)
+  assert.deepEqual(resumed.json, { queue: 'ai', paused_at: null, paused_by: null, limit: null })
+  await api.post(`${PATH}/ai/resume`, token)
+  const limited = await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit: 5 } })
+  assert.deepEqual(limited.json, { queue: 'ai', paused_at: null, paused_by: null, limit: 5 })
+  await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit: 5 } })
+  await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit: null } })
+  assert.deepEqual(await events(), [
+    { kind: 'queue.paused', actor_id: admin.id, data: { queue: 'ai' } },
+    { kind: 'queue.resumed', actor_id: admin.id, data: { queue: 'ai' } },
+    { kind: 'queue.limited', actor_id: admin.id, data: { queue: 'ai', limit: 5 } },
+    { kind: 'queue.limited', actor_id: admin.id, data: { queue: 'ai', limit: null } },
+  ])
+})
+
+test('a queue that there is not is 404 and names those that there are; a wrong limit or window is refused', async () => {
+  for (const answer of [
+    await api.post(`${PATH}/nowhere/pause`, token),
+    await api.post(`${PATH}/nowhere/resume`, token),
+    await api.call('PATCH', `${PATH}/nowhere`, { ...token, json: { limit: 1 } }),
+  ]) {
+    assert.equal(answer.status, 404)
+    assert.match(answer.json.detail, /^There is no queue named nowhere; the queues are accounts, ai, /)
+  }
+  for (const limit of [0, -1, 1.5, 'many', 1_000_001, undefined])
+    assert.equal(
+      (await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit } })).status,
+      422,
+      `${limit}`,
+    )
+  assert.equal((await api.get(`${PATH}?window=2h`, token)).status, 422)
+})
+
+describe('figures', () => {
+  const span = (of: number, outcome: Span[2], attempts: number, seconds = 1): Span => [
+    'a',
+    of,
+    outcome,
+    attempts,
+    times(seconds, attempts),
+    times(seconds, attempts),
+  ]
+
+  test('are of the spans of the window alone, and of one queue', () => {
+    const last = 1000
+    const figures = figuresOf(
+      [
+        span(last, 'done', 1),
+        span(last - 59, 'failed', 2),
+        span(last - 60, 'done', 4),
+        span(last + 1, 'done', 8),
+      ],
+      '10m',
+      last * 10_000 + 5,
+    )
+    const { ended, failed, history } = figures('a')
+    assert.deepEqual([ended, failed], [3, 2])
+    assert.deepEqual([history.ended[0], history.ended[59], history.failed[0]], [2, 1, 2])
+    assert.deepEqual(figures('b').ended, 0)
+  })
+
+  test('percentiles are at most a fifth off', () => {
+    const random = (n: number): number => 0.0005 * 1.9 ** (n % 23)
+    const seconds = Array.from({ length: 1000 }, (_, n) => random(n)).sort((a, b) => a - b)
+    const counts = new Array(BOUNDS.length + 1).fill(0)
+    for (const one of seconds) counts[placeOf(one)]++
+    for (const part of [0.5, 0.95]) {
+      const exact = seconds[Math.ceil(part * seconds.length) - 1]!
+      const found = percentile(counts, seconds.length, part)
+      assert.ok(found / exact < 1.6 && exact / found < 1.6, `${part}: ${found} for ${exact}`)
+    }
+    assert.equal(percentile(times(5e6), 1, 0.5), 10_000)
+  })
+})

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { limitQueue, pauseQueue, resumeQueue, sharesOf } from '../../sql/jobs/queues.ts'
+import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
+import { testDatabase } from '../database.ts'
+import { TERMINAL } from '../sql/ledger-help.ts'
+import { until } from '../until.ts'
+import { startTestWorker, TASKS } from './parts.ts'
+
+/** Pausing and limiting queues, with real workers. */
+
+const { db, query, url } = await testDatabase()
+const taskNamed = finderOf(await loadTasks([TASKS]))
+
+async function add(name: string, payload: unknown, count: number): Promise<string[]> {
+  const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
+  const refs = await db.transaction((tx) =>
+    enqueueMany(tx, task, new Array(count).fill(payload), { ownerId: null, maxTries: 3 }),
+  )
+  return refs.map(({ jobId }) => jobId)
+}
+const count = async (ids: readonly string[], ...statuses: readonly string[]): Promise<number> =>
+  (
+    await query('select count(*)::int as n from job where id = any($1) and status = any($2)', [ids, statuses])
+  )[0]!.n as number
+const ended = (ids: readonly string[]) =>
+  until('all have ended', async () => (await count(ids, ...TERMINAL)) === ids.length)
+
+describe('a paused queue', { concurrency: false }, () => {
+  test('starts no job, whoever adds it, and goes on with all of them; other queues never notice', async () => {
+    await startTestWorker(url, 'io,other')
+    await ended(await add('io.echo', 1, 3))
+    await db.run(pauseQueue('io', null))
+    // A worker acts on the notification; what it had fetched by then may still begin.
+    const held = await until('none begins', async () => {
+      const ids = await add('io.echo', 2, 5)
+      await ended(await add('other.echo', 2, 5))
+      return (await count(ids, 'queued')) === ids.length && ids
+    })
+    const late = await startTestWorker(url, 'io')
+    await ended(await add('other.echo', 3, 5))
+    assert.equal(await count(held, 'queued'), held.length, 'a worker that starts knows of it')
+    await db.run(resumeQueue('io'))
+    await ended(held)
+    await late.worker.stop()
+    const [row] = await query(`select count(*)::int as n from job where status <> 'done'`)
+    assert.equal(row!.n, 0)
+  })
+
+  test('lets jobs end that run', async () => {
+    await startTestWorker(url, 'io')
+    const ids = await add('io.sleep', { ms: 300 }, 3)
+    await until('they run', async () => (await count(ids, 'running')) === ids.length)
+    await db.run(pauseQueue('io', null))
+    await ended(ids)
+    assert.equal(await count(ids, 'done'), ids.length)
+    await db.run(resumeQueue('io'))
+  })
+
+  test('keeps no worker from an orderly stop', async () => {
+    await db.run(pauseQueue('io', null))
+    const { worker, warnings } = await startTestWorker(url, 'io')
+    const started = performance.now()
+    await worker.stop()
+    assert.ok(performance.now() - started < 5_000)
+    assert.deepEqual(warnings, [])
+    await db.run(resumeQueue('io'))
+  })
+})
+
+describe('a limited queue', { concurrency: false }, () => {
+  after(() => db.run(limitQueue('io', null)))
+
+  test('never runs more at once than its limit, in all workers together, and all of them in the end', async () => {
+    await db.run(limitQueue('io', 3))
+    const workers = await Promise.all([startTestWorker(url, 'io'), startTestWorker(url, 'io')])
+    const shares = async () => {
+      const leases = await query('select id::text from worker_lease where expires_at > now() order by id')
+      const all = await Promise.all(leases.map(({ id }) => db.any(sharesOf(id as string))))
+      return all.flat().map(({ places }) => places)
+    }
+    await until('each has its share', async () => {
+      const given = await shares()
+      return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
+    })
+    // Both have looked by now: they were told of each other's coming.
+    await ended(await add('io.echo', 1, 4))
+    const ids = await add('io.sleep', { ms: 40 }, 60)
+    let most = 0
+    await until('all have ended', async () => {
+      most = Math.max(most, await count(ids, 'running'))
+      return (await count(ids, 'done')) === ids.length
+    })
+    assert.ok(most >= 2 && most <= 3, `${most} at once`)
+    await Promise.all(workers.map(({ worker }) => worker.stop()))
+  })
+
+  test('takes the limit away at once', async () => {
+    await db.run(limitQueue('io', 1))
+    await startTestWorker(url, 'io')
+    const ids = await add('io.sleep', { ms: 600 }, 12)
+    await until('one runs', async () => (await count(ids, 'running')) === 1)
+    await db.run(limitQueue('io', null))
+    await until('many run', async () => (await count(ids, 'running')) > 5)
+    await ended(ids)
+  })
+})
+
+test('what is so already changes nothing', async () => {
+  await query('delete from queue_control')
+  assert.equal(await db.maybeOne(resumeQueue('io')), null)
+  assert.notEqual(await db.maybeOne(pauseQueue('io', null)), null)
+  const [first] = await query('select paused_at from queue_control')
+  assert.equal(await db.maybeOne(pauseQueue('io', null)), null)
+  assert.deepEqual((await query('select paused_at from queue_control'))[0], first)
+  assert.notEqual(await db.maybeOne(limitQueue('io', 7)), null)
+  assert.equal(await db.maybeOne(limitQueue('io', 7)), null)
+  await query('delete from queue_control')
+})
