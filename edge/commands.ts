@@ -10,13 +10,13 @@ import {
 } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
-import { Failure } from '../sql/errors.ts'
-import { countFailed, type Failed, failedJobs, type ListedFailure } from '../sql/jobs/retry.ts'
+import { uuidv7 } from '../sql/ids.ts'
+import { countMeant, idsMeant, type JobFilter, type Meant } from '../sql/jobs/search.ts'
 import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import { UsageError } from '../tasks/command.ts'
-import { retryJob } from '../tasks/retry.ts'
+import { retryJobs } from '../tasks/retry.ts'
 import { createPasswords } from './passwords.ts'
 import { Email } from './pipeline/schemas.ts'
 
@@ -125,7 +125,7 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
 }
 
 interface RetryFailed {
-  readonly which: Failed
+  readonly filter: JobFilter
   readonly limit: number
   readonly isDryRun: boolean
 }
@@ -140,8 +140,8 @@ function retryFailedOf(args: readonly string[]): RetryFailed {
     limit: { type: 'string' },
     'dry-run': { type: 'boolean' },
   })
-  const [queue = null, ...more] = positionals
-  const { task = null, code = null, owner, since, limit } = values
+  const [queue, ...more] = positionals
+  const { task, code, owner, since, limit } = values
   const time = since === undefined ? null : new Date(since)
   if (more.length > 0) throw new UsageError(USAGE)
   for (const [name, value] of Object.entries({ owner, limit }))
@@ -150,57 +150,55 @@ function retryFailedOf(args: readonly string[]): RetryFailed {
   if (Number.isNaN(time?.getTime()))
     throw new UsageError(`--since needs a time like 2026-03-14T15:00Z, not ${since}`)
   return {
-    which: { queue, task, code, owner: owner === undefined ? null : Number(owner), since: time },
-    limit: limit === undefined ? Number.POSITIVE_INFINITY : Number(limit),
+    filter: {
+      queue,
+      task,
+      code,
+      owner_id: owner === undefined ? undefined : Number(owner),
+      ended_from: time?.toISOString(),
+    },
+    limit: limit === undefined ? MOST_RETRIED : Number(limit),
     isDryRun: values['dry-run'] === true,
   }
 }
 
-// Failed jobs listed at a time. Each retry commits by itself, so an interrupted command loses nothing.
+// Each retry commits by itself, so an interrupted command loses nothing.
 const BATCH = 100
+const LISTED = 100_000
 const TELL_EVERY = 1000
+const MOST_RETRIED = 1_000_000_000
 
 /** Retries what has failed by now: a retry that fails while this runs is not retried again. */
 async function retryFailed(
   db: Database,
-  { which, limit, isDryRun }: RetryFailed,
+  { filter, limit, isDryRun }: RetryFailed,
   maxTries: number,
   say: (line: string) => void,
 ): Promise<string[]> {
-  const { count, now } = await db.one(countFailed(which))
-  const all = Math.min(count, limit)
-  if (isDryRun) return [`Failed jobs that would be retried: ${all}`]
+  const which: Meant = { filter, states: ['failed'], before: uuidv7(), unretried: true }
+  const { count, now } = await db.one(countMeant(which, limit))
+  if (isDryRun) return [`Failed jobs that would be retried: ${count}`]
+  const failed: Meant = { ...which, filter: { ...filter, ended_before: now } }
   const publisher = createPublisher(db, () => {})
   let [seen, retried] = [0, 0]
-  for (let last: ListedFailure | null = null; seen < limit; ) {
-    const jobs: readonly ListedFailure[] = await db.any(
-      failedJobs(which, now, last, Math.min(BATCH, limit - seen)),
+  for (let last: string | null = null; seen < count; ) {
+    const some: readonly { readonly id: string }[] = await db.any(
+      idsMeant(failed, last, Math.min(LISTED, count - seen)),
     )
-    if (jobs.length === 0) break
-    for (const { id } of jobs) {
-      const again = await retryOne(db, id, maxTries)
-      if (again !== null) {
-        publisher.notify(again)
-        retried++
-      }
-      if (++seen % TELL_EVERY === 0) say(`${seen} of ${all}`)
+    if (some.length === 0) break
+    for (let start = 0; start < some.length; start += BATCH) {
+      const ids = some.slice(start, start + BATCH).map(({ id }) => id)
+      const again = await retryJobs(db, ids, { requestId: null, maxTries })
+      for (const id of again) publisher.notify(id)
+      retried += again.length
+      seen += ids.length
+      if (seen % TELL_EVERY === 0) say(`${seen} of ${count}`)
     }
-    last = jobs.at(-1)!
+    last = some.at(-1)!.id
   }
   await publisher.close()
   const skipped = seen - retried
   return [`Failed jobs retried: ${retried}`, ...(skipped > 0 ? [`Failed jobs skipped: ${skipped}`] : [])]
-}
-
-/** The job that retries a failed one; null for one that this version cannot run, or that has since changed or been removed. */
-async function retryOne(db: Database, id: string, maxTries: number): Promise<string | null> {
-  const who = { ownerId: null, isAdmin: true }
-  try {
-    return await db.transaction((tx) => retryJob(tx, id, who, { requestId: null, maxTries }))
-  } catch (error) {
-    if (error instanceof Failure && error.code.startsWith('job.')) return null
-    throw error
-  }
 }
 
 function told(kind: AuditKind, accountId: number, role?: string): Query<unknown> {

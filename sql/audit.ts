@@ -33,6 +33,7 @@ export const AUDIT_KINDS = [
   'invite.created',
   'invite.accepted',
   'invite.revoked',
+  'job.bulk',
   'queue.paused',
   'queue.resumed',
   'queue.limited',

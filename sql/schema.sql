@@ -1656,6 +1656,12 @@ CREATE OR REPLACE FUNCTION public.job_gone()
  LANGUAGE plpgsql
 AS $function$6eec78ce478f01c41b35087a941d0b29$function$;
 
+CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN ((((filter ->> 'status'::text) IS NULL) OR ((j).status = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
+
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
  LANGUAGE sql

@@ -29,6 +29,7 @@ import { indexDocuments } from './rag/index-documents.ts'
 import { indexFiles } from './rag/index-files.ts'
 import { purge } from './rag/purge.ts'
 import { refreshDocuments } from './rag/refresh-documents.ts'
+import { bulkJobs } from './system/bulk.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { noop } from './system/noop.ts'
 import { retention } from './system/retention.ts'
@@ -40,6 +41,7 @@ export const tasks: readonly AnyTask[] = [
   addDomain,
   applyEvent,
   bulk,
+  bulkJobs,
   call,
   cancel,
   catalog,

@@ -1,5 +1,5 @@
-import type { Queries } from '../sql/db.ts'
-import { fail } from '../sql/errors.ts'
+import type { Database, Queries } from '../sql/db.ts'
+import { Failure, fail } from '../sql/errors.ts'
 import { jobToRetry, retryOf, tieRetry } from '../sql/jobs/retry.ts'
 import { finderOf, tasks } from './index.ts'
 import { enqueue } from './task.ts'
@@ -39,6 +39,26 @@ export async function retryJob(
   // A job that it joined was already under way and is not a retry of this one.
   if (!joined) await tx.run(tieRetry(jobId, id))
   return jobId
+}
+
+/**
+ * Retries failed jobs for an admin, each in a transaction of its own. The ids of the jobs that do the work: none for one that
+ * this version cannot run, or that has changed or been removed meanwhile.
+ */
+export async function retryJobs(
+  db: Database,
+  ids: readonly string[],
+  options: { readonly requestId: string | null; readonly maxTries: number },
+): Promise<readonly string[]> {
+  const who = { ownerId: null, isAdmin: true }
+  const one = (id: string): Promise<string | null> =>
+    db
+      .transaction((tx) => retryJob(tx, id, who, options))
+      .catch((error) => {
+        if (error instanceof Failure && error.code.startsWith('job.')) return null
+        throw error
+      })
+  return (await Promise.all(ids.map(one))).filter((id) => id !== null)
 }
 
 function taskOf(name: string) {

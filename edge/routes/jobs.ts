@@ -1,6 +1,11 @@
 import { area } from '../pipeline/route.ts'
+import { adminRoutes } from './jobs/admin.ts'
 import { recordRoutes } from './jobs/records.ts'
 import { streamRoutes } from './jobs/streams.ts'
 
-/** Background jobs: reading, cancelling, retrying and watching them. */
-export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [...recordRoutes, ...streamRoutes])
+/** Background jobs: reading, finding, cancelling, retrying and watching them. */
+export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
+  ...adminRoutes,
+  ...recordRoutes,
+  ...streamRoutes,
+])

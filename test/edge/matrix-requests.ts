@@ -105,6 +105,7 @@ const accounts: Record<string, Make> = {
 const queue = (): Ask => ({ params: { queue: 'ai' } })
 
 const queues: Record<string, Make> = {
+  'POST /api/v1/jobs/bulk': () => json({ action: 'cancel', filter: { task: 'none.such' } }),
   'PATCH /api/v1/queues/:queue': and(queue, json({ limit: 5 })),
   'POST /api/v1/queues/:queue/pause': queue,
   'POST /api/v1/queues/:queue/resume': queue,

@@ -28,7 +28,8 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
 import { readJobs, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { countFailed, failedJobs, jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
+import { jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
+import { countMeant, deleteEnded, idsMeant, type Meant } from '../../sql/jobs/search.ts'
 import {
   cancelJob,
   deleteExpiredJobs,
@@ -121,7 +122,7 @@ const job = await one('select id from job where owner_id = 5 and finished_at is 
 
 /** No kind, no tags, any day. */
 const ALL = [null, null, null, null] as const
-const ANY_FAILED = { queue: null, task: null, code: null, owner: null, since: null }
+const FAILED: Meant = { filter: { queue: 'ai' }, states: ['failed'], before: uuidv7(), unretried: true }
 const ORDERS = ['received_at', 'document_date', 'title'] as const
 
 const reads = [
@@ -308,11 +309,10 @@ describe('writes by index', () => {
     ['a job to retry', async () => jobToRetry(job)],
     ['the retry of a job', async () => retryOf(job)],
     ['a retry', async () => tieRetry(uuidv7(), job)],
-    [
-      'failed jobs',
-      async () => failedJobs(ANY_FAILED, '2100-01-01', { finished_at: '2020-01-01', ordinal: 5 }, 50),
-    ],
-    ['how many failed jobs', async () => countFailed(ANY_FAILED)],
+    ['failed jobs', async () => idsMeant(FAILED, null, 100_000)],
+    ['how many failed jobs', async () => countMeant(FAILED, 1_000_000)],
+    ['some of them', async () => idsMeant({ ...FAILED, only: [job] }, null, 100)],
+    ['delete ended jobs', async () => deleteEnded([job])],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
     ['spare jobs', async () => spareJobs([job])],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],

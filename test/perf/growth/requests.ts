@@ -179,6 +179,13 @@ const jobs: Record<string, Make> = {
       { who },
       ...values(who, 'status', ['queued', 'running', 'done', 'failed', 'cancelled']),
     ]),
+  '/api/v1/jobs/search': () => [
+    admin(),
+    admin({ what: 'from the oldest on', query: { sort: 'created_at' } }),
+    admin({ what: 'a text that none has', query: { search: 'no such text' } }),
+    ...values('admin', 'status', ['queued', 'failed', 'done']),
+  ],
+  '/api/v1/jobs/failures': () => [admin(), admin({ what: 'of a week', query: { seconds: 604_800 } })],
   '/api/v1/jobs/:job_id': ({ job }) => [big({ params: { job_id: job.ended } })],
   '/api/v1/jobs/:job_id/history': ({ job }) => [big({ params: { job_id: job.ended } })],
   '/api/v1/jobs/events': everybody,

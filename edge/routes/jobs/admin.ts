@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { readWithin } from '../../../sql/db.ts'
+import { FOUND_ORDER, readFailures, readFound } from '../../../sql/jobs/search.ts'
+import { readJob } from '../../../sql/jobs.ts'
+import { bulkJobs, JobFilter, JobsAction, MOST_IN_BULK } from '../../../tasks/system/bulk.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { audit } from '../../pipeline/audit.ts'
+import { cursor, Next } from '../../pipeline/lists.ts'
+import { json, route } from '../../pipeline/route.ts'
+import { count, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { Job, STATUSES, visible } from './shapes.ts'
+
+/** Looking for jobs, and dealing with many at once. */
+
+const DAY_SECONDS = 86_400
+
+const FoundJob = z
+  .strictObject({
+    job_id: z.uuid(),
+    name: z.string(),
+    queue: z.string(),
+    owner_id: z.int().nullable(),
+    status: z.enum(STATUSES),
+    label: z.string(),
+    attempts: z.int(),
+    request_id: z.string().nullable(),
+    error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
+    created_at: Timestamp,
+    due_at: Timestamp.nullable().describe('When it may start, if that is later'),
+    started_at: Timestamp.nullable(),
+    finished_at: Timestamp.nullable(),
+    retried_by: z.uuid().nullable(),
+  })
+  .meta({ id: 'FoundJob' })
+
+const FoundJobs = z.strictObject({ jobs: z.array(FoundJob), ...Next }).meta({ id: 'FoundJobs' })
+
+const Failures = z
+  .strictObject({
+    at: Timestamp,
+    span_seconds: z.number(),
+    groups: z.array(
+      z.strictObject({
+        task: z.string(),
+        queue: z.string(),
+        code: z.string(),
+        jobs: z.int(),
+        retried: z.int().describe('How many of them were retried'),
+        first_at: Timestamp,
+        last_at: Timestamp,
+        last_job_id: z.uuid(),
+        last_detail: z.string().nullable(),
+        history: z.array(z.int()).describe('How many failed in each of 24 spans, oldest first'),
+      }),
+    ),
+  })
+  .meta({ id: 'Failures' })
+
+// In a query, numbers are texts.
+const Filter = z.object({
+  ...JobFilter.shape,
+  owner_id: RowId.optional(),
+})
+
+export const adminRoutes = [
+  route({
+    method: 'get',
+    path: '/search',
+    summary: 'Look for jobs by what they are like',
+    description: `Newest first, or oldest first with \`sort=created_at\`. Each page looks through at most 100,000 jobs: one with \
+fewer jobs than asked for, or none, may have a \`next\` all the same.`,
+    auth: 'admin',
+    query: Filter.extend({
+      sort: z.enum(['created_at', '-created_at']).default('-created_at'),
+      limit: count({ min: 1, max: 200, fallback: 50 }),
+      cursor: cursor(FOUND_ORDER),
+    }),
+    response: FoundJobs,
+    reads: 'list',
+    handle: async ({ query: { sort, limit, cursor = null, ...filter }, reader }) => {
+      const statement = readFound[sort === 'created_at' ? 'asc' : 'desc']
+      const [next, ...jobs] = (await reader.text(statement, [JSON.stringify(filter), cursor, limit]))!.split(
+        '\n',
+      )
+      return json(`{"jobs":${jobs.join('\n')},"next":${next === '' ? 'null' : JSON.stringify(next)}}`)
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/failures',
+    summary: 'Count failed jobs by task and error, most first',
+    description: 'Of the last 200,000 failures that are still kept.',
+    auth: 'admin',
+    query: Filter.omit({ status: true }).extend({
+      seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('How far back'),
+    }),
+    response: Failures,
+    reads: 'statistics',
+    handle: async ({ query: { seconds, ...filter }, reader }) =>
+      json((await reader.text(readFailures, [JSON.stringify(filter), seconds]))!),
+  }),
+
+  route({
+    method: 'post',
+    path: '/bulk',
+    summary: 'Retry, cancel or delete all jobs of a filter, as one job',
+    description: `The jobs that there are now, at most ${MOST_IN_BULK.toLocaleString('en')} of them. Its result has how many are \
+as asked for (\`done\`), how many were \`refused\`, and whether there are \`more\`.`,
+    auth: 'admin',
+    body: JobsAction,
+    response: Job,
+    status: 202,
+    sideEffect: true,
+    handle: async (input) => {
+      const { body, caller, edge, requestId } = input
+      return input.transaction(async (tx) => {
+        const options = { ownerId: caller.ownerId, requestId, maxTries: edge.settings.workerMaxTries }
+        const { jobId } = await enqueue(tx, bulkJobs, body, options)
+        const { action, filter, ids } = body
+        const data = { action, filter, ...(ids && { jobs: ids.length }), job_id: jobId }
+        await tx.run(audit(input, 'job.bulk', { data }))
+        tx.afterCommit(() => edge.publisher.notify(jobId))
+        const text = await readWithin(tx, readJob, visible(edge, caller, jobId))
+        return json(text!, { headers: [['location', `/api/v1/jobs/${jobId}`]] })
+      })
+    },
+  }),
+]

@@ -1,0 +1,60 @@
+import { deleteEnded, idsMeant, type Meant } from '../../sql/jobs/search.ts'
+import { cancelJob } from '../../sql/jobs.ts'
+import { jobsChanged } from '../../sql/notify.ts'
+import type { TaskContext } from '../context.ts'
+import { retryJobs } from '../retry.ts'
+import { type JobsActed, type JobsAction, MOST_IN_BULK } from './bulk.ts'
+
+// What is listed at a time, and how far a progress bar jumps.
+const BATCH = 100
+
+const LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', delete: 'Deleting jobs' }
+
+const STATES = {
+  retry: ['failed'],
+  cancel: ['queued', 'running'],
+  delete: ['done', 'failed', 'cancelled'],
+} as const satisfies Record<JobsAction['action'], Meant['states']>
+
+/** The work of `jobs.bulk`. */
+export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsAction): Promise<JobsActed> {
+  const which: Meant = {
+    filter,
+    states: STATES[action],
+    before: ctx.job.id,
+    unretried: action === 'retry',
+    only,
+  }
+  // All at once: what fails while this runs is not retried, and the table is read through once.
+  const ids = (await ctx.db.any(idsMeant(which, null, MOST_IN_BULK + 1))).map(({ id }) => id)
+  const total = Math.min(ids.length, MOST_IN_BULK)
+  let done = 0
+  for (let start = 0; start < total; start += BATCH) {
+    ctx.signal.throwIfAborted()
+    ctx.progress(LABELS[action], start, total)
+    done += await STEPS[action](ctx, ids.slice(start, Math.min(start + BATCH, total)))
+  }
+  return { done, refused: total - done, more: ids.length > MOST_IN_BULK }
+}
+
+/** Each answers for how many jobs it could. */
+const STEPS: Readonly<
+  Record<JobsAction['action'], (ctx: TaskContext, ids: readonly string[]) => Promise<number>>
+> = {
+  async retry({ db, job, settings }, ids) {
+    const options = { requestId: job.requestId, maxTries: settings.workerMaxTries }
+    const retried = await retryJobs(db, ids, options)
+    await db.run(jobsChanged(retried))
+    return retried.length
+  },
+
+  async cancel({ db }, ids) {
+    await Promise.all(ids.map((id) => db.one(cancelJob(id))))
+    await db.run(jobsChanged(ids))
+    return ids.length
+  },
+
+  async delete({ db }, ids) {
+    return (await db.any(deleteEnded(ids))).length
+  },
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../until.ts'
+import { type Answered, edgeAndDatabase } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+import { startOwnWorker } from './own-worker.ts'
+
+/** Looking for jobs, counting failures, and dealing with many at once. */
+
+const { api, ...database } = await edgeAndDatabase()
+const { query } = database
+const ledger = ledgerOf(database)
+const admin = await api.register('admin@example.com')
+const ann = await api.register('ann@example.com')
+const token = { token: admin.token }
+const JOBS = '/api/v1/jobs'
+
+const search = async (params: Record<string, string> = {}): Promise<Answered> =>
+  // Others mail the accounts of the test.
+  api.get(`${JOBS}/search?${new URLSearchParams({ queue: 'documents', ...params })}`, token)
+const found = async (params: Record<string, string> = {}): Promise<string[]> => {
+  const { status, json, text } = await search(params)
+  assert.equal(status, 200, text)
+  return json.jobs.map(({ job_id }: { job_id: string }) => job_id)
+}
+
+const waiting = await ledger.add(ann.id)
+const running = await ledger.add(admin.id)
+await ledger.claim(running)
+await ledger.progress(running, 'Page 3 of 9: 100 % "done"', 3, 9)
+const failed = await ledger.add(ann.id)
+await ledger.claim(failed)
+await ledger.finish(failed, 'failed', { code: 'document.missing', detail: 'Document not found' })
+const done = await ledger.add(ann.id)
+await ledger.claim(done)
+await ledger.finish(done, 'done')
+const all = [done, failed, running, waiting]
+
+describe('looking for jobs', () => {
+  test('all of them, newest first or oldest first, with what the list shows', async () => {
+    assert.deepEqual(await found(), all)
+    assert.deepEqual(await found({ sort: 'created_at' }), all.toReversed())
+    const { json } = await search({ status: 'failed' })
+    const [{ created_at, started_at, finished_at, ...job }] = json.jobs
+    for (const time of [created_at, started_at, finished_at]) assert.match(time, /Z$/)
+    assert.deepEqual(job, {
+      job_id: failed,
+      name: 'documents.extract',
+      queue: 'documents',
+      owner_id: ann.id,
+      status: 'failed',
+      label: '',
+      attempts: 1,
+      request_id: null,
+      error: { code: 'document.missing', detail: 'Document not found' },
+      due_at: null,
+      retried_by: null,
+    })
+    assert.equal(json.next, null)
+  })
+
+  test('by every field, alone and together', async () => {
+    const [{ created_at: at }] = (await search({ status: 'running' })).json.jobs
+    for (const [params, ids] of [
+      [{ status: 'queued' }, [waiting]],
+      [{ queue: 'documents' }, all],
+      [{ queue: 'voice' }, []],
+      [{ task: 'documents.extract' }, all],
+      [{ task: 'documents' }, []],
+      [{ code: 'document.missing' }, [failed]],
+      [{ owner_id: String(ann.id) }, [done, failed, waiting]],
+      [{ owner_id: String(ann.id), status: 'done' }, [done]],
+      [{ search: 'PAGE 3' }, [running]],
+      [{ search: '100 % "' }, [running]],
+      [{ search: 'not found' }, [failed]],
+      [{ search: '_age' }, []],
+      [{ from: new Date(Date.parse(at) + 60_000).toISOString() }, []],
+      [{ to: new Date(Date.parse(at) + 60_000).toISOString() }, all],
+      [{ request_id: 'none' }, []],
+    ] as const)
+      assert.deepEqual(await found(params as never), ids, JSON.stringify(params))
+  })
+
+  test('in pages that go on where the last one ended', async () => {
+    for (const [sort, ids] of [
+      ['-created_at', all],
+      ['created_at', all.toReversed()],
+    ] as const) {
+      const seen: string[] = []
+      for (let next: string | null = ''; next !== null; ) {
+        const { json } = await search({ sort, limit: '1', ...(next === '' ? {} : { cursor: next }) })
+        seen.push(...json.jobs.map(({ job_id }: { job_id: string }) => job_id))
+        next = json.next
+      }
+      assert.deepEqual(seen, ids)
+    }
+  })
+
+  test('what is no filter is refused', async () => {
+    for (const params of [
+      { status: 'lost' },
+      { owner_id: 'me' },
+      { from: 'today' },
+      { limit: '0' },
+      { cursor: 'x' },
+      { sort: 'name' },
+    ])
+      assert.equal((await search(params as never)).status, 422, JSON.stringify(params))
+  })
+})
+
+describe('failures', () => {
+  const failures = async (params: Record<string, string> = {}) =>
+    (await api.get(`${JOBS}/failures?${new URLSearchParams(params)}`, token)).json
+
+  test('are counted by task and code, with their last one and their times', async () => {
+    for (const code of ['document.missing', 'job.timeout']) {
+      const id = await ledger.add(ann.id)
+      await ledger.claim(id)
+      await ledger.finish(id, 'failed', { code, detail: `It was ${code}` })
+    }
+    const { groups, span_seconds } = await failures()
+    assert.equal(span_seconds, 150)
+    const [{ first_at, last_at, last_job_id, history, ...group }, other] = groups
+    assert.deepEqual(group, {
+      task: 'documents.extract',
+      queue: 'documents',
+      code: 'document.missing',
+      jobs: 2,
+      retried: 0,
+      last_detail: 'It was document.missing',
+    })
+    assert.ok(first_at < last_at && last_job_id !== failed)
+    assert.deepEqual([history.length, history.at(-1)], [24, 2])
+    assert.deepEqual([other.code, other.jobs], ['job.timeout', 1])
+  })
+
+  test('of a filter, and of a time', async () => {
+    assert.equal((await failures({ code: 'job.timeout' })).groups.length, 1)
+    assert.deepEqual((await failures({ queue: 'voice' })).groups, [])
+    await query(`update job set finished_at = now() - interval '90 seconds' where error_code = 'job.timeout'`)
+    assert.equal((await failures({ seconds: '60' })).groups.length, 1)
+    assert.equal((await failures({ seconds: '120' })).groups.length, 2)
+    for (const seconds of ['59', '604801', 'x'])
+      assert.equal((await api.get(`${JOBS}/failures?seconds=${seconds}`, token)).status, 422)
+  })
+})
+
+describe('many at once', () => {
+  const bulk = (json: unknown) => api.post(`${JOBS}/bulk`, { ...token, json })
+  const result = (id: string) =>
+    until('the action has ended', async () => {
+      const { json } = await api.get(`${JOBS}/${id}`, token)
+      return json.status === 'done' && json.result
+    })
+  const states = async (ids: readonly string[]) =>
+    (await query('select status, count(*)::int as n from job where id = any($1) group by status', [ids])).map(
+      ({ status, n }) => `${n} ${status}`,
+    )
+  const addFailed = async (count: number, code: string): Promise<string[]> => {
+    const ids: string[] = []
+    // Each of another document, or one retry would join another.
+    for (let n = 1; n <= count; n++)
+      ids.push(
+        await ledger.add(ann.id, { payload: { documentId: n, force: false }, mailbox: `document:${n}` }),
+      )
+    for (const id of ids) {
+      await ledger.claim(id)
+      await ledger.finish(id, 'failed', { code, detail: 'no' })
+    }
+    return ids
+  }
+
+  test('retried, cancelled and deleted by a job that says how far it is', async () => {
+    await startOwnWorker(database.url, 'system', {})
+    const failures = await addFailed(12, 'internal')
+    const asked = await bulk({ action: 'retry', filter: { code: 'internal' } })
+    assert.equal(asked.status, 202)
+    assert.deepEqual([asked.json.name, asked.json.queue], ['jobs.bulk', 'system'])
+    assert.equal(asked.headers.location, `${JOBS}/${asked.json.job_id}`)
+    assert.deepEqual(await result(asked.json.job_id), { done: 12, refused: 0, more: false })
+    const again = (await query('select id from job where retry_of = any($1)', [failures])).map(
+      ({ id }) => id as string,
+    )
+    assert.equal(again.length, 12)
+    // Nothing is left to be retried.
+    const twice = await bulk({ action: 'retry', filter: { code: 'internal' } })
+    assert.deepEqual(await result(twice.json.job_id), { done: 0, refused: 0, more: false })
+
+    const some = await bulk({ action: 'cancel', ids: again.slice(0, 5) })
+    assert.deepEqual(await result(some.json.job_id), { done: 5, refused: 0, more: false })
+    const rest = await bulk({ action: 'cancel', filter: { owner_id: ann.id, task: 'documents.extract' } })
+    assert.equal((await result(rest.json.job_id)).done >= 7, true)
+    assert.deepEqual(await states(again), ['12 cancelled'])
+
+    const gone = await bulk({ action: 'delete', filter: { status: 'cancelled', owner_id: ann.id } })
+    assert.equal((await result(gone.json.job_id)).done >= 12, true)
+    assert.deepEqual(await states(again), [])
+    assert.deepEqual(await states([running]), ['1 running'], 'what has not ended is not deleted')
+  })
+
+  test('an action is told of, with its filter', async () => {
+    const { json } = await bulk({ action: 'delete', filter: { task: 'none.such' } })
+    const [event] = await query(
+      `select actor_id, data from audit_event where kind = 'job.bulk' order by id desc limit 1`,
+    )
+    assert.deepEqual(event, {
+      actor_id: admin.id,
+      data: { action: 'delete', filter: { task: 'none.such' }, job_id: json.job_id },
+    })
+  })
+
+  test('what is no action, or a filter of something else, is refused', async () => {
+    for (const json of [
+      {},
+      { action: 'explode' },
+      { action: 'retry', filter: { stauts: 'failed' } },
+      { action: 'retry', ids: [] },
+      { action: 'retry', ids: ['x'] },
+    ])
+      assert.equal((await bulk(json)).status, 422, JSON.stringify(json))
+  })
+})
