@@ -21,10 +21,23 @@ const Swept = z.object({ count: z.number(), deleted: z.number() })
 /** What a batch has dealt with, and how many of these rows it has deleted. */
 export type Swept = z.output<typeof Swept>
 
+type Fragment = ReturnType<typeof sql.fragment>
+
+/** Which rows go. */
+export interface Old {
+  /** The column of their time, which has an index. */
+  readonly at: string
+  readonly where: Fragment
+}
+
 /** A table whose old rows are deleted in batches. */
 export interface Sweep {
   readonly table: string
   readonly keep: Kept
+  /** Missing where only the sweep itself finds out. */
+  readonly old?: Old
+  /** Tables whose rows go with them. */
+  readonly along?: readonly string[]
   /** Deals with at most `most` rows that are older than `days`. */
   readonly sweep: (days: number, most: number) => Query<Swept>
 }
@@ -38,14 +51,19 @@ const Months = z.object({ made: z.number(), dropped: z.number() })
 export const keepPartitions = (table: string, days: number): Query<z.output<typeof Months>> =>
   sql.type(Months)`select made, dropped from partitions_keep(${table}::regclass, ${days})`
 
-type Fragment = ReturnType<typeof sql.fragment>
-
 /** Deletes rows by the time in the column `at`, which has an index. */
-const byAge = (table: string, keep: Kept, at: string, where: Fragment = sql.fragment`true`): Sweep => {
+const byAge = (
+  table: string,
+  keep: Kept,
+  at: string,
+  { where = sql.fragment`true`, along = [] }: Partial<Pick<Old, 'where'> & Pick<Sweep, 'along'>> = {},
+): Sweep => {
   const [name, time] = [sql.identifier([table]), sql.identifier([at])]
   return {
     table,
     keep,
+    old: { at, where },
+    along,
     sweep: (days, most) => sql.type(Swept)`
       with old as (
         delete from ${name} where ctid = any(array(
@@ -59,16 +77,16 @@ const byAge = (table: string, keep: Kept, at: string, where: Fragment = sql.frag
 
 export const SWEPT: readonly Sweep[] = [
   // The ledger is a record for people, who can copy what they need for longer.
-  byAge('comms_send', 'sends', 'created_at', sql.fragment`status not in ('queued', 'sending')`),
+  byAge('comms_send', 'sends', 'created_at', { where: sql.fragment`status not in ('queued', 'sending')` }),
   // What was used goes from the statistics, too.
   byAge('ai_usage', 'usage', 'created_at'),
-  byAge('voice_preview', 'previews', 'used_at'),
+  byAge('voice_preview', 'previews', 'used_at', { along: ['voice_preview_chunk'] }),
   // Whatever became of them.
   byAge('organization_invite', 'invites', 'expires_at'),
   // Documents that they superseded, or that supersede them, then say nothing of it any more.
-  byAge('document', 'deletedDocuments', 'deleted_at', sql.fragment`collected_at is not null`),
+  byAge('document', 'deletedDocuments', 'deleted_at', { where: sql.fragment`collected_at is not null` }),
   // The provider keeps its events for 30 days: after that none of them can arrive again.
-  byAge('payment_event', 'paymentEvents', 'received_at', sql.fragment`applied_at is not null`),
+  byAge('payment_event', 'paymentEvents', 'received_at', { where: sql.fragment`applied_at is not null` }),
   {
     table: 'search_word',
     keep: 'searchWords',

@@ -351,6 +351,15 @@ create table comms_send (
   constraint comms_send_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text])))
 );
 
+create table comms_send_count (
+  id bigint not null generated always as identity,
+  day date not null,
+  channel text not null,
+  outcome text not null,
+  sends bigint not null,
+  constraint comms_send_count_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table document (
   id bigint not null generated always as identity,
   owner_id integer,
@@ -920,6 +929,14 @@ create table session (
   constraint session_ended_check CHECK (((ended_at IS NULL) OR (revoked_at IS NOT NULL)))
 );
 
+create table table_size (
+  day date not null,
+  name text not null,
+  rows bigint not null,
+  bytes bigint not null,
+  constraint table_size_pkey PRIMARY KEY (day, name)
+);
+
 create table voice_preview (
   digest bytea not null,
   provider text not null,
@@ -1076,6 +1093,8 @@ CREATE INDEX comms_send_recipient_idx ON public.comms_send USING btree (channel,
 CREATE INDEX comms_send_status_idx ON public.comms_send USING btree (status, id DESC, channel) WHERE (status <> 'sent'::text);
 
 CREATE INDEX comms_send_unowned_idx ON public.comms_send USING btree (id DESC) WHERE ((owner_id IS NULL) AND (purpose = 'caller'::text));
+
+CREATE INDEX comms_send_count_day_idx ON public.comms_send_count USING btree (day, channel, outcome);
 
 CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
 
@@ -1478,6 +1497,36 @@ CREATE OR REPLACE FUNCTION public.blog_tags_shown(posts bigint[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$a00b408beeb84f80b682c2710a194960$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$b62b99e3fe86191c0c63045b059f44b8$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_send_count_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$15fc6cc719b6608a5432d975bcce725f$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_send_count_of(s comms_send)
+ RETURNS SETOF comms_send_count
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$6186dfb036ea672415f80e1760f14226$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_send_count_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$d52af2d1fa6c4b0e9d810ad293d2c032$function$;
 
 CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea, page_count integer, document_date date, received_at timestamp with time zone, source text, channel text, note text, protected boolean, supersedes_id bigint, tags text[], created_at timestamp with time zone, updated_at timestamp with time zone, superseded_by_id bigint, attached_to_id bigint)
  RETURNS text
@@ -1990,6 +2039,11 @@ CREATE OR REPLACE FUNCTION public.payment_transactions_locked(ids text[])
  LANGUAGE plpgsql
 AS $function$ced1369858fafb003b0686ce974f95c0$function$;
 
+CREATE OR REPLACE FUNCTION public.planned_rows(query text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$3ae17be271e221daf2a17fa765492839$function$;
+
 CREATE OR REPLACE FUNCTION public.purge_rows(of_table regclass, by_column name, id integer, most integer, clears boolean, below regclass[], below_by name[])
  RETURNS integer
  LANGUAGE plpgsql
@@ -2152,6 +2206,12 @@ CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENC
 CREATE TRIGGER blog_post_tag_placed BEFORE INSERT ON public.blog_post_tag FOR EACH ROW EXECUTE FUNCTION blog_post_tag_placed();
 
 CREATE TRIGGER blog_post_tag_removed AFTER DELETE ON public.blog_post_tag REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_changed();
+
+CREATE TRIGGER comms_send_count_delete AFTER DELETE ON public.comms_send REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_delete();
+
+CREATE TRIGGER comms_send_count_insert AFTER INSERT ON public.comms_send REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_insert();
+
+CREATE TRIGGER comms_send_count_update AFTER UPDATE ON public.comms_send REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION comms_send_count_update();
 
 CREATE TRIGGER document_restored BEFORE UPDATE OF deleted_at ON public.document FOR EACH ROW WHEN (((old.deleted_at IS NOT NULL) AND (new.deleted_at IS NULL) AND (new.supersedes_id IS NOT NULL))) EXECUTE FUNCTION document_restored();
 

@@ -52,3 +52,15 @@ create index comms_send_unowned_idx on comms_send (id desc) where owner_id is nu
 create index comms_send_status_idx on comms_send (status, id desc, channel) where status <> 'sent';
 create index comms_send_owner_id_status_idx on comms_send (owner_id, status, id desc, channel) where status <> 'sent';
 create index comms_send_created_at_idx on comms_send (created_at);
+
+-- How many messages were asked for on a UTC day, by what became of them: sent, failed, unknown, or waiting, which is
+-- queued and sending. Kept as functions/sums says.
+create table comms_send_count (
+  id bigint generated always as identity,
+  day date not null,
+  channel text not null,
+  outcome text not null,
+  sends bigint not null,
+  constraint comms_send_count_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index comms_send_count_day_idx on comms_send_count (day, channel, outcome);

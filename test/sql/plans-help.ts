@@ -12,9 +12,10 @@ interface Node {
   readonly Plans?: readonly Node[]
 }
 
-/** The tables that a plan reads from end to end. */
+/** The tables that a plan reads from end to end; catalogs follow the schema. */
 function scanned(node: Node): string[] {
-  const own = node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []
+  const name = node['Relation Name'] ?? ''
+  const own = node['Node Type'] === 'Seq Scan' && !name.startsWith('pg_') ? [name] : []
   return [...own, ...(node.Plans ?? []).flatMap(scanned)]
 }
 

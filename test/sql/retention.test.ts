@@ -54,6 +54,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   'sums of other tables, which go with their rows': [
     'job_count',
     'blog_post_count',
+    'comms_send_count',
     'document_tag_count',
     'payment_sum',
     'payment_subscription_count',
@@ -64,6 +65,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   'system.housekeeping deletes the spans that no window shows; a row for each task and outcome stays': [
     'job_tally',
   ],
+  'a row for each table and day, for 400 days': ['table_size'],
   configuration: [
     'queue_control',
     'ai_agent',

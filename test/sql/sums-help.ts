@@ -36,6 +36,12 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
        from ai_usage) each group by 1, 2, 3, 4, 5`,
   ],
   blog_post_count: ['status', ['posts'], 'select status, count(*) from blog_post group by 1'],
+  comms_send_count: [
+    'day, channel, outcome',
+    ['sends'],
+    `select ${DAY}, channel, case when status in ('queued', 'sending') then 'waiting' else status end, count(*)
+     from comms_send group by 1, 2, 3`,
+  ],
   document_tag_count: [
     'owner_id, label',
     ['documents', 'superseded'],
@@ -98,6 +104,10 @@ export async function rowOfEach(client: Client): Promise<void> {
   await client.query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
     values ('u', 'chat', 'v', 'm', 1, 1, false, true)`)
   await client.query(`insert into blog_post (title, slug) values ('T', $1)`, [name])
+  await client.query(
+    `insert into comms_send (id, channel, job_id, recipients, message) values ($1, 'sms', $1, '{r}', '{}')`,
+    [name],
+  )
   await client.query(
     `insert into document (title, media_type, byte_size, sha256, tags) values ('T', 'text/plain', 1, sha256($1), '{t}')`,
     [Buffer.from(name)],

@@ -4,6 +4,14 @@ import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
 import { deleteConversation } from '../../sql/ai.ts'
 import { archivePost, deletePost, insertPost, publishPost } from '../../sql/blog.ts'
+import {
+  beginRequest,
+  CHANNELS,
+  insertSend,
+  settleFailed,
+  settleSent,
+  settleUnknown,
+} from '../../sql/comms.ts'
 import type { Query } from '../../sql/db.ts'
 import { addTag, deleteDocuments, insertDocument, removeTag, restoreDocument } from '../../sql/documents.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -173,6 +181,32 @@ const newAccounts: Write = () => `
   insert into account (id, email, password_hash) overriding system value
   select n, n || '@example.com', 'x' from generate_series(1, 4) n on conflict do nothing`
 
+const send = (chance: Chance): string =>
+  `00000000-0000-7000-9000-${String(chance.between(1, 16)).padStart(12, '0')}`
+
+const newSend: Write = (chance) => {
+  const id = send(chance)
+  const ownerId = chance.happens(0.5) ? owner(chance) : null
+  return insertSend({
+    id,
+    channel: chance.pick(CHANNELS),
+    ownerId,
+    jobId: id,
+    recipients: ['r'],
+    message: {},
+  })
+}
+
+const comms: readonly Write[] = [
+  ...[newSend, newSend],
+  (chance) => beginRequest(send(chance), chance.happens(0.5)),
+  (chance) => beginRequest(send(chance), true),
+  (chance) => settleSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
+  (chance) => settleFailed(send(chance), 'comms.refused', 'd'),
+  (chance) => settleUnknown(send(chance), 'd'),
+  (chance) => `delete from comms_send where id = '${send(chance)}'`,
+]
+
 const accounts: readonly Write[] = [
   ...[newAccounts, newAccounts],
   (chance) => purgeRows({ ...chance.pick(OF_ACCOUNT), most: 3 }, owner(chance)),
@@ -180,7 +214,7 @@ const accounts: readonly Write[] = [
   (chance) => `delete from account where id = ${owner(chance)}`,
 ]
 
-const KINDS = [payments, payments, ai, ai, blog, documents, accounts]
+const KINDS = [payments, payments, ai, ai, blog, comms, documents, accounts]
 
 /** A write to any of the tables. */
 export const randomWrite: Write = (chance, ids) => chance.pick(chance.pick(KINDS))(chance, ids)

@@ -1,0 +1,8 @@
+-- How many rows the planner expects of a query, which is not run: as good as the statistics of its tables.
+create or replace function planned_rows(query text) returns bigint language plpgsql as $$
+declare
+  plan json;
+begin
+  execute 'explain (format json) ' || query into plan;
+  return (plan #>> '{0,Plan,Plan Rows}')::bigint;
+end $$;

@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import { type Query, sql } from './db.ts'
+import type { ReadStatement } from './reader.ts'
+import { type Kept, PARTITIONED, SWEPT } from './retention.ts'
+
+/** How large tables are, how they grow, and what of them is old enough to go. */
+
+/** The days behind the present one that growth is shown for. */
+const SHOWN_DAYS = 30
+/** How long the size of a day is kept. */
+const KEPT_DAYS = 400
+// Up to so many old rows are counted, of each table; more are estimated.
+const MOST_COUNTED = 1000
+
+const TODAY = sql.fragment`(now() at time zone 'utc')::date`
+
+// Rows as the planner counts them: as many on a page as when the table was last looked at. One that is too small for that
+// has the counter of the statistics, which is 0 on a standby.
+const SIZES = sql.fragment`relation as materialized (
+    select coalesce(parent.relname, case nspname when 'graphile_worker' then nspname else c.relname end)::text as name,
+      c.relname::text as part, pg_total_relation_size(c.oid) as bytes,
+      case when c.relpages > 0 then (c.reltuples::float8 / c.relpages * pg_relation_size(c.oid) / current_setting('block_size')::int)::bigint
+        else pg_stat_get_live_tuples(c.oid) end as rows
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      left join pg_inherits on inhrelid = c.oid left join pg_class parent on parent.oid = inhparent
+    where nspname in ('public', 'partitions', 'graphile_worker') and c.relkind in ('r', 'p')
+      and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
+  ), size as materialized (
+    select name, coalesce(sum(rows), 0)::bigint as rows, coalesce(sum(bytes), 0)::bigint as bytes from relation group by name
+  )`
+
+/** Keeps the present sizes as those of the day; returns of how many tables. */
+export const measureTables = (): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with ${SIZES}, measured as (
+      insert into table_size (day, name, rows, bytes) select ${TODAY}, name, rows, bytes from size
+      on conflict on constraint table_size_pkey do update set rows = excluded.rows, bytes = excluded.bytes
+      returning 1
+    ), gone as (
+      delete from table_size where day < ${TODAY} - ${KEPT_DAYS}::int
+    )
+    select count(*)::int as count from measured`
+
+// The time of the oldest row, where an index has it, of times or of ids that are given in their order; not of what is kept
+// for a day at most.
+const OLDEST: Readonly<Record<string, readonly [time: string, order: string]>> = {
+  account: ['created_at', 'id'],
+  organization: ['created_at', 'id'],
+  organization_invite: ['created_at', 'id'],
+  audit_event: ['at', 'id'],
+  document: ['created_at', 'id'],
+  blob: ['created_at', 'id'],
+  blog_post: ['created_at', 'created_at'],
+  comms_send: ['created_at', 'created_at'],
+  payment_customer: ['created_at', 'id'],
+  payment_event: ['received_at', 'received_at'],
+  ai_usage: ['created_at', 'created_at'],
+  voice_preview: ['used_at', 'used_at'],
+  rag_collection: ['created_at', 'id'],
+  rag_file: ['created_at', 'id'],
+}
+
+/** What has a retention, in the order in which `readTables` is told its days. */
+export const RETAINED: readonly { readonly table: string; readonly keep: Kept }[] = [
+  ...PARTITIONED,
+  ...SWEPT.flatMap(({ table, keep, along = [] }) => [table, ...along].map((name) => ({ table: name, keep }))),
+]
+
+const daysOf = (table: string): string =>
+  `($3::float8[])[${RETAINED.findIndex((one) => one.table === table) + 1}]`
+const cutOf = (table: string): string => `now() - ${daysOf(table)} * interval '1 day'`
+
+// Of what goes row by row: table, the table by whose rows it goes, and how many of those.
+const SWEPT_ROWS = SWEPT.flatMap(({ table, old, along = [] }) => {
+  if (old === undefined) return []
+  const rows = (cut: string): string =>
+    `select from ${table} where ${old.at} < ${cut} and ${old.where.sql} order by ${old.at}`
+  const found = `(select case when n < ${MOST_COUNTED} then n
+      else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${cutOf(table)}))) end
+    from (select count(*) as n from (${rows(cutOf(table))} limit ${MOST_COUNTED}) first) counted)`
+  const values = [table, ...along].map((name) => `('${name}')`).join(', ')
+  return [
+    `select name, '${table}', rows, null::bigint from (select ${found} as rows) old, (values ${values}) gone (name)`,
+  ]
+})
+
+// Of what goes by months: their very bytes.
+const DROPPED = PARTITIONED.map(
+  ({
+    table,
+  }) => `select '${table}', '${table}', coalesce(sum(rows), 0)::bigint, coalesce(sum(bytes), 0)::bigint from relation
+    where name = '${table}' and part ~ '_\\d{4}_\\d\\d$' and to_date(right(part, 7), 'YYYY_MM') + interval '1 month' <= ${cutOf(table)}`,
+)
+
+const grown = (days: number): string =>
+  `case when p.bytes[${SHOWN_DAYS + 1 - days}] is not null then json_build_object(
+    'rows', s.rows - p.rows[${SHOWN_DAYS + 1 - days}], 'bytes', s.bytes - p.bytes[${SHOWN_DAYS + 1 - days}]) end`
+
+/**
+ * Every table with its size, its growth, its oldest day and what of it would go now, the largest first. `days` is how long
+ * the rows of `tables` are kept by the setting of the same place, 0: for ever; those of `RETAINED` come first, in its order.
+ */
+export const readTables: ReadStatement<
+  [tables: readonly string[], settings: readonly string[], days: readonly number[]]
+> = {
+  name: 'tables',
+  text: `
+    with ${SIZES.sql}, past as (
+      select s.name, array_agg(t.rows order by ago desc) as rows, array_agg(t.bytes order by ago desc) as bytes
+      from size s cross join generate_series(1, ${SHOWN_DAYS}) ago
+        left join (select * from table_size where day >= ${TODAY.sql} - ${SHOWN_DAYS} and day < ${TODAY.sql}) t
+          on t.name = s.name and t.day = ${TODAY.sql} - ago
+      group by s.name
+    ), oldest (name, at) as (
+      values ${Object.entries(OLDEST)
+        .map(
+          ([table, [time, order]]) =>
+            `('${table}', (select ${time} from ${table} order by ${order} limit 1))`,
+        )
+        .join(', ')}
+    ), old (name, base, rows, bytes) as (
+      ${[...DROPPED, ...SWEPT_ROWS].join(' union all ')}
+    ), free as (
+      select s.name, case when o.name = o.base then o.rows else round(s.rows * share)::bigint end as rows,
+        coalesce(o.bytes, round(s.bytes * share)::bigint) as bytes
+      from old o join size s using (name) join size b on b.name = o.base
+        cross join lateral (select o.rows::numeric / greatest(b.rows, o.rows, 1) as share) of_it
+    ), kept as (
+      select name, setting, nullif(days, 0) as days from unnest($1::text[], $2::text[], $3::float8[]) given (name, setting, days)
+    )
+    select json_build_object('at', iso(now()), 'bytes', (select sum(bytes)::bigint from size), 'tables', (
+      select json_agg(json_build_object('name', s.name, 'rows', s.rows, 'bytes', s.bytes,
+        'growth', json_build_object('day', ${grown(1)}, 'week', ${grown(7)}, 'month', ${grown(30)}),
+        'bytes_by_day', p.bytes || s.bytes, 'oldest_day', (o.at at time zone 'utc')::date,
+        'retention', case when k.setting is not null then json_build_object('setting', k.setting, 'days', k.days,
+          'rows', case when k.days is not null then f.rows end, 'bytes', case when k.days is not null then f.bytes end) end)
+        order by s.bytes desc, s.name)
+      from size s join past p using (name) left join oldest o using (name) left join kept k using (name)
+        left join free f using (name)))::text`,
+}

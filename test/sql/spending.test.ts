@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { CHANNELS } from '../../sql/comms.ts'
+import { connect } from '../../sql/driver.ts'
+import { createReader } from '../../sql/reader.ts'
+import { readSpending } from '../../sql/spending.ts'
+import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { assertReadByIndex, PLAN_MODES } from './plans-help.ts'
+
+/** What models cost and what was sent, by day: that of the rows, read from kept sums. */
+
+const { url, query } = await testDatabase()
+const reader = createReader({ url, applicationName: 'spending' })
+const client = await connect({ url, applicationName: 'plans' })
+after(() => Promise.all([reader.close(), client.end()]))
+
+const AGO = `now() - n * interval '30 minutes'`
+// Of a fifth the price is not known, and of one model that of none.
+await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
+  select (n % 50)::text, 'chat', 'v', 'm' || n % 3, n % 7, 1, case when n % 5 > 0 and n % 3 > 0 then n * 0.0001 end, false, true, ${AGO}
+  from generate_series(0, 20000) n`)
+await query(`insert into comms_send (id, channel, job_id, recipients, status, message, requested_at, settled_at, error_code, created_at)
+  select gen_random_uuid(), case when n % 10 = 0 then 'call' when n % 10 = 1 then 'sms' else 'email' end, gen_random_uuid(), '{x}', state, '{}',
+    now(), case when state in ('sent', 'failed', 'unknown') then now() end, case state when 'failed' then 'x' end, ${AGO}
+  from generate_series(0, 20000) n, lateral (select (array['sent', 'sent', 'sent', 'failed', 'unknown', 'queued', 'sending'])[1 + n % 7] as state) of_it`)
+await vacuumAnalyze(query)
+
+interface Spending {
+  readonly from: string
+  readonly to: string
+  readonly models: readonly {
+    readonly model_id: string
+    readonly requests: number
+    readonly tokens: number
+    readonly cost: number | null
+    readonly unpriced_requests: number
+    readonly days: readonly { day: string; requests: number; tokens: number; cost: number | null }[]
+  }[]
+  readonly sends: readonly Readonly<Record<string, string | number>>[]
+}
+const read = async (days: number): Promise<Spending> => JSON.parse((await reader.text(readSpending, [days]))!)
+
+for (const days of [1, 30, 366])
+  describe(`${days} days`, () => {
+    const SINCE = `(created_at at time zone 'utc')::date > (now() at time zone 'utc')::date - ${days}`
+    const DAY = `(created_at at time zone 'utc')::date::text as day`
+
+    test('models cost what their requests did, the costliest first', async () => {
+      const { models, from, to } = await read(days)
+      const [given] = await query(`select today::text as to, (today - ${days - 1})::text as from
+        from (select (now() at time zone 'utc')::date as today) now`)
+      assert.deepEqual({ from, to }, given)
+      const sums = `count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(cost)::float8 as cost`
+      const rows =
+        await query(`select model as model_id, ${sums}, count(*) filter (where cost is null)::int as unpriced_requests
+        from ai_usage where ${SINCE} group by 1 order by 4 desc nulls last`)
+      assert.deepEqual(
+        models.map(({ model_id, requests, tokens, cost, unpriced_requests }) => ({
+          ...{ model_id, requests, tokens, cost, unpriced_requests },
+        })),
+        rows,
+      )
+      assert.equal(models.at(-1)!.cost, null)
+      const ofDays = await query(
+        `select ${DAY}, ${sums} from ai_usage where ${SINCE} and model = $1 group by 1 order by 1`,
+        [models[0]!.model_id],
+      )
+      assert.deepEqual(models[0]!.days, ofDays)
+    })
+
+    test('messages are counted by channel and outcome', async () => {
+      const { sends } = await read(days)
+      const rows = await query(`select ${DAY}, channel, count(*) filter (where status = 'sent')::int as sent,
+          count(*) filter (where status = 'failed')::int as failed, count(*) filter (where status = 'unknown')::int as unknown,
+          count(*) filter (where status in ('queued', 'sending'))::int as waiting
+        from comms_send where ${SINCE} group by 1, 2 order by 1, 2`)
+      assert.deepEqual(sends, rows)
+      // Today has just begun, perhaps.
+      if (days > 1) assert.deepEqual(new Set(sends.map(({ channel }) => channel)), new Set(CHANNELS))
+    })
+  })
+
+test('nothing is what a service without any has spent', async () => {
+  await query('delete from ai_usage; delete from comms_send')
+  const { models, sends } = await read(366)
+  assert.deepEqual({ models, sends }, { models: [], sends: [] })
+})
+
+describe('both are found by an index', () => {
+  before(async () => {
+    await query(`insert into comms_send_count (day, channel, outcome, sends)
+      select (now() at time zone 'utc')::date - n, channel, outcome, 1 from generate_series(1, 2000) n,
+        unnest(array['email', 'sms', 'call']) channel, unnest(array['sent', 'failed']) outcome`)
+    await query(`insert into ai_usage_sum (user_id, owner_id, day, vendor, model, requests, successes, input_tokens, output_tokens,
+        unpriced, estimated, cost)
+      select case when u > 0 then u::text else '' end, u, (now() at time zone 'utc')::date - n, 'v', 'm', 1, 1, 1, 1, 0, 0, 1
+      from generate_series(0, 20) u, generate_series(1, 500) n`)
+    await vacuumAnalyze(query)
+  })
+  for (const mode of PLAN_MODES)
+    for (const days of [1, 30])
+      test(`of ${days} days (${mode})`, () =>
+        assertReadByIndex(client, mode, `spending_${mode}_${days}`, readSpending, [days]))
+})
