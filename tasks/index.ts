@@ -31,6 +31,7 @@ import { purge } from './rag/purge.ts'
 import { refreshDocuments } from './rag/refresh-documents.ts'
 import { bulkJobs } from './system/bulk.ts'
 import { housekeeping } from './system/housekeeping.ts'
+import { measure } from './system/measure.ts'
 import { noop } from './system/noop.ts'
 import { retention } from './system/retention.ts'
 import type { AnyTask } from './task.ts'
@@ -62,6 +63,7 @@ export const tasks: readonly AnyTask[] = [
   listDomains,
   lookUp,
   ...loadTestTasks,
+  measure,
   noop,
   passwordReset,
   preview,

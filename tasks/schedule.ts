@@ -7,6 +7,7 @@ import { sync } from './llm/sync.ts'
 import { reconcile } from './payments/reconcile.ts'
 import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
+import { measure } from './system/measure.ts'
 import { retention } from './system/retention.ts'
 import type { AnyTask } from './task.ts'
 
@@ -30,5 +31,6 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts as unknown as AnyTask },
   { identifier: 'blog-retag', match: '37 * * * *', task: retag as unknown as AnyTask },
   { identifier: 'retention', match: '53 * * * *', task: retention as unknown as AnyTask },
+  { identifier: 'measure', match: '29 * * * *', task: measure as unknown as AnyTask },
   { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
 ]

@@ -17,18 +17,22 @@ export const retentionShape = {
   PAYMENT_EVENTS_KEEP_DAYS: days(90),
 }
 
+/** The setting of what is kept. */
+export const RETENTION_SETTINGS = {
+  audit: 'AUDIT_KEEP_DAYS',
+  sends: 'SENDS_KEEP_DAYS',
+  usage: 'AI_USAGE_KEEP_DAYS',
+  previews: 'PREVIEWS_KEEP_DAYS',
+  invites: 'INVITES_KEEP_DAYS',
+  deletedDocuments: 'DELETED_DOCUMENTS_KEEP_DAYS',
+  searchWords: 'SEARCH_WORDS_KEEP_DAYS',
+  paymentEvents: 'PAYMENT_EVENTS_KEEP_DAYS',
+} as const satisfies Record<Kept, keyof typeof retentionShape>
+
 /** In days; 0: for ever. */
 export type RetentionSettings = Readonly<Record<Kept, number>>
 
 export function retentionSettings(env: z.output<z.ZodObject<typeof retentionShape>>): RetentionSettings {
-  return {
-    audit: env.AUDIT_KEEP_DAYS,
-    sends: env.SENDS_KEEP_DAYS,
-    usage: env.AI_USAGE_KEEP_DAYS,
-    previews: env.PREVIEWS_KEEP_DAYS,
-    invites: env.INVITES_KEEP_DAYS,
-    deletedDocuments: env.DELETED_DOCUMENTS_KEEP_DAYS,
-    searchWords: env.SEARCH_WORDS_KEEP_DAYS,
-    paymentEvents: env.PAYMENT_EVENTS_KEEP_DAYS,
-  }
+  const days = Object.entries(RETENTION_SETTINGS).map(([kept, name]) => [kept, env[name]])
+  return Object.fromEntries(days) as RetentionSettings
 }
