@@ -15,6 +15,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   rag: 'Text collections with semantic search.',
   voice: 'Speech synthesis and recognition: catalogs, settings and previews.',
   tasks: 'Named tasks on queues, and their results.',
+  system: 'The space that tables take, and what models and messages cost.',
   pages: 'HTML pages.',
   operations: 'For operators: health, metrics and this reference.',
 }

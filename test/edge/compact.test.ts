@@ -91,6 +91,8 @@ test('answers and frames have no white space between their parts', async () => {
     `/orgs/${org.json.id}/members`,
     '/ai/agents',
     '/ai/usage/stats',
+    '/system/tables',
+    '/system/spending',
     '/llm/status',
     '/llm/models?limit=5',
     '/rag/collections',

@@ -29,6 +29,7 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 
 // A little above what they load.
 const EDGE = 675
+const EDGE = 670
 const WORKER = 550
 
 // Parsers, providers, and what few requests or jobs need.

@@ -157,6 +157,8 @@ GET    /rag/collections/:name/files #documents            401   200   404   404 
 DELETE /rag/collections/:name                             401   403   403   403   200
 DELETE /rag/collections/:name #documents                  401   200   404   404   200
 GET    /rag/health                                        401   200   200   200   200
+GET    /api/v1/system/tables                              401   403   403   403   200
+GET    /api/v1/system/spending                            401   403   403   403   200
 GET    /                                                  200   200   200   200   200
 GET    /monitor                                           200   200   200   200   200
 GET    /monitor/jobs/:job_id                              200   200   200   200   200

@@ -18,6 +18,8 @@ const PATHS = [
   '/api/v1/payment/transactions',
   '/api/v1/ai/conversations',
   '/api/v1/ai/usage/stats',
+  '/api/v1/system/tables',
+  '/api/v1/system/spending?days=7',
   '/api/v1/tasks',
   '/rag/collections',
   '/metrics',
