@@ -30,6 +30,8 @@ const MONITOR_PARTS = new Set([
   'document.js',
   'others.js',
   'questions.js',
+  'usage.js',
+  'spending.js',
 ])
 
 /** A page that is a file of `edge/pages`. */
@@ -81,6 +83,7 @@ export const pages = area('pages', '', { auth: 'public' }, [
     'monitor.html',
     z.object({ id: z.string() }),
   ),
+  page('/monitor/usage', 'Show what tables take and how they grow, and what models cost', 'monitor.html'),
   page('/setup', 'Show the page that makes the first admin, which a start prints a link to', 'account.html'),
   page('/verify-email', 'Show the page that a verification email links to', 'account.html'),
   page('/password-reset', 'Show the page that a password reset email links to', 'account.html'),

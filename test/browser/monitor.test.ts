@@ -83,6 +83,35 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByText('There are none yet.').waitFor()
   })
 
+  test('what the service takes is shown to admins: tables, and the models and messages of the days they choose', async (t) => {
+    await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success, created_at)
+      select 'u', 'chat', 'openai', 'gpt-4o-mini', 900, 100, 0.5, false, true, now() - n * interval '20 days' from generate_series(0, 3) n`)
+    await query(`insert into comms_send (id, channel, job_id, recipients, status, message, requested_at, settled_at)
+      select gen_random_uuid(), 'sms', gen_random_uuid(), '{x}', 'unknown', '{}', now(), now() from generate_series(1, 7)`)
+    await query('analyze')
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByRole('link', { name: 'Usage', exact: true }).click()
+    const cost = section(page, 'Cost of models')
+    await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
+    await cost.getByRole('img', { name: 'Cost of models by day, $1.00 in all' }).waitFor()
+    await section(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 7 0' }).waitFor()
+    await section(page, 'Tables')
+      .getByRole('row', { name: /^ai_usage 4 .* 365 days 0$/ })
+      .waitFor()
+    await page.getByLabel('The last').selectOption('90 days')
+    await cost.getByRole('row', { name: 'gpt-4o-mini openai 4 4,000 $2.00' }).waitFor()
+    await cost.locator('summary').focus()
+    await page.keyboard.press('Enter')
+    const days = cost.getByRole('row', { name: /^\d{4}-\d\d-\d\d .* \$0\.50$/ })
+    await until('each of its days', async () => (await days.count()) === 4)
+    // Nobody else is led there.
+    const other = await open(t, '/monitor/usage')
+    await signIn(other, 'reader@example.com')
+    await other.getByRole('heading', { name: 'For admins' }).waitFor()
+    assert.equal(await other.getByRole('link', { name: 'Usage' }).count(), 0)
+  })
+
   test('an extraction fills in while one watches', async (t) => {
     const page = await open(t, '/monitor/documents')
     await signIn(page)
@@ -212,7 +241,14 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
     await page.setViewportSize({ width: 360, height: 740 })
-    for (const path of ['/monitor', '/monitor/documents', '/', '/payment/success', '/payment/cancel']) {
+    for (const path of [
+      '/monitor',
+      '/monitor/documents',
+      '/monitor/usage',
+      '/',
+      '/payment/success',
+      '/payment/cancel',
+    ]) {
       await page.goto(`http://127.0.0.1:${port}${path}`)
       await page.getByRole('heading').first().waitFor()
       const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'

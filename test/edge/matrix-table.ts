@@ -164,6 +164,7 @@ GET    /monitor                                           200   200   200   200 
 GET    /monitor/jobs/:job_id                              200   200   200   200   200
 GET    /monitor/documents                                 200   200   200   200   200
 GET    /monitor/documents/:id                             200   200   200   200   200
+GET    /monitor/usage                                     200   200   200   200   200
 GET    /setup                                             200   200   200   200   200
 GET    /verify-email                                      200   200   200   200   200
 GET    /password-reset                                    200   200   200   200   200

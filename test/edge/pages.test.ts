@@ -50,6 +50,7 @@ test('the pages for people say what this is, and lead to the rest', async () => 
     '/monitor/jobs/x',
     '/monitor/documents',
     '/monitor/documents/1',
+    '/monitor/usage',
   ])
     assert.equal((await api.get(path)).status, 200, path)
   for (const path of ['/monitor', '/docs', '/health']) assert.ok(home.text.includes(`href="${path}"`), path)

@@ -79,6 +79,30 @@ export function table(caption, columns) {
   return { node, body, row }
 }
 
+/** Figures in a row: `entries` are their names and notes; `set` shows the text of one. */
+export function tiles(entries) {
+  const figures = new Map(entries.map(([name]) => [name, h('dd', {}, '–')]))
+  const node = h(
+    'dl',
+    { class: 'tiles' },
+    ...entries.map(([name, note]) => h('div', {}, h('dt', {}, name, h('small', {}, note)), figures.get(name))),
+  )
+  return { node, set: (name, text) => say(figures.get(name), text) }
+}
+
+/** Says instead of a page that it is not for this account, and why. */
+export function forAdmins(view, why) {
+  view.replaceChildren(
+    h(
+      'div',
+      { class: 'panel narrow' },
+      h('h1', {}, 'For admins'),
+      h('p', {}, why, ' You can still see your own documents.'),
+      h('a', { class: 'button', href: '/monitor/documents' }, 'Documents'),
+    ),
+  )
+}
+
 /** Announces what has happened, to screen readers too. */
 export function announce(text) {
   const said = document.getElementById('said')

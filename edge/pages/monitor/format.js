@@ -47,6 +47,25 @@ export function bytes(n) {
   return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
 }
 
+/** A change of a number of bytes, with its sign. */
+export function change(n) {
+  if (n === 0) return '0'
+  return `${n > 0 ? '+' : '−'}${bytes(Math.abs(n))}`
+}
+
+/** An amount in US dollars; null: not known. */
+export function dollars(n) {
+  if (n === null) return 'not known'
+  const digits = n !== 0 && n < 1 ? 4 : 2
+  return `$${n.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: digits })}`
+}
+
+/** A number of days, or of hours if it is less than one. */
+export function days(n) {
+  const [value, unit] = n < 1 ? [Number((n * 24).toFixed(1)), 'hour'] : [Number(n.toFixed(1)), 'day']
+  return `${count(value)} ${unit}${value === 1 ? '' : 's'}`
+}
+
 export function clock(iso) {
   return new Date(iso).toLocaleTimeString('en-GB', { hour12: false })
 }

@@ -8,6 +8,7 @@ const PAGES = [
   [/^\/monitor\/jobs\/([^/]+)$/, () => import('./job.js')],
   [/^\/monitor\/documents$/, () => import('./documents.js')],
   [/^\/monitor\/documents\/([^/]+)$/, () => import('./document.js')],
+  [/^\/monitor\/usage$/, () => import('./usage.js')],
   [/^\/monitor$/, () => import('./overview.js')],
 ]
 
@@ -54,6 +55,7 @@ async function start() {
     at('email').textContent = account.email
     at('account').hidden = false
   }
+  at('usage').hidden = account.role !== 'admin'
   view.replaceChildren()
   const { show } = await loading
   await show(view, { id: id === undefined ? null : decodeURIComponent(id), account, showLink })

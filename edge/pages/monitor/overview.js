@@ -2,7 +2,7 @@
 
 import { follow } from './api.js'
 import { sparkline } from './chart.js'
-import { h, keyed, panel, say, table } from './dom.js'
+import { forAdmins, h, keyed, panel, say, table, tiles } from './dom.js'
 import { count, now, rate, setClock, since, span } from './format.js'
 import { failedRow, runningRow, waitingRow, workerRow } from './tables.js'
 
@@ -11,7 +11,13 @@ const REDRAW_MS = 1000
 
 export function show(view, { showLink }) {
   document.title = 'Monitor · Millrace'
-  const tiles = makeTiles()
+  const figures = tiles([
+    ['Waiting', 'jobs'],
+    ['Running', 'jobs'],
+    ['Ended', 'in the last minute'],
+    ['Failed', 'in the last ten minutes'],
+    ['Workers', 'alive'],
+  ])
   const queues = makeQueues()
   const running = makeList('Running', 'No jobs are running.', runningRow)
   const failed = makeList('Failed', 'No jobs have failed.', failedRow)
@@ -19,7 +25,7 @@ export function show(view, { showLink }) {
   const workers = makeWorkers()
   view.replaceChildren(
     h('h1', { class: 'hidden' }, 'Monitor'),
-    tiles.node,
+    figures.node,
     queues.node,
     h('div', { class: 'columns' }, running.node, failed.node),
     workers.node,
@@ -35,8 +41,8 @@ export function show(view, { showLink }) {
     {
       queues: part((items) => {
         queues.take(items)
-        tiles.set('Waiting', count(sum(items, 'queued')))
-        tiles.set('Running', count(sum(items, 'running')))
+        figures.set('Waiting', count(sum(items, 'queued')))
+        figures.set('Running', count(sum(items, 'running')))
         running.total(sum(items, 'running'))
         waiting.total(sum(items, 'queued'))
       }),
@@ -46,13 +52,13 @@ export function show(view, { showLink }) {
       waiting: part(waiting.take),
       workers: part((items) => {
         workers.take(items)
-        tiles.set('Workers', count(items.filter(({ alive }) => alive).length))
+        figures.set('Workers', count(items.filter(({ alive }) => alive).length))
       }),
     },
     (state) => {
       if (state === 403) {
         showLink('none')
-        return refuse(view)
+        return forAdmins(view, 'The monitor shows everybody’s jobs.')
       }
       showLink(state === 'live' || state === 'lost' ? state : 'lost')
     },
@@ -60,43 +66,12 @@ export function show(view, { showLink }) {
   // Time passes even when nothing happens.
   setInterval(() => {
     const { perSecond, failures } = queues.draw()
-    tiles.set('Ended', rate(perSecond))
-    tiles.set('Failed', count(failures))
+    figures.set('Ended', rate(perSecond))
+    figures.set('Failed', count(failures))
   }, REDRAW_MS)
 }
 
-function refuse(view) {
-  view.replaceChildren(
-    h(
-      'div',
-      { class: 'panel narrow' },
-      h('h1', {}, 'For admins'),
-      h('p', {}, 'The monitor shows everybody’s jobs. You can still see your own documents.'),
-      h('a', { class: 'button', href: '/monitor/documents' }, 'Documents'),
-    ),
-  )
-}
-
 const sum = (items, field) => items.reduce((total, item) => total + item[field], 0)
-
-function makeTiles() {
-  const figures = new Map()
-  const tile = (name, note) => {
-    const figure = h('dd', {}, '–')
-    figures.set(name, figure)
-    return h('div', {}, h('dt', {}, name, h('small', {}, note)), figure)
-  }
-  const node = h(
-    'dl',
-    { class: 'tiles' },
-    tile('Waiting', 'jobs'),
-    tile('Running', 'jobs'),
-    tile('Ended', 'in the last minute'),
-    tile('Failed', 'in the last ten minutes'),
-    tile('Workers', 'alive'),
-  )
-  return { node, set: (name, text) => say(figures.get(name), text) }
-}
 
 /** A list of jobs that says when it is empty, or how many more there are. */
 function makeList(title, nothing, row) {

@@ -282,6 +282,7 @@ const pages: Record<string, Make> = {
   '/monitor/jobs/:job_id': ({ job }) => [nobody({ params: { job_id: job.ended } })],
   '/monitor/documents': anybody,
   '/monitor/documents/:id': ({ document }) => [nobody({ params: { id: document.big } })],
+  '/monitor/usage': anybody,
   '/setup': anybody,
   '/verify-email': anybody,
   '/password-reset': anybody,
