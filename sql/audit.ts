@@ -37,6 +37,8 @@ export const AUDIT_KINDS = [
   'queue.paused',
   'queue.resumed',
   'queue.limited',
+  'worker.drained',
+  'worker.resumed',
 ] as const
 export type AuditKind = (typeof AUDIT_KINDS)[number]
 

@@ -123,6 +123,7 @@ const table = {
   'job.crashed': { detail: 'The thread that ran the job died', retry: 'later' },
   'task.unknown': { detail: 'This queue has no task named {name}; it has {names}' },
   'task.unknown_queue': { detail: 'There is no queue named {name}; the queues are {names}' },
+  'worker.missing': { detail: 'There is no such worker' },
   'queue.missing': { detail: 'There is no queue named {name}; the queues are {names}' },
   'task.missing': { detail: 'No such task, or its result has expired' },
   'task.chosen_failure': { detail: 'The task failed, as requested' },

@@ -996,6 +996,7 @@ create table worker_lease (
   memory_bytes bigint not null default 0,
   started_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
+  drained_at timestamp with time zone,
   steady_since timestamp with time zone not null default now(),
   constraint worker_lease_pkey PRIMARY KEY (id)
 );

@@ -7,6 +7,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   documents: 'Files, and the text of their pages.',
   comms: 'Email, text messages and calls, each sent only once.',
   queues: 'Queues: depth, figures, pause, resume and limit.',
+  workers: 'Workers: draining them.',
   jobs: 'Background jobs: progress, results, cancellation and retries.',
   payments: 'Checkouts, transactions, refunds, subscriptions and disputes.',
   payment: 'Checkouts, transactions, refunds, subscriptions and disputes.',

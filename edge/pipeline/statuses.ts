@@ -74,6 +74,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'task.unknown': 400,
   'task.unknown_queue': 400,
   'queue.missing': 404,
+  'worker.missing': 404,
   'task.missing': 404,
   'task.chosen_failure': 500,
   'task.chosen_passing_failure': 500,

@@ -15,6 +15,7 @@ import { rag } from './rag.ts'
 import { system } from './system.ts'
 import { tasks } from './tasks.ts'
 import { voice } from './voice.ts'
+import { workers } from './workers.ts'
 
 /** Every area, one line each. */
 export const areas: readonly Area[] = [
@@ -25,6 +26,7 @@ export const areas: readonly Area[] = [
   comms,
   jobs,
   queues,
+  workers,
   llm,
   tasks,
   payments,

@@ -31,6 +31,10 @@ const MONITOR_PARTS = new Set([
   'others.js',
   'questions.js',
   'usage.js',
+  'queues.js',
+  'failures.js',
+  'bulk.js',
+  'jobs.js',
   'spending.js',
 ])
 
@@ -70,6 +74,7 @@ const NOT_MODIFIED = { 304: 'The client already has this version' }
 export const pages = area('pages', '', { auth: 'public' }, [
   page('/', 'Show the home page', 'home.html'),
   page('/monitor', 'Show the monitor: queues, jobs and workers, live', 'monitor.html'),
+  page('/monitor/jobs', 'Show jobs by what they are like, and deal with many at once', 'monitor.html'),
   page(
     '/monitor/jobs/:job_id',
     'Show a job with its events, live',

@@ -1,4 +1,4 @@
-import { BUCKET_SECONDS, type Monitor, monitorOf, readMonitor } from '../../sql/jobs/monitor.ts'
+import { type Monitor, monitorOf, readMonitor } from '../../sql/jobs/monitor.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 import { compact } from '../http/compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
@@ -24,11 +24,7 @@ export interface Part {
 }
 
 const PARTS = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
-type PartName = (typeof PARTS)[number] | 'ended'
-type EndedRow = readonly [queue: string, bucket: number, ...rest: number[]]
-
-/** How far back ended jobs are counted. */
-export const HISTORY_SECONDS = 600
+type PartName = (typeof PARTS)[number]
 
 // Often enough for a smooth progress bar.
 const GAP_MS = 250
@@ -36,8 +32,6 @@ const GAP_MS = 250
 const REST = 4
 // For what no notification reports: memory, a worker that has vanished, a lost notification.
 const TICK_MS = 5_000
-// An end has the time at which its transaction began, and may become visible this much later.
-const LATE_SECONDS = 2
 
 /** `keptSeconds`: how long ended jobs are kept. `onError` gets read errors; a later read makes up for a failed one. */
 export function createOverview(
@@ -59,8 +53,7 @@ class SharedOverview implements Overview {
   /** `outdated`: reading, and something has changed since it began. */
   #phase: 'idle' | 'scheduled' | 'reading' | 'outdated' = 'idle'
   #timer: NodeJS.Timeout | undefined
-  /** When the last successful read began, and when the next one may begin. */
-  #readAt: number | null = null
+  /** When the next read may begin. */
   #restUntil = 0
 
   constructor(reader: Reads, keptSeconds: number, onError: (error: unknown) => void) {
@@ -106,13 +99,12 @@ class SharedOverview implements Overview {
     this.#phase = 'reading'
     const startedAt = performance.now()
     try {
-      const gap = this.#readAt === null ? HISTORY_SECONDS : (startedAt - this.#readAt) / 1000 + LATE_SECONDS
-      const values = [Math.min(gap, HISTORY_SECONDS), this.#keptSeconds] as const
-      const parts = this.#snapshot.update(monitorOf(await this.#reader.texts(readMonitor, values)))
-      this.#readAt = startedAt
+      const parts = this.#snapshot.update(
+        monitorOf(await this.#reader.texts(readMonitor, [this.#keptSeconds])),
+      )
       if (parts.length > 0) for (const push of this.#watchers) push(parts)
     } catch (error) {
-      // The next notification or tick reads again, as far back as this one would have.
+      // The next notification or tick reads again.
       this.#onError(error)
     } finally {
       this.#rest(startedAt)
@@ -131,11 +123,10 @@ class SharedOverview implements Overview {
 /** What was last read. */
 class Snapshot {
   readonly #items = new Map<PartName, string>()
-  readonly #ended = new Map<string, EndedRow>()
   /** The database's time of the read; empty before the first one, or after it has expired. */
   #at = ''
 
-  /** Starts over with the next row. Ended jobs stay, because that row has those that ended since. */
+  /** Starts over with the next row. */
   expire(): void {
     this.#at = ''
     this.#items.clear()
@@ -144,10 +135,7 @@ class Snapshot {
   /** Every part; none before there is a row. */
   whole(): readonly Part[] {
     if (this.#at === '') return []
-    return [
-      ...PARTS.map((name) => this.#part(name, this.#items.get(name)!)),
-      this.#endedPart([...this.#ended.values()]),
-    ]
+    return PARTS.map((name) => this.#part(name, this.#items.get(name)!))
   }
 
   /** Returns the parts that have changed, or all of them for the first row. */
@@ -155,9 +143,7 @@ class Snapshot {
     const first = this.#at === ''
     this.#at = row.at
     const changed = this.#updateItems(row)
-    const ended = this.#updateEnded(row)
-    if (first) return this.whole()
-    return ended.length === 0 ? changed : [...changed, this.#endedPart(ended)]
+    return first ? this.whole() : changed
   }
 
   #updateItems(row: Monitor): Part[] {
@@ -171,28 +157,8 @@ class Snapshot {
     return changed
   }
 
-  /** Returns the rows that are new or have other counts. */
-  #updateEnded(row: Monitor): EndedRow[] {
-    const changed = (JSON.parse(row.ended) as EndedRow[]).filter((item) => {
-      const key = `${item[0]}\t${item[1]}`
-      if (JSON.stringify(this.#ended.get(key)) === JSON.stringify(item)) return false
-      this.#ended.set(key, item)
-      return true
-    })
-    const oldest = (Date.parse(this.#at) / 1000 - HISTORY_SECONDS) / BUCKET_SECONDS
-    for (const [key, [, bucket]] of this.#ended) if (bucket < oldest) this.#ended.delete(key)
-    return changed
-  }
-
   #part(event: PartName, items: string): Part {
     return { event, data: `{"at":"${this.#at}","items":${items}}` }
-  }
-
-  #endedPart(rows: readonly EndedRow[]): Part {
-    return {
-      event: 'ended',
-      data: JSON.stringify({ at: this.#at, bucket_seconds: BUCKET_SECONDS, items: rows }),
-    }
   }
 }
 

@@ -5,11 +5,6 @@ import { LIVE_COUNTS, waitingSince } from './lists.ts'
 
 /** What the monitor shows: one statement, so that all parts are from the same moment. */
 
-/** Ended jobs are grouped into buckets of this many seconds. */
-export const BUCKET_SECONDS = 5
-
-// Only this many of the newest ended jobs are counted: in a flood, older buckets show less than there was.
-const MOST_ENDED = 50_000
 const MOST_LISTED = 50
 
 /** JSON texts, but for `at`, which is the time of the database. */
@@ -23,12 +18,10 @@ export interface Monitor {
   readonly running: string
   readonly waiting: string
   readonly failed: string
-  /** What has ended lately as `[queue, bucket, ended, failed, p50 ms, p95 ms]` from creation to end. */
-  readonly ended: string
 }
 
-/** What the monitor shows, and what has ended in the last `seconds`: the texts of {@link monitorOf}. */
-export const readMonitor: ReadStatement<[seconds: number, keptSeconds: number]> = {
+/** What the monitor shows: the texts of {@link monitorOf}. */
+export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   name: 'monitor',
   text: `
     with waiting as (
@@ -37,12 +30,6 @@ export const readMonitor: ReadStatement<[seconds: number, keptSeconds: number]> 
         order by ordinal limit ${MOST_LISTED}) job
     ), running as (
       select * from job where status = 'running'
-    ), ended as (
-      select queue, status, floor(extract(epoch from finished_at) / ${BUCKET_SECONDS})::bigint as bucket,
-        extract(epoch from finished_at - created_at) * 1000 as ms
-      from job
-      where finished_at >= to_timestamp(floor((extract(epoch from now()) - $1::float8) / ${BUCKET_SECONDS}) * ${BUCKET_SECONDS})
-      order by finished_at desc limit ${MOST_ENDED}
     )
     select unnest(array[iso(now()),
       (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
@@ -53,7 +40,7 @@ export const readMonitor: ReadStatement<[seconds: number, keptSeconds: number]> 
         group by queue) queues),
       (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queues', queues, 'threads', threads,
           'memory_bytes', memory_bytes, 'started_at', iso(started_at), 'expires_at', iso(expires_at),
-          'alive', expires_at > now(), 'running', (select count(*) from running where lease_id = worker_lease.id))
+          'alive', expires_at > now(), 'drained', drained_at is not null, 'busy', busy, 'running', (select count(*) from running where lease_id = worker_lease.id))
           order by name, id), '[]')::text from worker_lease),
       (select coalesce(json_agg(job order by id), '[]')::text from (
         select running.id, json_build_object('job_id', running.id, 'name', running.name, 'queue', running.queue, 'label', label,
@@ -70,17 +57,12 @@ export const readMonitor: ReadStatement<[seconds: number, keptSeconds: number]> 
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8) order by finished_at desc limit ${MOST_LISTED}) jobs),
-      (select coalesce(json_agg(json_build_array(queue, bucket, ended, failed, p50, p95) order by bucket, queue), '[]')::text from (
-        select queue, bucket, count(*) as ended, count(*) filter (where status = 'failed') as failed,
-          round((percentile_cont(0.5) within group (order by ms))::numeric, 1) as p50,
-          round((percentile_cont(0.95) within group (order by ms))::numeric, 1) as p95
-        from ended group by queue, bucket) buckets)])`,
+        from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MOST_LISTED}) jobs)])`,
 }
 
 /** What {@link readMonitor} read. */
 export function monitorOf(texts: readonly string[]): Monitor {
-  const [at, queues, workers, running, waiting, failed, ended] = texts
+  const [at, queues, workers, running, waiting, failed] = texts
   return {
     at: at!,
     queues: queues!,
@@ -88,7 +70,6 @@ export function monitorOf(texts: readonly string[]): Monitor {
     running: running!,
     waiting: waiting!,
     failed: failed!,
-    ended: ended!,
   }
 }
 

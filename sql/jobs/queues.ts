@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, type Query, sql } from '../db.ts'
-import { QUEUE_CHANGED } from '../notify.ts'
+import { QUEUE_CHANGED, WORKER_CHANGED } from '../notify.ts'
 import type { ReadStatement } from '../reader.ts'
 import { LIVE_COUNTS, waitingSince } from './lists.ts'
 import { WINDOWS, type Window } from './tallies.ts'
@@ -67,14 +67,24 @@ export const controlOf = (queue: string): Query<{ json: string }> =>
 
 const Share = z.object({ queue: z.string(), places: z.number().nullable() })
 
+/** Has a worker start no more jobs, or start them again; no row: there is no such worker. */
+export const drainWorker = (lease: string, isDrained: boolean): Query<{ name: string }> =>
+  sql.type(z.object({ name: z.string() }))`
+    update worker_lease set drained_at = case when ${isDrained} then coalesce(drained_at, now()) end
+    where id = ${lease}::uuid and expires_at > now()
+    returning name, pg_notify(${WORKER_CHANGED}, '')::text`
+
 /**
  * How many jobs of each controlled queue a worker may run; null: as many as it can. A limit is divided among the workers
- * of the queue that are alive, in the order of their leases.
+ * of the queue that are alive and not drained, in the order of their leases; a drained one may run none.
  */
 export const sharesOf = (lease: string): Query<z.output<typeof Share>> =>
   sql.prepared('queue_shares', Share)`
+    select queue, 0 as places from worker_lease l, unnest(l.queues) queue where l.id = ${lease}::uuid and l.drained_at is not null
+    union all
     select c.queue, case when c.paused_at is not null then 0 when c.most_running is not null
       then c.most_running / greatest(of.workers, 1) + case when of.place < c.most_running % greatest(of.workers, 1) then 1 else 0 end end as places
     from queue_control c cross join lateral (
       select count(*)::int as workers, count(*) filter (where l.id < ${lease}::uuid)::int as place
-      from worker_lease l where c.queue = any(l.queues) and l.expires_at > now()) of`
+      from worker_lease l where c.queue = any(l.queues) and l.expires_at > now() and l.drained_at is null) of
+    where not exists (select from worker_lease l where l.id = ${lease}::uuid and l.drained_at is not null)`

@@ -21,6 +21,8 @@ create table worker_lease (
   memory_bytes bigint not null default 0,
   started_at timestamptz not null default now(),
   expires_at timestamptz not null,
+  -- Since when it is to start no more jobs.
+  drained_at timestamptz,
   -- Since when it has been renewed in time.
   steady_since timestamptz not null default now(),
   constraint worker_lease_pkey primary key (id)

@@ -104,7 +104,11 @@ const accounts: Record<string, Make> = {
 
 const queue = (): Ask => ({ params: { queue: 'ai' } })
 
+const worker = async (world: World): Promise<Ask> => ({ params: { worker_id: await world.worker() } })
+
 const queues: Record<string, Make> = {
+  'POST /api/v1/workers/:worker_id/drain': worker,
+  'POST /api/v1/workers/:worker_id/resume': worker,
   'POST /api/v1/jobs/bulk': () => json({ action: 'cancel', filter: { task: 'none.such' } }),
   'PATCH /api/v1/queues/:queue': and(queue, json({ limit: 5 })),
   'POST /api/v1/queues/:queue/pause': queue,

@@ -35,6 +35,8 @@ GET    /api/v1/queues                                     401   403   403   403 
 PATCH  /api/v1/queues/:queue                              401   403   403   403   200
 POST   /api/v1/queues/:queue/pause                        401   403   403   403   200
 POST   /api/v1/queues/:queue/resume                       401   403   403   403   200
+POST   /api/v1/workers/:worker_id/drain                   401   403   403   403   200
+POST   /api/v1/workers/:worker_id/resume                  401   403   403   403   200
 POST   /api/v1/orgs                                       401   201   201   201   201
 GET    /api/v1/orgs                                       401   200   200   200   200
 GET    /api/v1/orgs/all                                   401   403   403   403   200

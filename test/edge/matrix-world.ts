@@ -106,6 +106,16 @@ export class World {
     return token
   }
 
+  /** A worker that is alive. */
+  async worker(): Promise<string> {
+    const id = randomUUID()
+    await this.database.query(
+      `insert into worker_lease (id, name, queues, expires_at) values ($1, 'host/1', '{}', now() + interval '1 hour')`,
+      [id],
+    )
+    return id
+  }
+
   async session(accountId: number): Promise<{ id: string; refresh: string }> {
     const [id, refresh] = [uuidv7(), randomUUID()]
     const from = { address: null, userAgent: null }

@@ -124,6 +124,26 @@ test('a queue that there is not is 404 and names those that there are; a wrong l
   assert.equal((await api.get(`${PATH}?window=2h`, token)).status, 422)
 })
 
+test('a worker is drained and resumed, and who did it is told', async () => {
+  const [{ id }] = (await query(`insert into worker_lease (id, name, queues, expires_at)
+    values (gen_random_uuid(), 'host/1', '{ai}', now() + interval '1 hour') returning id`)) as [
+    { id: string },
+  ]
+  const path = `/api/v1/workers/${id}`
+  assert.deepEqual((await api.post(`${path}/drain`, token)).json, { id, name: 'host/1', drained: true })
+  assert.deepEqual((await api.post(`${path}/resume`, token)).json, { id, name: 'host/1', drained: false })
+  assert.deepEqual(
+    await query(`select kind, actor_id, data from audit_event where kind like 'worker.%' order by id`),
+    [
+      { kind: 'worker.drained', actor_id: admin.id, data: { worker: 'host/1' } },
+      { kind: 'worker.resumed', actor_id: admin.id, data: { worker: 'host/1' } },
+    ],
+  )
+  await query('delete from worker_lease where id = $1', [id])
+  for (const unknown of [id, 'nonsense'])
+    assert.equal((await api.post(`/api/v1/workers/${unknown}/drain`, token)).status, 404)
+})
+
 describe('figures', () => {
   const span = (of: number, outcome: Span[2], attempts: number, seconds = 1): Span => [
     'a',

@@ -219,7 +219,7 @@ const reads = [
   planned('jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job),
   planned('all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job),
   planned('queue depths', readQueueDepths),
-  planned('what the monitor shows', readMonitor, 10, 3600),
+  planned('what the monitor shows', readMonitor, 3600),
   planned('how the named queues stand', readNamedQueues, ['documents', 'system']),
 ]
 

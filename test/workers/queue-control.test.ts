@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { limitQueue, pauseQueue, resumeQueue, sharesOf } from '../../sql/jobs/queues.ts'
+import { drainWorker, limitQueue, pauseQueue, resumeQueue, sharesOf } from '../../sql/jobs/queues.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { testDatabase } from '../database.ts'
@@ -105,6 +105,28 @@ describe('a limited queue', { concurrency: false }, () => {
     await until('many run', async () => (await count(ids, 'running')) > 5)
     await ended(ids)
   })
+})
+
+test('a drained worker starts no job, others do, and it goes on when it is resumed', async () => {
+  const [one, other] = await Promise.all([startTestWorker(url, 'io'), startTestWorker(url, 'io')])
+  const runs = async (ids: readonly string[], lease: string): Promise<number> =>
+    (await query('select count(*)::int as n from job where id = any($1) and lease_id = $2', [ids, lease]))[0]!
+      .n as number
+  await db.run(drainWorker(one.worker.lease.id, true))
+  const ids = await until('all run in the other', async () => {
+    const some = await add('io.sleep', { ms: 300 }, 8)
+    await until('they run', async () => (await count(some, 'queued')) === 0)
+    const [here, there] = [await runs(some, one.worker.lease.id), await runs(some, other.worker.lease.id)]
+    await ended(some)
+    return here === 0 && there === 8 && some
+  })
+  assert.equal(await count(ids, 'done'), 8)
+  await db.run(drainWorker(other.worker.lease.id, true))
+  const held = await add('io.echo', 1, 3)
+  await db.run(drainWorker(one.worker.lease.id, false))
+  await ended(held)
+  await Promise.all([one.worker.stop(), other.worker.stop()])
+  assert.equal(await db.maybeOne(drainWorker(one.worker.lease.id, true)), null)
 })
 
 test('what is so already changes nothing', async () => {

@@ -6,6 +6,7 @@ import { logIn } from './login.js'
 
 const PAGES = [
   [/^\/monitor\/jobs\/([^/]+)$/, () => import('./job.js')],
+  [/^\/monitor\/jobs$/, () => import('./jobs.js')],
   [/^\/monitor\/documents$/, () => import('./documents.js')],
   [/^\/monitor\/documents\/([^/]+)$/, () => import('./document.js')],
   [/^\/monitor\/usage$/, () => import('./usage.js')],
@@ -18,7 +19,7 @@ const path = location.pathname
 
 for (const anchor of document.querySelectorAll('nav a')) {
   const href = anchor.getAttribute('href')
-  const here = href === '/monitor' ? path === href || path.startsWith('/monitor/jobs/') : path.startsWith(href)
+  const here = href === '/monitor' ? path === href : path.startsWith(href)
   if (here) anchor.setAttribute('aria-current', 'page')
 }
 
@@ -55,7 +56,7 @@ async function start() {
     at('email').textContent = account.email
     at('account').hidden = false
   }
-  at('usage').hidden = account.role !== 'admin'
+  for (const anchor of document.querySelectorAll('nav [data-for=admin]')) anchor.hidden = account.role !== 'admin'
   view.replaceChildren()
   const { show } = await loading
   await show(view, { id: id === undefined ? null : decodeURIComponent(id), account, showLink })

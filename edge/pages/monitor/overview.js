@@ -1,13 +1,11 @@
 // The monitor itself: one stream delivers all of its data.
 
 import { follow } from './api.js'
-import { sparkline } from './chart.js'
 import { forAdmins, h, keyed, panel, say, table, tiles } from './dom.js'
-import { count, now, rate, setClock, since, span } from './format.js'
-import { failedRow, runningRow, waitingRow, workerRow } from './tables.js'
-
-const POINTS = 120
-const REDRAW_MS = 1000
+import { makeFailures } from './failures.js'
+import { count, rate, setClock } from './format.js'
+import { makeQueues } from './queues.js'
+import { runningRow, waitingRow, workerRow } from './tables.js'
 
 export function show(view, { showLink }) {
   document.title = 'Monitor · Millrace'
@@ -18,9 +16,12 @@ export function show(view, { showLink }) {
     ['Failed', 'in the last ten minutes'],
     ['Workers', 'alive'],
   ])
-  const queues = makeQueues()
+  const queues = makeQueues(({ perSecond, failures }) => {
+    figures.set('Ended', rate(perSecond))
+    figures.set('Failed', count(failures))
+  })
   const running = makeList('Running', 'No jobs are running.', runningRow)
-  const failed = makeList('Failed', 'No jobs have failed.', failedRow)
+  const failed = makeFailures()
   const waiting = makeList('Waiting', 'No jobs are waiting.', waitingRow)
   const workers = makeWorkers()
   view.replaceChildren(
@@ -46,9 +47,8 @@ export function show(view, { showLink }) {
         running.total(sum(items, 'running'))
         waiting.total(sum(items, 'queued'))
       }),
-      ended: part((items, { bucket_seconds }) => queues.ended(items, bucket_seconds)),
       running: part(running.take),
-      failed: part(failed.take),
+      failed: part(failed.read),
       waiting: part(waiting.take),
       workers: part((items) => {
         workers.take(items)
@@ -63,12 +63,6 @@ export function show(view, { showLink }) {
       showLink(state === 'live' || state === 'lost' ? state : 'lost')
     },
   )
-  // Time passes even when nothing happens.
-  setInterval(() => {
-    const { perSecond, failures } = queues.draw()
-    figures.set('Ended', rate(perSecond))
-    figures.set('Failed', count(failures))
-  }, REDRAW_MS)
 }
 
 const sum = (items, field) => items.reduce((total, item) => total + item[field], 0)
@@ -101,10 +95,11 @@ function makeWorkers() {
     ['Worker', 'name'],
     ['Lease', ''],
     ['Running', 'number'],
-    ['Threads', 'number'],
+    ['Threads, busy', 'number'],
     ['Memory', 'number'],
     ['Up', 'number'],
     ['Queues', 'wide'],
+    ['', 'number'],
   ])
   const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one starts.')
   const take = (items) => {
@@ -112,102 +107,4 @@ function makeWorkers() {
     empty.hidden = items.length > 0
   }
   return { node: panel('Workers', {}, node, empty), take }
-}
-
-function makeQueues() {
-  const { node, body, row } = table('Queues', [
-    ['Queue', 'name'],
-    ['Waiting', 'number'],
-    ['Oldest', 'number'],
-    ['Running', 'number'],
-    ['Ended, ten minutes', 'chart'],
-    ['From creation to end', 'chart'],
-  ])
-  // Queue -> time span -> what ended in it.
-  const history = new Map()
-  let seconds = 5
-  let known = []
-
-  const make = ({ queue }) => {
-    const [waits, oldest, runs, speed, latency] = Array.from({ length: 5 }, () => h('span', { class: 'figure' }))
-    const [ended, took] = [sparkline(), sparkline()]
-    const update = (now) => {
-      say(waits, count(now.queued))
-      since(oldest, now.oldest_at)
-      say(runs, count(now.running))
-      waits.classList.toggle('zero', now.queued === 0)
-      runs.classList.toggle('zero', now.running === 0)
-    }
-    const draw = ({ counts, failures, p50, p95, perSecond, last }) => {
-      ended.draw(
-        [
-          { values: counts, kind: 'area' },
-          { values: counts, kind: 'line' },
-          { values: failures, kind: 'marks' },
-        ],
-        `Jobs in ${queue} that ended in the last ten minutes`,
-      )
-      took.draw(
-        [
-          { values: p95, kind: 'faint' },
-          { values: p50, kind: 'line' },
-        ],
-        `Duration of jobs in ${queue}: median and 95th percentile`,
-      )
-      say(speed, perSecond === 0 ? '' : rate(perSecond))
-      say(latency, last === null ? '' : `${span(last.p50)} · p95 ${span(last.p95)}`)
-    }
-    const cells = [waits, oldest, runs, h('span', { class: 'trend' }, ended.node, speed), h('span', { class: 'trend' }, took.node, latency)]
-    return { node: row(h('strong', {}, queue), ...cells), update, draw }
-  }
-  const rows = new Map()
-  const draw = () => {
-    let [perSecond, failures] = [0, 0]
-    // The current time span is not over yet: only complete ones are shown.
-    const newest = Math.floor(now() / 1000 / seconds) - 1
-    for (const { queue } of known) {
-      const drawn = seriesOf(history.get(queue) ?? new Map(), newest, seconds)
-      rows.get(queue).draw(drawn)
-      perSecond += drawn.perSecond
-      failures += drawn.failures.reduce((total, n) => total + n, 0)
-    }
-    return { perSecond, failures }
-  }
-  return {
-    node: panel('Queues', {}, node),
-    take: (items) => {
-      known = items
-      keyed(body, items, ({ queue }) => queue, (item) => {
-        const made = make(item)
-        rows.set(item.queue, made)
-        return made
-      })
-    },
-    ended: (items, bucketSeconds) => {
-      seconds = bucketSeconds
-      for (const [queue, bucket, ...figures] of items) {
-        const spans = history.get(queue) ?? new Map()
-        history.set(queue, spans.set(bucket, figures))
-      }
-    },
-    draw,
-  }
-}
-
-/** What ended, as lines with one point per time span. Spans that have become too old are dropped. */
-function seriesOf(spans, newest, seconds) {
-  const oldest = newest - POINTS + 1
-  for (const bucket of spans.keys()) if (bucket < oldest) spans.delete(bucket)
-  const all = Array.from({ length: POINTS }, (_, i) => spans.get(oldest + i))
-  const minute = 60 / seconds
-  const recent = all.slice(-minute)
-  const last = recent.findLast((figures) => figures !== undefined)
-  return {
-    counts: all.map((figures) => (figures?.[0] ?? 0) / seconds),
-    failures: all.map((figures) => figures?.[1] ?? 0),
-    p50: all.map((figures) => figures?.[2] ?? null),
-    p95: all.map((figures) => figures?.[3] ?? null),
-    perSecond: recent.reduce((total, figures) => total + (figures?.[0] ?? 0), 0) / 60,
-    last: last === undefined ? null : { p50: last[2], p95: last[3] },
-  }
 }

@@ -78,29 +78,6 @@ export function runningRow(job) {
   return { node, update }
 }
 
-export function failedRow(job) {
-  const ended = h('span', { class: 'figure soft' })
-  const action = h('span', {})
-  const node = h(
-    'li',
-    {},
-    h('div', { class: 'line' }, linkTo(job), h('span', { class: 'chip' }, job.queue), h('span', { class: 'gap' }), ended, action),
-    h('div', { class: 'line under' }, h('span', { class: 'bad' }, job.error.detail), h('span', { class: 'gap' }), h('code', {}, job.error.code)),
-  )
-  let shown
-  const update = ({ finished_at, retried_by }) => {
-    since(ended, finished_at, ' ago')
-    if (shown === retried_by) return
-    shown = retried_by
-    action.replaceChildren(
-      retried_by === null
-        ? retryButton(job.job_id, job.name)
-        : h('a', { href: `/monitor/jobs/${retried_by}` }, 'Retried'),
-    )
-  }
-  return { node, update }
-}
-
 export function waitingRow(job) {
   const waits = h('span', { class: 'figure' })
   const node = h(
@@ -118,18 +95,27 @@ export function waitingRow(job) {
 
 /** Rows of the workers' table. */
 export const workerRow = (row) => (worker) => {
-  const parts = Array.from({ length: 7 }, () => h('span', {}))
-  const [name, state, running, threads, memory, up, queues] = parts
+  const parts = Array.from({ length: 8 }, () => h('span', {}))
+  const [name, state, running, threads, memory, up, queues, action] = parts
+  let drained = null
   const update = (now) => {
     say(name, now.name)
-    say(state, now.alive ? 'alive' : 'lost')
-    state.className = `chip ${now.alive ? 'good' : 'bad'}`
+    say(state, now.alive ? (now.drained ? 'drained' : 'alive') : 'lost')
+    state.className = `chip ${now.alive ? (now.drained ? 'warn' : 'good') : 'bad'}`
     say(running, count(now.running))
-    say(threads, count(now.threads))
+    say(threads, `${count(now.threads)}, ${count(now.busy)}`)
     say(memory, now.memory_bytes === 0 ? '–' : bytes(now.memory_bytes))
     since(up, now.started_at)
     keyed(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
+    if (drained === now.drained) return
+    drained = now.drained
+    action.replaceChildren(drained ? steer('Resume', 'Resuming…', 'resume') : steer('Drain', 'Draining…', 'drain'))
   }
+  const steer = (text, busy, verb) =>
+    act(text, busy, `${text} ${worker.name}`, async () => {
+      await call('POST', `/api/v1/workers/${worker.id}/${verb}`)
+      return `${worker.name} ${verb === 'drain' ? 'starts no more jobs' : 'starts jobs again'}`
+    })
   queues.className = 'chips'
   return { node: row(...parts), update }
 }

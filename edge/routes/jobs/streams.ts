@@ -72,9 +72,7 @@ export const streamRoutes = [
     summary: 'Stream the data of the monitor: queues, workers, and running, waiting and failed jobs',
     description: `Sends server-sent events, each with an id. data is \`{at, items}\`; the latest event of a name \
 replaces the earlier ones: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \
-\`running\`, \`waiting\` and \`failed\` (at most 50 jobs each). An \`ended\` event only has the time spans that have \
-changed: \`[queue, bucket, ended, failed, p50, p95]\`, where bucket counts spans of \`bucket_seconds\` since 1970, and \
-p50 and p95 are milliseconds from a job's creation to its end.`,
+\`running\`, \`waiting\` and \`failed\` (at most 50 jobs each). What has ended is in \`GET /api/v1/queues\`.`,
     auth: 'admin',
     produces: 'text/event-stream',
     example: OVERVIEW_EXAMPLE,

@@ -1,0 +1,150 @@
+// All jobs: looked for by what they are like, and dealt with together.
+
+import { call } from './api.js'
+import { bulkButton } from './bulk.js'
+import { forAdmins, h, panel, say, table } from './dom.js'
+import { brief, count, moment, span } from './format.js'
+import { retryButton, cancelButton } from './tables.js'
+
+const STATES = ['queued', 'running', 'done', 'failed', 'cancelled']
+const FIELDS = ['status', 'queue', 'task', 'code', 'owner_id', 'request_id', 'search', 'from', 'to']
+
+export async function show(view) {
+  document.title = 'Jobs · Millrace'
+  const list = makeList()
+  const form = makeForm((filter) => list.find(filter))
+  view.replaceChildren(h('h1', { class: 'hidden' }, 'Jobs'), panel('Find jobs', {}, form.node), list.node)
+  try {
+    await list.find(form.filter())
+  } catch (error) {
+    if (error.status !== 403) throw error
+    forAdmins(view, 'The page shows everybody’s jobs.')
+  }
+}
+
+/** The filter's form; what is in it is in the address, too. */
+function makeForm(find) {
+  const given = new URLSearchParams(location.search)
+  const inputs = new Map()
+  const field = (name, text, props) => {
+    const input = h('input', { name, value: given.get(name) ?? undefined, autocomplete: 'off', ...props })
+    inputs.set(name, input)
+    return h('label', {}, text, input)
+  }
+  const status = h('select', { name: 'status' }, h('option', { value: '' }, 'any'), ...STATES.map((state) => h('option', { value: state, selected: state === given.get('status') }, state)))
+  inputs.set('status', status)
+  const id = h('input', { name: 'id', autocomplete: 'off', placeholder: 'leads to its page' })
+  const problem = h('p', { class: 'bad', role: 'alert' })
+  const filter = () =>
+    Object.fromEntries(
+      FIELDS.map((name) => [name, inputs.get(name).value.trim()])
+        .filter(([, value]) => value !== '')
+        .map(([name, value]) => [name, name === 'from' || name === 'to' ? new Date(value).toISOString() : value]),
+    )
+  const send = async (event) => {
+    event.preventDefault()
+    if (id.value.trim() !== '') return location.assign(`/monitor/jobs/${encodeURIComponent(id.value.trim())}`)
+    const shown = new URLSearchParams([...inputs].map(([name, { value }]) => [name, value.trim()]).filter(([, value]) => value !== ''))
+    history.replaceState(null, '', `/monitor/jobs${shown.size === 0 ? '' : `?${shown}`}`)
+    problem.textContent = ''
+    try {
+      await find(filter())
+    } catch (error) {
+      problem.textContent = error.message
+    }
+  }
+  const node = h(
+    'form',
+    { class: 'filter', onsubmit: send },
+    h('label', {}, 'State', status),
+    field('queue', 'Queue'),
+    field('task', 'Task'),
+    field('code', 'Error code'),
+    field('search', 'Label or error text'),
+    field('owner_id', 'Owner', { type: 'number', min: 1 }),
+    field('request_id', 'Request'),
+    field('from', 'Added from', { type: 'datetime-local' }),
+    field('to', 'Added before', { type: 'datetime-local' }),
+    h('label', {}, 'Id', id),
+    h('div', { class: 'actions' }, h('button', { type: 'submit' }, 'Find'), problem),
+  )
+  return { node, filter }
+}
+
+function makeList() {
+  const { node, body, row } = table('Jobs', [
+    ['Job', 'name'],
+    ['Queue', ''],
+    ['State', ''],
+    ['Added', 'number'],
+    ['Waited', 'number'],
+    ['Ran', 'number'],
+    ['Owner', 'number'],
+    ['Label or error', 'wide'],
+    ['', 'number'],
+  ])
+  const note = h('p', { class: 'soft', role: 'status' })
+  const more = h('button', { class: 'plain', type: 'button', hidden: true }, 'More')
+  let [filter, sort, next, shown] = [{}, '-created_at', null, 0]
+  const sorted = h('button', { class: 'plain', type: 'button' }, 'Oldest first')
+
+  const read = async (from) => {
+    const params = new URLSearchParams({ ...filter, sort, limit: '100', ...(from === null ? {} : { cursor: from }) })
+    const answer = await call('GET', `/api/v1/jobs/search?${params}`)
+    next = answer.next
+    shown += answer.jobs.length
+    body.append(...answer.jobs.map((job) => jobRow(row, job)))
+    more.hidden = next === null
+    say(note, next === null ? `${count(shown)} jobs` : `${count(shown)} jobs, and perhaps more`)
+  }
+  const find = async (wanted) => {
+    filter = wanted
+    shown = 0
+    const kept = [...body.children]
+    await read(null)
+    for (const old of kept) old.remove()
+  }
+  more.addEventListener('click', () => read(next).catch((error) => say(note, error.message)))
+  sorted.addEventListener('click', () => {
+    sort = sort === 'created_at' ? '-created_at' : 'created_at'
+    say(sorted, sort === 'created_at' ? 'Newest first' : 'Oldest first')
+    find(filter).catch((error) => say(note, error.message))
+  })
+  const meant = () => (filter.owner_id === undefined ? filter : { ...filter, owner_id: Number(filter.owner_id) })
+  const actions = h(
+    'div',
+    { class: 'actions' },
+    sorted,
+    h('span', { class: 'gap' }),
+    bulkButton('retry', meant, 'Retry all that were found and failed'),
+    bulkButton('cancel', meant, 'Cancel all that were found and have not ended'),
+    bulkButton('delete', meant, 'Delete all that were found and have ended'),
+  )
+  return { node: panel('Jobs', {}, actions, node, note, more), find }
+}
+
+const between = (from, to) => (from === null || to === null ? '–' : span(Date.parse(to) - Date.parse(from)))
+const KINDS = { done: 'good', running: 'live', failed: 'bad', cancelled: 'warn', queued: '' }
+
+function jobRow(row, job) {
+  const due = job.due_at ?? job.created_at
+  const action =
+    job.status === 'failed' && job.retried_by === null
+      ? retryButton(job.job_id, job.name)
+      : job.status === 'queued' || job.status === 'running'
+        ? cancelButton(job.job_id, job.name)
+        : job.retried_by === null
+          ? ''
+          : h('a', { href: `/monitor/jobs/${job.retried_by}` }, 'Retried')
+  return row(
+    h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id))),
+    job.queue,
+    h('span', { class: `chip ${KINDS[job.status]}` }, job.status),
+    h('time', { datetime: job.created_at }, moment(job.created_at)),
+    between(due, job.started_at),
+    between(job.started_at, job.finished_at),
+    job.owner_id === null ? '–' : String(job.owner_id),
+    job.error === null ? job.label : h('span', { class: 'bad' }, `${job.error.code}: ${job.error.detail}`),
+    action,
+  )
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import { isUuid } from '../../sql/ids.ts'
+import { drainWorker } from '../../sql/jobs/queues.ts'
+import { audit } from '../pipeline/audit.ts'
+import type { Caller } from '../pipeline/auth.ts'
+import { type Answer, area, type Input, route, type Writes } from '../pipeline/route.ts'
+
+/** The workers, by their leases. */
+
+const Params = z.object({ worker_id: z.string() })
+const Drained = z
+  .strictObject({ id: z.uuid(), name: z.string(), drained: z.boolean() })
+  .meta({ id: 'DrainedWorker' })
+
+type Answered = z.input<typeof Drained>
+type OfWorker = Input<z.output<typeof Params>, unknown, undefined, Caller> & Writes<Answered>
+
+const shared = {
+  method: 'post',
+  params: Params,
+  response: Drained,
+  errors: ['worker.missing'],
+  sideEffect: true,
+} as const
+
+export const workers = area('workers', '/api/v1/workers', { auth: 'admin' }, [
+  route({
+    ...shared,
+    path: '/:worker_id/drain',
+    summary: 'Have a worker start no more jobs; those that run go on',
+    description:
+      'Before it is stopped, for example. Others take over at once. Until it is resumed, or has lost its lease.',
+    handle: (input) => drain(input, true),
+  }),
+  route({
+    ...shared,
+    path: '/:worker_id/resume',
+    summary: 'Have a drained worker start jobs again',
+    handle: (input) => drain(input, false),
+  }),
+])
+
+async function drain(input: OfWorker, drained: boolean): Promise<Answer<Answered> | Answered> {
+  const { worker_id: id } = input.params
+  return input.transaction(async (tx) => {
+    const row = isUuid(id) ? await tx.maybeOne(drainWorker(id, drained)) : null
+    if (row === null) throw fail('worker.missing')
+    const kind = drained ? 'worker.drained' : 'worker.resumed'
+    await tx.run(audit(input, kind, { data: { worker: row.name } }))
+    return { id, name: row.name, drained }
+  })
+}
