@@ -4,15 +4,18 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } 
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { startEmbedded } from '../sql/embedded.ts'
+import { type EmbeddedDatabase, startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { chosenFiles, inTurns } from './files.ts'
 
 /**
  * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few
  * processes, each of which takes one file after the other. Each file clones the template, so that files share no rows. With `--long` the tests of chance
- * alone, for hours; with `--coverage` the lines of `edge/` and `workers/` that no test reaches.
+ * alone, for hours; with `--coverage` the lines of `edge/` and `workers/` that no test reaches. With `TEST_POSTGRES_URL`
+ * on that server, whose superuser it names, instead.
  */
+
+type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
 
 const TEMPLATE = 'millrace_template'
 const MEMORY = '/dev/shm'
@@ -36,17 +39,11 @@ const seed = process.env.TEST_SEED ?? String(Date.now() % 2 ** 31)
 const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
 // For root's PostgreSQL, which runs as another user, to pass through.
 chmodSync(folder, 0o711)
-const database = await startEmbedded({
-  dataDir: join(folder, 'data'),
-  ephemeral: true,
-  settings: { max_connections: '400', ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}) },
-})
+const external = process.env.TEST_POSTGRES_URL
+const database = external === undefined ? await startOwn() : serverAt(external)
 let code = 1
 try {
-  const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
-  await admin.connect()
-  await admin.query(`create database ${TEMPLATE}`)
-  await admin.end()
+  await administrate(`create database ${TEMPLATE}`)
   await migrate(database.urlFor(TEMPLATE))
   code = await run(writeEntries())
   console.log(`The seed of chance was ${seed}: TEST_SEED=${seed} gives the same again.`)
@@ -55,6 +52,34 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 process.exit(code)
+
+function startOwn(): Promise<TestServer> {
+  return startEmbedded({
+    dataDir: join(folder, 'data'),
+    ephemeral: true,
+    settings: { max_connections: '400', ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}) },
+  })
+}
+
+/** A server that is running, such as one of another version. */
+function serverAt(url: string): TestServer {
+  const urlFor = (name: string): string => {
+    const found = new URL(url)
+    found.pathname = `/${name}`
+    return found.href
+  }
+  return { urlFor, stop: () => administrate(`drop database if exists ${TEMPLATE} with (force)`) }
+}
+
+async function administrate(statement: string): Promise<void> {
+  const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
+  await admin.connect()
+  try {
+    await admin.query(statement)
+  } finally {
+    await admin.end()
+  }
+}
 
 /**
  * A module for each process of node:test. tsx is not loaded by a flag, which threads would inherit: theirs is the code as it

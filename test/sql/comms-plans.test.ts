@@ -14,7 +14,8 @@ await query(
 )
 await query(
   `insert into comms_send (id, channel, purpose, owner_id, job_id, recipients, message, status, error_code, requested_at, settled_at)
-   select uuidv7(), case when n % 1000 = 0 then 'call' when n % 5 = 0 then 'sms' else 'email' end,
+   select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+     case when n % 1000 = 0 then 'call' when n % 5 = 0 then 'sms' else 'email' end,
      case when n % 7 = 0 then 'account' else 'caller' end, case when n % 7 > 1 then 1 + n % 50 end, gen_random_uuid(), '{x}', '{}',
      state, case state when 'failed' then 'x' end, case when state <> 'queued' then now() end,
      case when state in ('sent', 'failed', 'unknown') then now() end
