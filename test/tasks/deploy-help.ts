@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { operations } from '../../edge/routes/operations.ts'
+import { SETTING_NAMES } from '../../tasks/settings.ts'
+
+/** What examples of a deployment are held against. */
+
+export const ROOT = new URL('../../', import.meta.url)
+export const fileAt = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
+
+export type Variables = Readonly<Record<string, string>>
+
+interface Line {
+  readonly env: Variables
+  /** Node's flags and its script. */
+  readonly words: readonly string[]
+}
+
+export const pairs = (words: string): Variables =>
+  Object.fromEntries(
+    words
+      .split(' ')
+      .filter((word) => word !== '')
+      .map((word) => word.split('=') as [string, string]),
+  )
+
+export const NODE = 'node_modules/.bin/node'
+/** The Procfile's lines by their names. */
+export const procfile = new Map(
+  [...fileAt('Procfile').matchAll(/^(\w+): exec (?:env )?(.*)$/gm)].map(
+    ([, name, command]): [string, Line] => {
+      const [env, words] = command!.split(NODE)
+      return [name!, { env: pairs(env!), words: words!.trim().split(' ') }]
+    },
+  ),
+)
+/** How long a process takes to stop. */
+export const STOP_SECONDS = Math.max(
+  ...['edge/run.ts', 'workers/run.ts'].map(
+    (file) => Number(/STOP_MS = ([\d_]+)/.exec(fileAt(file))![1]!.replace('_', '')) / 1000,
+  ),
+)
+/** Paths for operators. */
+export const paths: readonly string[] = operations(() => []).routes.map((route) => route.path)
+
+/** Names of the environment are settings, or those that the Procfile sets. */
+export function checkNames(env: Readonly<Record<string, unknown>>, where: string): void {
+  const known = new Set([
+    ...SETTING_NAMES,
+    ...[...procfile.values()].flatMap((line) => Object.keys(line.env)),
+  ])
+  for (const name of Object.keys(env)) assert.ok(known.has(name), `${where}: ${name}`)
+}

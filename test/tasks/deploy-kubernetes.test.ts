@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { parseAllDocuments, parse as parseYaml } from 'yaml'
+import { loadTasks, queuesOf } from '../../tasks/index.ts'
+import { START_REFUSED } from '../../tasks/process.ts'
+import { parse } from '../../tasks/settings.ts'
+import { checkNames, fileAt, paths, procfile, ROOT, STOP_SECONDS, type Variables } from './deploy-help.ts'
+
+/** The Kubernetes example says what the code does. Its objects were held against Kubernetes's own schemas by hand. */
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string }
+}
+
+interface Container {
+  readonly name: string
+  readonly image: string
+  readonly args: readonly string[]
+  readonly env?: readonly { readonly name: string; readonly value: string }[]
+  readonly envFrom: readonly Readonly<Record<string, { readonly name: string }>>[]
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[]
+  readonly readinessProbe?: Probe
+  readonly livenessProbe?: Probe
+  readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } }
+  readonly securityContext: unknown
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[]
+}
+
+interface Template {
+  readonly metadata: { readonly labels: Variables; readonly annotations?: Variables }
+  readonly spec: {
+    readonly containers: readonly Container[]
+    readonly terminationGracePeriodSeconds?: number
+    readonly securityContext: { readonly runAsNonRoot: boolean; readonly runAsUser: number }
+    readonly volumes: readonly { readonly name: string }[]
+  }
+}
+
+interface KubernetesObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly data?: Variables
+  // Its form depends on the kind.
+  readonly spec: {
+    readonly template: Template
+    readonly selector: { readonly matchLabels: Variables }
+    readonly podFailurePolicy: {
+      readonly rules: readonly {
+        readonly onExitCodes: { readonly containerName: string; readonly values: readonly number[] }
+      }[]
+    }
+    readonly ports: readonly { readonly targetPort: string }[]
+    readonly scaleTargetRef: { readonly name: string }
+    readonly triggers: readonly { readonly type: string; readonly metadata: { readonly query: string } }[]
+  }
+}
+
+const API_VERSIONS: Variables = {
+  ConfigMap: 'v1',
+  Service: 'v1',
+  Deployment: 'apps/v1',
+  Job: 'batch/v1',
+  PodDisruptionBudget: 'policy/v1',
+  ScaledObject: 'keda.sh/v1alpha1',
+}
+const FOLDER = 'deploy/kubernetes'
+
+const queues = queuesOf(await loadTasks())
+const files = readdirSync(new URL(FOLDER, ROOT)).filter((name) => name !== 'kustomization.yaml')
+const objects = files.flatMap((name) =>
+  parseAllDocuments(fileAt(`${FOLDER}/${name}`)).map((document) => {
+    assert.deepEqual(document.errors, [], name)
+    return document.toJS() as KubernetesObject
+  }),
+)
+const kind = (name: string): KubernetesObject[] => objects.filter((object) => object.kind === name)
+const pods = [...kind('Deployment'), ...kind('Job')].map(({ metadata, spec }) => ({
+  name: metadata.name,
+  ...spec.template,
+  container: spec.template.spec.containers[0]!,
+}))
+const settings = kind('ConfigMap')[0]!.data!
+const queuesIn = (container: Container): string[] | undefined =>
+  container.env?.find(({ name }) => name === 'WORKER_QUEUES')?.value.split(',')
+
+describe('the Kubernetes example', () => {
+  test('has kinds and names, and Kustomize takes all of it', () => {
+    for (const { apiVersion, kind: name, metadata } of objects) {
+      assert.equal(apiVersion, API_VERSIONS[name], name)
+      assert.match(metadata.name, /^millrace(-[a-z]+)*$/)
+    }
+    const list = parseYaml(fileAt(`${FOLDER}/kustomization.yaml`)) as {
+      resources: string[]
+      images: { name: string }[]
+    }
+    assert.deepEqual(list.resources.toSorted(), files.toSorted())
+    assert.deepEqual(
+      list.images.map(({ name }) => name),
+      [...new Set(pods.map(({ container }) => container.image))],
+    )
+  })
+
+  test('has a pod for every line of the Procfile, none as root, and nobody writes to the image', () => {
+    assert.deepEqual(new Set(pods.flatMap(({ container }) => container.args)), new Set(procfile.keys()))
+    for (const { name, container, spec } of pods) {
+      assert.equal(spec.containers.length, 1, name)
+      assert.ok(spec.securityContext.runAsNonRoot && spec.securityContext.runAsUser > 0, name)
+      assert.deepEqual(
+        container.securityContext,
+        { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+        name,
+      )
+      const written = container.args[0] === 'release' ? ['/tmp'] : ['/tmp', '/data']
+      assert.deepEqual(
+        container.volumeMounts.map(({ mountPath }) => mountPath),
+        written,
+        name,
+      )
+      assert.deepEqual(
+        container.volumeMounts.map((mount) => mount.name),
+        spec.volumes.map((volume) => volume.name),
+        name,
+      )
+    }
+  })
+
+  test('starts them with valid settings', () => {
+    const sources = [{ configMapRef: { name: 'millrace' } }, { secretRef: { name: 'millrace' } }]
+    const secrets = { SECRET_KEY: 'k'.repeat(32), DATABASE_URL: 'postgresql://mill:secret@db/mill' }
+    assert.equal(kind('ConfigMap')[0]!.metadata.name, 'millrace')
+    for (const { name, container } of pods) {
+      assert.deepEqual(container.envFrom, sources, name)
+      const own = Object.fromEntries((container.env ?? []).map((set) => [set.name, set.value]))
+      checkNames({ ...settings, ...own }, name)
+      parse({ NODE_ENV: 'production', ...settings, ...secrets, ...own })
+    }
+  })
+
+  test('serves every queue once', () => {
+    const served = pods.flatMap(({ container }) => queuesIn(container) ?? [])
+    assert.deepEqual(served.toSorted(), [...queues].sort())
+  })
+
+  test('asks an edge at paths and ports that it has', () => {
+    const { container, metadata } = pods.find((pod) => pod.container.args[0] === 'web')!
+    const portOf = (name: string) => container.ports!.find((port) => port.name === name)?.containerPort
+    assert.equal(portOf('http'), parse({}).port)
+    assert.equal(String(portOf('metrics')), settings.METRICS_PORT)
+    assert.equal(metadata.annotations!['prometheus.io/port'], settings.METRICS_PORT)
+    for (const path of ['/metrics', '/ready', '/health']) assert.ok(paths.includes(path), path)
+    assert.equal(metadata.annotations!['prometheus.io/path'], '/metrics')
+    assert.deepEqual(container.readinessProbe!.httpGet, { path: '/ready', port: 'http' })
+    assert.deepEqual(container.livenessProbe!.httpGet, { path: '/health', port: 'http' })
+    assert.equal(kind('Service')[0]!.spec.ports[0]!.targetPort, 'http')
+  })
+
+  test('leaves them the time to stop', () => {
+    for (const { name, container, spec } of pods.filter((pod) => pod.container.args[0] !== 'release')) {
+      const [command, before = '0'] = container.lifecycle?.preStop.exec.command ?? []
+      assert.equal(command, container.args[0] === 'web' ? 'sleep' : undefined, name)
+      assert.ok(spec.terminationGracePeriodSeconds! - Number(before) > STOP_SECONDS, name)
+    }
+  })
+
+  test('tries a release again unless it is no use', () => {
+    const { template, podFailurePolicy } = kind('Job')[0]!.spec
+    const { containerName, values } = podFailurePolicy.rules[0]!.onExitCodes
+    assert.equal(containerName, template.spec.containers[0]!.name)
+    assert.deepEqual(values, [START_REFUSED])
+  })
+
+  test('selects the pods that there are', () => {
+    const labelled = pods.map(({ metadata }) => JSON.stringify(metadata.labels))
+    assert.equal(new Set(labelled).size, pods.length)
+    for (const { metadata, spec } of kind('Deployment'))
+      assert.deepEqual(spec.selector.matchLabels, spec.template.metadata.labels, metadata.name)
+    for (const { metadata, spec } of [...kind('PodDisruptionBudget'), ...kind('Service')]) {
+      const labels = spec.selector.matchLabels ?? spec.selector
+      assert.ok(labelled.includes(JSON.stringify(labels)), metadata.name)
+    }
+  })
+
+  test('scales workers by the metric of their queues', () => {
+    const source = fileAt('edge/metrics.ts')
+    assert.match(source, /name: 'jobs',[^}]*labelNames: \['queue', 'status'\]/s)
+    assert.ok(source.includes("status: 'queued'"))
+    const scaled = kind('ScaledObject')
+    const workers = pods.filter(({ container }) => container.args[0] === 'worker')
+    assert.equal(scaled.length, workers.length)
+    for (const { spec } of scaled) {
+      const { container } = workers.find(({ name }) => name === spec.scaleTargetRef.name)!
+      const { query } = spec.triggers[0]!.metadata
+      const [, operator, names] = /jobs\{status="queued",queue(=~|!~)"([a-z_|]+)"\}/.exec(query)!
+      const counted = queues.filter((queue) => names!.split('|').includes(queue) === (operator === '=~'))
+      assert.deepEqual(counted.toSorted(), queuesIn(container)!.toSorted(), query)
+    }
+  })
+})

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { parse as parseYaml } from 'yaml'
+import { START_REFUSED } from '../../tasks/process.ts'
+import { parse } from '../../tasks/settings.ts'
+import { blocksOf, readReadme } from '../readme.ts'
+import {
+  checkNames,
+  fileAt,
+  NODE,
+  pairs,
+  paths,
+  procfile,
+  ROOT,
+  STOP_SECONDS,
+  type Variables,
+} from './deploy-help.ts'
+
+/** The examples of a deployment say what the code does. */
+
+const { port } = parse({})
+
+function seconds(text: string): number {
+  const found = /^(\d+)s$/.exec(text)
+  assert.ok(found, text)
+  return Number(found[1])
+}
+
+test('the Procfile is read right', () => {
+  assert.deepEqual([...procfile.keys()], ['web', 'worker', 'release'])
+  assert.equal(procfile.get('web')!.words.at(-1), 'edge/main.ts')
+  assert.equal(STOP_SECONDS, 9)
+})
+
+describe('the Dockerfile', () => {
+  const text = fileAt('Dockerfile').replaceAll('\\\n', '')
+  /** The words of an instruction in JSON form. */
+  const wordsOf = (instruction: string): string[] =>
+    JSON.parse(new RegExp(`^${instruction} *(\\[.*\\])$`, 'm').exec(text)![1]!) as string[]
+
+  test('has the Node of the package', () => {
+    const { dependencies } = JSON.parse(fileAt('package.json')) as { dependencies: Variables }
+    const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
+    assert.deepEqual(bases, Array(2).fill(`node:${dependencies.node}-bookworm-slim`))
+  })
+
+  test('takes in what the processes need, and no settings', () => {
+    const [first, ...lines] = fileAt('.dockerignore').trim().split('\n').slice(1)
+    assert.equal(first, '*')
+    const taken = lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
+    assert.deepEqual(
+      taken.filter((path) => !existsSync(new URL(path, ROOT))),
+      [],
+    )
+    for (const needed of ['package.json', 'package-lock.json', 'Procfile', 'edge', 'sql', 'tasks', 'workers'])
+      assert.ok(taken.includes(needed), needed)
+    assert.equal(taken.length, 8)
+  })
+
+  test('runs a line of the Procfile, or else a command', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-image-'))
+    try {
+      writeFileSync(
+        join(folder, 'Procfile'),
+        'web: exec env A=1 sh -c \'echo "$A: $$"\'\n# worker_a: echo no\n',
+      )
+      const [file, ...words] = wordsOf('ENTRYPOINT')
+      const run = (...given: string[]): string =>
+        execFileSync(file!, [...words, ...given], { cwd: folder, encoding: 'utf8' })
+      assert.match(run('web'), /^1: \d+\n$/)
+      assert.equal(run('printf', '%s,', 'one two', 'three'), 'one two,three,')
+      assert.equal(run('/bin/echo', 'a path'), 'a path\n')
+      assert.throws(() => run('worker_a'))
+      assert.ok(procfile.has(wordsOf('CMD')[0]!))
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('asks an edge whether it is ready', () => {
+    const [command, flag, script] = wordsOf('HEALTHCHECK .* CMD')
+    assert.deepEqual([command, flag], ['node', '-e'])
+    assert.ok(paths.includes('/ready') && script!.includes("'/ready'") && script!.includes(`|| ${port})`))
+    assert.match(text, new RegExp(`^EXPOSE ${port}$`, 'm'))
+  })
+
+  test('sets settings, and is not root', () => {
+    const env = pairs(/^ENV (.*)$/m.exec(text)![1]!)
+    checkNames(env, 'Dockerfile')
+    assert.equal(env.NODE_ENV, 'production')
+    assert.match(text, /^USER [1-9]\d*:[1-9]\d*$/m)
+  })
+})
+
+interface Service {
+  readonly image: string
+  readonly command?: readonly string[]
+  readonly environment?: Variables
+  readonly read_only?: boolean
+  readonly stop_grace_period?: string
+  readonly healthcheck?: { readonly disable?: boolean }
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
+}
+
+describe('compose.yaml', () => {
+  const text = fileAt('compose.yaml')
+  const { services } = parseYaml(text, { merge: true }) as { services: Readonly<Record<string, Service>> }
+  const ours = Object.entries(services).filter(([, { image }]) => image === 'millrace')
+  const given: Variables = {
+    SECRET_KEY: 'k'.repeat(32),
+    POSTGRES_PASSWORD: 'secret',
+    S3_SECRET_KEY: 'secretsecret',
+  }
+  const filled = (value: string): string =>
+    value.replace(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_, name: string, other?: string) => {
+      const found = given[name] ?? other
+      assert.ok(found !== undefined, `${name} has no value`)
+      return found
+    })
+
+  test('runs every line of the Procfile, of one image that nobody writes to', () => {
+    assert.deepEqual(new Set(ours.flatMap(([, { command }]) => command!)), new Set(procfile.keys()))
+    for (const [name, service] of ours) {
+      assert.equal(service.command!.length, 1, name)
+      assert.equal(service.read_only, true, name)
+      assert.ok(seconds(service.stop_grace_period!) > STOP_SECONDS, name)
+      // Only an edge has a port.
+      assert.equal(service.healthcheck?.disable ?? false, service.command![0] !== 'web', name)
+    }
+  })
+
+  test('gives all of them the same settings, with which they start', () => {
+    for (const [name, { environment }] of ours) {
+      checkNames(environment!, name)
+      assert.deepEqual(environment, ours[0]![1].environment, name)
+    }
+    const settings = Object.entries(ours[0]![1].environment!).map(([name, value]) => [name, filled(value)])
+    const parsed = parse({ NODE_ENV: 'production', ...Object.fromEntries(settings) })
+    assert.ok(parsed.databasePooled)
+  })
+
+  test('refuses to start without a secret', () => {
+    const used = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name!)
+    for (const name of [...used, ...Object.keys(given)])
+      assert.match(text, new RegExp(`\\$\\{${name}:\\?`), name)
+  })
+
+  test('waits for the release', () => {
+    for (const [name, { command, depends_on }] of ours) {
+      const expected = command![0] === 'release' ? undefined : 'service_completed_successfully'
+      assert.equal(depends_on!.release?.condition, expected, name)
+      for (const other of Object.keys(depends_on!)) assert.ok(services[other], other)
+    }
+  })
+
+  test('has a balancer that asks both edges whether they are ready', () => {
+    const caddy = fileAt('deploy/caddy/Caddyfile')
+    const edges = ours.filter(([, { command }]) => command![0] === 'web').map(([name]) => `${name}:${port}`)
+    assert.equal(edges.length, 2)
+    assert.ok(caddy.includes(`reverse_proxy ${edges.join(' ')} {`))
+    assert.ok(paths.includes(/health_uri (\S+)/.exec(caddy)![1]!))
+    // An edge closes idle connections after 10 s.
+    assert.ok(seconds(/keepalive (\S+)/.exec(caddy)![1]!) < 10)
+  })
+
+  test('has a pooler with the settings of the README', () => {
+    const lines = fileAt('deploy/pgbouncer/pgbouncer.ini').split('\n')
+    const { text: wanted } = blocksOf(readReadme()).find(({ language }) => language === 'pgbouncer')!
+    for (const line of wanted.trim().split('\n')) assert.ok(lines.includes(line), line)
+    assert.ok(!lines.some((line) => line.startsWith('ignore_startup_parameters')))
+  })
+})
+
+describe('the units of systemd', () => {
+  const units = globSync('deploy/systemd/*.service', { cwd: ROOT }).map((path) => {
+    const text = fileAt(path)
+    const valuesOf = (name: string): string[] =>
+      [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value!)
+    return { name: /millrace-(\w+)/.exec(path)![1]!, text, valuesOf }
+  })
+
+  test('are the lines of the Procfile', () => {
+    assert.deepEqual(new Set(units.map(({ name }) => name)), new Set(procfile.keys()))
+    for (const { name, valuesOf } of units) {
+      const { env, words } = procfile.get(name)!
+      const [folder] = valuesOf('WorkingDirectory')
+      assert.deepEqual(valuesOf('ExecStart'), [`${folder}/${NODE} ${words.join(' ')}`], name)
+      const { NODE_ENV, DATA_DIR, PORT, ...rest } = pairs(valuesOf('Environment').join(' '))
+      assert.deepEqual(rest, env, name)
+      assert.equal(NODE_ENV, 'production', name)
+      assert.equal(DATA_DIR, `/var/lib/${valuesOf('StateDirectory')[0]}`, name)
+      assert.equal(PORT, name === 'web' ? '%i' : undefined, name)
+    }
+  })
+
+  test('stop in order, and start again unless it is no use', () => {
+    for (const { name, valuesOf } of units.filter((unit) => unit.name !== 'release')) {
+      assert.ok(Number(valuesOf('TimeoutStopSec')[0]) > STOP_SECONDS, name)
+      assert.deepEqual(valuesOf('KillSignal'), ['SIGTERM'], name)
+      assert.deepEqual(valuesOf('RestartPreventExitStatus'), [String(START_REFUSED)], name)
+    }
+  })
+
+  test('have the same sandbox', () => {
+    const sandboxes = units.map(({ text }) =>
+      text.slice(text.indexOf('StateDirectory=')).split('\n[Install]')[0]!.trim(),
+    )
+    assert.match(sandboxes[0]!, /^ProtectSystem=strict$/m)
+    for (const sandbox of sandboxes) assert.equal(sandbox, sandboxes[0])
+  })
+})
