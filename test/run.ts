@@ -12,7 +12,7 @@ import { chosenFiles, inTurns } from './files.ts'
  * `npm test [-- RING|AREA|FILE…]`: a PostgreSQL of its own with one migrated template, then node:test in a few
  * processes, each of which takes one file after the other. Each file clones the template, so that files share no rows. With `--long` the tests of chance
  * alone, for hours; with `--coverage` the lines of `edge/` and `workers/` that no test reaches. With `TEST_POSTGRES_URL`
- * on that server, whose superuser it names, instead.
+ * on that server instead, as its superuser and over its socket.
  */
 
 type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
