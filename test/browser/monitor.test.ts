@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { testDatabase } from '../database.ts'
 import * as crash from '../flow/crash.ts'
@@ -68,7 +70,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.getByRole('alert').getByText('Incorrect email or password').waitFor()
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
-    await section(page, 'Queues').getByText('documents').waitFor()
+    await section(page, 'Queues')
+      .getByRole('button', { name: /^Show \d+ idle queues$/ })
+      .click()
+    await section(page, 'Queues').getByText('documents', { exact: true }).waitFor()
     await section(page, 'Workers').getByText('alive', { exact: true }).waitFor()
     assert.equal(await page.evaluate('document.cookie'), '', 'no script sees the session')
     await page.getByRole('button', { name: 'Sign out' }).click()
@@ -213,15 +218,109 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     )
     const page = await open(t, '/monitor')
     await signIn(page)
-    const row = jobIn(page, 'Failed', failed)
-    await row.getByText('<b>It broke</b>').waitFor()
+    const group = section(page, 'Failed').getByRole('listitem').filter({ hasText: 'job.crashed' })
+    await group.getByText('<b>It broke</b>').waitFor()
+    await group.getByText('1×').waitFor()
+    await group.getByRole('link').click()
+    const row = section(page, 'Jobs')
+      .getByRole('row')
+      .filter({ hasText: failed.slice(-8) })
+    await row.getByText('job.crashed: <b>It broke</b>').waitFor()
     await row.getByRole('button', { name: /^Retry/ }).click()
+    await page.getByText('Retrying documents.extract').waitFor()
+    await page.reload()
     await row.getByRole('link', { name: 'Retried' }).click()
     await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
     await page.locator('h1 + .chip').getByText('done').waitFor()
     await page.getByText(failed).waitFor()
     await section(page, 'Events').getByText('Opening the document').first().waitFor()
     await page.getByText('"skipped": 3').waitFor()
+  })
+
+  test('all failures of a kind are retried by one job, whose page says what became of them', async (t) => {
+    await query(`insert into job (id, name, queue, mailbox, payload, status, attempt, tries, max_tries, error_code, error_detail, finished_at)
+      select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'system.noop', 'system', 'n', '{}', 'failed', 1, 1, 1, 'internal', 'It broke ' || n, now() from generate_series(1, 30) n`)
+    const page = await open(t, '/monitor/jobs?task=system.noop&status=failed')
+    await signIn(page)
+    await section(page, 'Jobs').getByText('30 jobs', { exact: true }).waitFor()
+    await page.getByLabel('Label or error text').fill('broke 7')
+    await page.keyboard.press('Enter')
+    await section(page, 'Jobs').getByText('1 jobs', { exact: true }).waitFor()
+    assert.equal(new URL(page.url()).searchParams.get('search'), 'broke 7')
+    await page.getByRole('button', { name: 'Delete all' }).click()
+    await page.getByRole('dialog').getByText('search broke 7').waitFor()
+    await page.keyboard.press('Escape')
+    await page.goto(`http://127.0.0.1:${port}/monitor`)
+    const group = section(page, 'Failed').getByRole('listitem').filter({ hasText: 'internal' })
+    await group.getByText('30×').waitFor()
+    await group.getByRole('button', { name: /^Retry all/ }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Retry them' }).click()
+    await page.getByRole('heading', { name: 'jobs.bulk' }).waitFor()
+    await page.locator('h1 + .chip').getByText('done').waitFor()
+    await until('each has its retry', async () => {
+      const [row] = await query(
+        `select count(*)::int as n from job where retry_of is not null and name = 'system.noop'`,
+      )
+      return row!.n === 30
+    })
+  })
+
+  test('a queue is paused, limited and resumed in its row, which says so; idle ones are folded', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    const queues = section(page, 'Queues')
+    await queues.getByRole('button', { name: /^Show \d+ idle queues$/ }).click()
+    const voice = queues.getByRole('row').filter({ hasText: 'voice' })
+    await voice.getByRole('button', { name: 'Pause voice' }).click()
+    await voice.getByText('paused', { exact: true }).waitFor()
+    await voice.getByLabel('Limit of voice').fill('3')
+    await page.keyboard.press('Tab')
+    await until('it is kept', async () => {
+      const [row] = await query(`select most_running, paused_at from queue_control where queue = 'voice'`)
+      return row?.most_running === 3 && row.paused_at !== null
+    })
+    await queues.getByRole('button', { name: 'Hide idle queues' }).click()
+    await voice.getByRole('button', { name: 'Resume voice' }).click()
+    await voice.getByText('paused', { exact: true }).waitFor({ state: 'hidden' })
+    await page.getByLabel('The last').selectOption('week')
+    await queues.getByRole('img', { name: /^Jobs in documents that ended in the last week/ }).waitFor()
+    await query('delete from queue_control')
+  })
+
+  test('tools for people who see or hear little find nothing to object to, wide or narrow, light or dark', async (t) => {
+    const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    for (const [width, colorScheme] of [
+      [1280, 'light'],
+      [390, 'dark'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 844 })
+      await page.emulateMedia({ colorScheme })
+      for (const path of [
+        '/monitor',
+        '/monitor/jobs',
+        '/monitor/documents',
+        '/monitor/usage',
+        '/setup',
+        '/',
+      ]) {
+        await page.goto(`http://127.0.0.1:${port}${path}`)
+        await page.getByRole('heading').first().waitFor()
+        await page.waitForLoadState('networkidle')
+        await page.evaluate(axe)
+        const { violations } = (await page.evaluate('axe.run(document)')) as {
+          violations: { id: string; nodes: { html: string }[] }[]
+        }
+        assert.deepEqual(
+          violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`),
+          [],
+          `${path}, ${width}, ${colorScheme}`,
+        )
+      }
+    }
   })
 
   test('a session that has run out is renewed on the way', async (t) => {
@@ -243,8 +342,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await page.setViewportSize({ width: 360, height: 740 })
     for (const path of [
       '/monitor',
+      '/monitor/jobs',
       '/monitor/documents',
       '/monitor/usage',
+      '/setup',
       '/',
       '/payment/success',
       '/payment/cancel',

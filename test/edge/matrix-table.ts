@@ -163,6 +163,7 @@ GET    /api/v1/system/tables                              401   403   403   403 
 GET    /api/v1/system/spending                            401   403   403   403   200
 GET    /                                                  200   200   200   200   200
 GET    /monitor                                           200   200   200   200   200
+GET    /monitor/jobs                                      200   200   200   200   200
 GET    /monitor/jobs/:job_id                              200   200   200   200   200
 GET    /monitor/documents                                 200   200   200   200   200
 GET    /monitor/documents/:id                             200   200   200   200   200

@@ -128,7 +128,7 @@ test('what has not changed is not sent, and a failed reading is made up for', as
   )
   const seen: Part[] = []
   const stop = overview.watch((parts) => seen.push(...parts))
-  await until('all parts', () => seen.length >= 6)
+  await until('all parts', () => seen.length >= 5)
   const quiet = seen.length
   overview.notified()
   down = true

@@ -81,7 +81,7 @@ function makeList() {
     ['Ran', 'number'],
     ['Owner', 'number'],
     ['Label or error', 'wide'],
-    ['', 'number'],
+    ['Action', 'number'],
   ])
   const note = h('p', { class: 'soft', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true }, 'More')

@@ -99,7 +99,7 @@ function makeWorkers() {
     ['Memory', 'number'],
     ['Up', 'number'],
     ['Queues', 'wide'],
-    ['', 'number'],
+    ['Action', 'number'],
   ])
   const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one starts.')
   const take = (items) => {

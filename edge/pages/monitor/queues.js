@@ -22,7 +22,7 @@ export function makeQueues(onFigures) {
     ['Ended', 'chart'],
     ['Waited', 'number'],
     ['Ran', 'number'],
-    ['', 'number'],
+    ['Action', 'number'],
   ])
   const select = h('select', {}, ...Object.entries(WINDOWS).map(([value, text]) => h('option', { value }, text)))
   const period = h('label', { class: 'period' }, 'The last ', select)
@@ -114,13 +114,13 @@ function queueRow(row, { queue }, changed) {
     if (shown === isPaused) return
     shown = isPaused
     paused.hidden = !isPaused
-    action.replaceChildren(isPaused ? steer('Resume', 'Resuming…', 'resume') : steer('Pause', 'Pausing…', 'pause'))
+    action.replaceChildren(isPaused ? steer('Resume', 'Resuming…', 'resumed', `/api/v1/queues/${queue}/resume`) : steer('Pause', 'Pausing…', 'paused', `/api/v1/queues/${queue}/pause`))
   }
-  const steer = (text, busy, verb) =>
+  const steer = (text, busy, done, path) =>
     act(text, busy, `${text} ${queue}`, async () => {
-      await call('POST', `/api/v1/queues/${queue}/${verb}`)
+      await call('POST', path)
       await changed()
-      return `${queue} is ${verb === 'pause' ? 'paused' : 'resumed'}`
+      return `${queue} is ${done}`
     })
   const cells = [waits, oldest, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action]
   return { node: row(h('span', { class: 'chips' }, h('strong', {}, queue), paused), ...cells), update }

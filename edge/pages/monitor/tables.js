@@ -109,12 +109,16 @@ export const workerRow = (row) => (worker) => {
     keyed(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
     if (drained === now.drained) return
     drained = now.drained
-    action.replaceChildren(drained ? steer('Resume', 'Resuming…', 'resume') : steer('Drain', 'Draining…', 'drain'))
+    action.replaceChildren(
+      drained
+        ? steer('Resume', 'Resuming…', 'starts jobs again', `/api/v1/workers/${worker.id}/resume`)
+        : steer('Drain', 'Draining…', 'starts no more jobs', `/api/v1/workers/${worker.id}/drain`),
+    )
   }
-  const steer = (text, busy, verb) =>
+  const steer = (text, busy, done, path) =>
     act(text, busy, `${text} ${worker.name}`, async () => {
-      await call('POST', `/api/v1/workers/${worker.id}/${verb}`)
-      return `${worker.name} ${verb === 'drain' ? 'starts no more jobs' : 'starts jobs again'}`
+      await call('POST', path)
+      return `${worker.name} ${done}`
     })
   queues.className = 'chips'
   return { node: row(...parts), update }

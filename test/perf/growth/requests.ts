@@ -279,6 +279,7 @@ const voice: Record<string, Make> = {
 const pages: Record<string, Make> = {
   '/': anybody,
   '/monitor': anybody,
+  '/monitor/jobs': anybody,
   '/monitor/jobs/:job_id': ({ job }) => [nobody({ params: { job_id: job.ended } })],
   '/monitor/documents': anybody,
   '/monitor/documents/:id': ({ document }) => [nobody({ params: { id: document.big } })],
