@@ -904,6 +904,18 @@ create table request_limit (
   constraint request_limit_pkey PRIMARY KEY (name, subject)
 ) with (autovacuum_vacuum_scale_factor=0.02);
 
+create table schedule_control (
+  identifier text not null,
+  paused_at timestamp with time zone,
+  paused_by integer,
+  last_job_id uuid,
+  last_run_at timestamp with time zone,
+  constraint schedule_control_pkey PRIMARY KEY (identifier),
+  constraint schedule_control_paused_by_fkey FOREIGN KEY (paused_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint schedule_control_last_run_check CHECK (((last_job_id IS NULL) = (last_run_at IS NULL))),
+  constraint schedule_control_paused_by_check CHECK (((paused_by IS NULL) OR (paused_at IS NOT NULL)))
+);
+
 create table search_pass (
   begun_at timestamp with time zone not null default now(),
   document_id bigint not null default 0,
@@ -1248,6 +1260,8 @@ CREATE UNIQUE INDEX refresh_token_session_id_current_key ON public.refresh_token
 CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (session_id);
 
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
+
+CREATE INDEX schedule_control_paused_by_idx ON public.schedule_control USING btree (paused_by) WHERE (paused_by IS NOT NULL);
 
 CREATE UNIQUE INDEX search_pass_single_key ON public.search_pass USING btree ((true));
 

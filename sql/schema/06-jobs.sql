@@ -169,3 +169,21 @@ create view job_event as
   select id, seq, 'status', jsonb_build_object('status', status, 'label', label, 'current', progress_current,
     'total', progress_total), finished_at
   from job where finished_at is not null;
+
+-- What admins have decided about the entries of `tasks/schedule.ts`, and what these added last. An entry without a row has
+-- never run and was never paused; a row without an entry is of one that is gone.
+create table schedule_control (
+  identifier text not null,
+  -- Null: it runs.
+  paused_at timestamptz,
+  -- Null, too, when nobody was signed in, or the account is gone.
+  paused_by integer,
+  -- No foreign key: housekeeping deletes the job first.
+  last_job_id uuid,
+  last_run_at timestamptz,
+  constraint schedule_control_pkey primary key (identifier),
+  constraint schedule_control_paused_by_fkey foreign key (paused_by) references account (id) on delete set null,
+  constraint schedule_control_paused_by_check check (paused_by is null or paused_at is not null),
+  constraint schedule_control_last_run_check check ((last_job_id is null) = (last_run_at is null))
+);
+create index schedule_control_paused_by_idx on schedule_control (paused_by) where paused_by is not null;

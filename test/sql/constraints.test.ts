@@ -171,6 +171,15 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
     ['job_max_tries_check', job({ max_tries: 0 }), job({ max_tries: 101 })],
     ['job_owner_id_fkey', job({ owner_id: 999_999 })],
   ],
+  schedule_control: [
+    ['schedule_control_paused_by_fkey', { identifier: 'x', paused_at: new Date(), paused_by: 999_999 }],
+    ['schedule_control_paused_by_check', { identifier: 'x', paused_by: owner }],
+    [
+      'schedule_control_last_run_check',
+      { identifier: 'x', last_job_id: randomUUID() },
+      { identifier: 'x', last_run_at: new Date() },
+    ],
+  ],
   blob: [
     ['blob_sha256_check', { sha256: bytes(31) }],
     ['blob_sha256_key', { sha256: bytes(32) }],
@@ -285,6 +294,7 @@ describe('constraints', () => {
       queues: [],
       expires_at: new Date(),
     })
+    await twice('schedule_control_pkey', 'schedule_control', { identifier: 'x' })
     await twice('idempotency_key_pkey', 'idempotency_key', {
       scope: 's',
       key: 'k',

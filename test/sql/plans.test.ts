@@ -57,6 +57,7 @@ import {
   readPages,
   withBytes,
 } from '../../sql/pages.ts'
+import { readSchedules } from '../../sql/schedules.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
 import { testDatabase } from '../database.ts'
 import { IDLE, spec } from './ledger-help.ts'
@@ -112,6 +113,10 @@ await query(
 await query(
   `insert into worker_lease (id, name, queues, expires_at) select ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'w',
      '{}', now() + interval '1 h' from generate_series(1, 200) n`,
+)
+await query(
+  `insert into schedule_control (identifier, last_job_id, last_run_at) select 's' || n, id, now()
+   from (select id, row_number() over (order by id) as n from job limit 10) jobs`,
 )
 await query('analyze')
 
@@ -206,6 +211,7 @@ const reads = [
   planned('the extraction of a document', readExtraction, 5, 5),
   planned('whether the bytes of a document are there', readHasBytes, 5, 5),
   planned('a job', readJob, 5, false, job, 3600),
+  planned('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
   planned('jobs of an account', readJobs.own, 5, null, 3600, null, 100),
   planned('jobs of an account that has none', readJobs.own, 200, null, 3600, null, 100),
   planned('all jobs', readJobs.all, null, null, 3600, null, 100),

@@ -76,8 +76,9 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'llm_list',
     'llm_current',
   ],
-  'a row, or one for each process, function or migration': [
+  'a row, or one for each process, function, migration or schedule': [
     'worker_counter',
+    'schedule_control',
     'search_pass',
     'payment_reconciliation',
     'worker_lease',

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { noRows, type Query, sql } from './db.ts'
+import { type JobSpec, KEPT } from './jobs.ts'
+import type { ReadStatement } from './reader.ts'
+
+/** What runs on a schedule: which entries are paused, and what each added last. The entries are `tasks/schedule.ts`. */
+
+const Added = z.object({ job_id: z.string() })
+
+/**
+ * Adds the job of an entry and remembers it as its last, the one under way if it joins that. No row: the entry is paused,
+ * which `evenPaused` overlooks, and nothing was added.
+ */
+export const runScheduled = (
+  identifier: string,
+  job: JobSpec,
+  evenPaused: boolean,
+): Query<{ job_id: string }> =>
+  sql.prepared('schedule_run', Added)`
+    with added as (
+      select job_id from job_enqueue(case when ${evenPaused}::boolean or not exists (
+        select from schedule_control where identifier = ${identifier}::text and paused_at is not null)
+        then ${JSON.stringify([job])}::jsonb else '[]' end)
+    )
+    insert into schedule_control (identifier, last_job_id, last_run_at) select ${identifier}::text, job_id, now() from added
+    on conflict (identifier) do update set last_job_id = excluded.last_job_id, last_run_at = excluded.last_run_at
+    returning last_job_id as job_id`
+
+/** Pauses an entry; touches no row when it is paused already: the first time and account stay. */
+export const pauseScheduled = (identifier: string, by: number | null): Query<unknown> =>
+  sql.type(noRows)`
+    insert into schedule_control as control (identifier, paused_at, paused_by) values (${identifier}, now(), ${by}::int)
+    on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by
+    where control.paused_at is null`
+
+/** Touches no row when the entry is not paused. */
+export const resumeScheduled = (identifier: string): Query<unknown> =>
+  sql.type(noRows)`
+    update schedule_control set paused_at = null, paused_by = null where identifier = ${identifier} and paused_at is not null`
+
+/** An entry as it is declared, and when it runs next unless it is paused. */
+export interface Scheduled {
+  readonly name: string
+  readonly cron: string
+  readonly task: string
+  readonly queue: string
+  readonly next_run_at: string
+}
+
+type Entries = [entries: string, keptSeconds: number]
+
+const SCHEDULE_JSON = `json_build_object('name', entry.name, 'cron', entry.cron, 'task', entry.task, 'queue', entry.queue,
+  'paused_at', iso(control.paused_at), 'paused_by', control.paused_by,
+  'next_run_at', case when control.paused_at is null then iso(entry.next_run_at) end,
+  'last_run_at', iso(control.last_run_at),
+  'last_job', case when job.id is not null then json_build_object('job_id', job.id, 'status', job.status,
+    'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
+    'finished_at', iso(job.finished_at)) end)`
+
+const ENTRIES = `jsonb_to_recordset($1::jsonb) as entry(name text, cron text, task text, queue text, next_run_at timestamptz)
+  left join schedule_control control on control.identifier = entry.name
+  left join job on job.id = control.last_job_id and ${KEPT('$2')}`
+
+/** Entries with their state, by name; `entries` is JSON of an array of {@link Scheduled}. */
+export const readSchedules: ReadStatement<Entries> = {
+  name: 'schedules',
+  text: `select coalesce(json_agg(${SCHEDULE_JSON} order by entry.name collate "C"), '[]')::text from ${ENTRIES}`,
+}
+
+/** The same of the only entry. */
+export const readSchedule: ReadStatement<Entries> = {
+  name: 'schedule',
+  text: `select ${SCHEDULE_JSON}::text from ${ENTRIES}`,
+}

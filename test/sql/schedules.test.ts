@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readWithin } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import {
+  pauseScheduled,
+  readSchedule,
+  readSchedules,
+  resumeScheduled,
+  runScheduled,
+} from '../../sql/schedules.ts'
+import { testDatabase } from '../database.ts'
+import { ledgerOf, spec } from './ledger-help.ts'
+
+/** Which schedules are paused, and what each added last. */
+
+const database = await testDatabase()
+const { db, query } = database
+const ledger = ledgerOf(database)
+const [account] = await query(
+  `insert into account (email, password_hash) values ('admin@example.com', 'x') returning id`,
+)
+const by = account!.id as number
+
+let count = 0
+const name = (): string => `entry-${++count}`
+const jobs = async (): Promise<number> => Number((await query('select count(*) from job'))[0]!.count)
+const run = async (identifier: string, evenPaused = false, job = spec()) =>
+  (await db.maybeOne(runScheduled(identifier, job, evenPaused)))?.job_id ?? null
+const declared = (identifier: string) => ({
+  name: identifier,
+  cron: '* * * * *',
+  task: 'a.task',
+  queue: 'test',
+  next_run_at: '2026-03-01T09:30:00.000Z',
+})
+const read = async (identifier: string, keptSeconds = 3600) =>
+  JSON.parse((await readWithin(db, readSchedule, [JSON.stringify([declared(identifier)]), keptSeconds]))!)
+
+test('a run adds the job and is remembered, each time', async () => {
+  const entry = name()
+  const before = await read(entry)
+  const untouched = {
+    ...declared(entry),
+    paused_at: null,
+    paused_by: null,
+    last_run_at: null,
+    last_job: null,
+  }
+  assert.deepEqual(before, untouched)
+  for (const _ of [1, 2]) {
+    const job = spec()
+    assert.equal(await run(entry, false, job), job.id)
+    assert.equal(await ledger.status(job.id), 'queued')
+    const { last_run_at, last_job } = await read(entry)
+    assert.deepEqual(last_job, { job_id: job.id, status: 'queued', error: null, finished_at: null })
+    assert.ok(Math.abs(Date.parse(last_run_at) - Date.now()) < 60_000, last_run_at)
+  }
+})
+
+test('a run that joins the job under way remembers that one', async () => {
+  const entry = name()
+  const actor = { actor: entry, when_busy: 'join' } as const
+  const first = (await run(entry, false, spec(actor)))!
+  const before = await jobs()
+  assert.equal(await run(entry, false, spec(actor)), first)
+  assert.equal(await jobs(), before)
+  assert.equal((await read(entry)).last_job.job_id, first)
+})
+
+test('what is paused adds nothing and changes nothing, unless it is told to', async () => {
+  const entry = name()
+  await run(entry)
+  assert.equal(await db.run(pauseScheduled(entry, by)), 1)
+  const [paused, before] = [await read(entry), await jobs()]
+  assert.deepEqual([paused.paused_by, paused.next_run_at], [by, null])
+  assert.equal(await run(entry), null)
+  assert.deepEqual([await read(entry), await jobs()], [paused, before])
+  const id = await run(entry, true)
+  const after = await read(entry)
+  assert.deepEqual([after.last_job.job_id, after.paused_at], [id, paused.paused_at])
+  assert.equal(await db.run(resumeScheduled(entry)), 1)
+  const resumed = await read(entry)
+  assert.deepEqual(
+    [resumed.paused_at, resumed.paused_by, resumed.next_run_at],
+    [null, null, declared(entry).next_run_at],
+  )
+  assert.ok(await run(entry))
+})
+
+test('pausing twice keeps the first time and account; resuming what is not paused changes nothing', async () => {
+  const entry = name()
+  assert.equal(await db.run(resumeScheduled(entry)), 0)
+  await db.run(pauseScheduled(entry, by))
+  const first = await read(entry)
+  assert.equal(await db.run(pauseScheduled(entry, null)), 0)
+  assert.deepEqual(await read(entry), first)
+  await db.run(resumeScheduled(entry))
+  assert.equal(await db.run(resumeScheduled(entry)), 0)
+})
+
+test('the pause outlives the account, the run its job', async () => {
+  const entry = name()
+  const [other] = await query(
+    `insert into account (email, password_hash) values ('other@example.com', 'x') returning id`,
+  )
+  const id = (await run(entry))!
+  await db.run(pauseScheduled(entry, other!.id as number))
+  await query('delete from account where id = $1', [other!.id])
+  const { attempt } = (await ledger.claim(id, await ledger.lease()))!
+  await ledger.finish({ id, attempt, outcome: 'failed', code: 'internal', detail: 'It broke' })
+  const { paused_at, paused_by, last_job, last_run_at } = await read(entry)
+  assert.ok(paused_at !== null && paused_by === null)
+  const { finished_at, ...job } = last_job
+  assert.deepEqual(job, { job_id: id, status: 'failed', error: { code: 'internal', detail: 'It broke' } })
+  assert.ok(finished_at)
+  assert.equal((await read(entry, 0)).last_job, null, 'as long as it is shown')
+  await query('delete from job where id = $1', [id])
+  const left = await read(entry)
+  assert.deepEqual([left.last_job, left.last_run_at], [null, last_run_at])
+})
+
+test('all are listed by name', async () => {
+  const entries = ['b-b', 'bb', 'a', 'B'].map(declared)
+  const list = JSON.parse((await readWithin(db, readSchedules, [JSON.stringify(entries), 3600]))!)
+  assert.deepEqual(
+    list.map(({ name }: { name: string }) => name),
+    ['B', 'a', 'b-b', 'bb'],
+  )
+  assert.equal(await readWithin(db, readSchedules, ['[]', 3600]), '[]')
+})
+
+test('runs at the same time leave one row, and each its job', async () => {
+  const entry = name()
+  const ids = await Promise.all(Array.from({ length: 8 }, () => run(entry, false, spec({ id: uuidv7() }))))
+  assert.equal(new Set(ids).size, 8)
+  assert.ok(ids.includes((await read(entry)).last_job.job_id))
+})
