@@ -1,0 +1,80 @@
+/**
+ * When a cron expression matches, as graphile-worker reads it: five fields in UTC, of numbers, ranges, `*`, steps and lists
+ * of these. The edge shows it, and does not load that library.
+ */
+
+interface Fields {
+  /** Ascending, as are the others. */
+  readonly minutes: readonly number[]
+  readonly hours: readonly number[]
+  readonly dates: readonly number[]
+  readonly months: readonly number[]
+  readonly weekdays: readonly number[]
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+// From one 29 February to the next, across a century without one.
+const MOST_DAYS = 8 * 366
+
+const ALL_DATES = 31
+const ALL_WEEKDAYS = 7
+
+/**
+ * The first minute after `after` that a cron expression matches.
+ * @throws RangeError when it is none, or matches never, as `0 0 30 2 *`.
+ */
+export function nextRun(cron: string, after: Date): Date {
+  const fields = fieldsOf(cron)
+  const earliest = (Math.floor(after.getTime() / MINUTE) + 1) * MINUTE
+  const firstDay = Math.floor(earliest / DAY) * DAY
+  for (let day = firstDay; day <= firstDay + MOST_DAYS * DAY; day += DAY) {
+    if (!matchesDay(fields, new Date(day))) continue
+    for (const hour of fields.hours)
+      for (const minute of fields.minutes) {
+        const time = day + hour * HOUR + minute * MINUTE
+        if (time >= earliest) return new Date(time)
+      }
+  }
+  throw new RangeError(`The cron expression ${cron} never matches`)
+}
+
+/** Where both the day of the month and that of the week are restricted, either is enough: cron's own rule. */
+function matchesDay({ dates, months, weekdays }: Fields, day: Date): boolean {
+  if (!months.includes(day.getUTCMonth() + 1)) return false
+  const isDate = dates.includes(day.getUTCDate())
+  const isWeekday = weekdays.includes(day.getUTCDay())
+  const isEither = dates.length < ALL_DATES && weekdays.length < ALL_WEEKDAYS
+  return isEither ? isDate || isWeekday : isDate && isWeekday
+}
+
+function fieldsOf(cron: string): Fields {
+  const [minutes, hours, dates, months, weekdays, ...more] = cron.trim().split(/\s+/)
+  if (weekdays === undefined || more.length > 0) throw new RangeError(`${cron} is no cron expression`)
+  return {
+    minutes: numbersOf(minutes!, 0, 59),
+    hours: numbersOf(hours!, 0, 23),
+    dates: numbersOf(dates!, 1, 31),
+    months: numbersOf(months!, 1, 12),
+    // 7 is Sunday, too.
+    weekdays: ascending(numbersOf(weekdays, 0, 7).map((day) => day % 7)),
+  }
+}
+
+/** The numbers of a field: a list of numbers, ranges, and `*` with or without a step. */
+function numbersOf(field: string, least: number, most: number): readonly number[] {
+  const numbers = field.split(',').flatMap((part) => {
+    const found = /^(?:\*(?:\/(\d+))?|(\d+)(?:-(\d+))?)$/.exec(part)
+    if (found === null) throw new RangeError(`${part} is no part of a cron expression`)
+    const [, step, first, last] = found
+    const [from, to] = first === undefined ? [least, most] : [Number(first), Number(last ?? first)]
+    const by = Number(step ?? 1)
+    if (by < 1 || from < least || to > most || to < from) throw new RangeError(`${part} is out of bounds`)
+    return Array.from({ length: Math.floor((to - from) / by) + 1 }, (_, n) => from + n * by)
+  })
+  return ascending(numbers)
+}
+
+const ascending = (numbers: readonly number[]): readonly number[] =>
+  [...new Set(numbers)].sort((a, b) => a - b)

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { type CronMatcher, parseCronItem } from 'graphile-worker'
+import { nextRun } from '../../tasks/cron.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { runs } from '../runs.ts'
+
+/** What the edge shows as the next run is when the queue library runs it. */
+
+const MINUTE = 60_000
+const DAY = 1440 * MINUTE
+// Two leap days are never further apart.
+const MOST_DAYS = 8 * 366
+
+/** Whether the library runs it in the minute of this time. */
+function runsAt(cron: string): (time: number) => boolean {
+  const match = parseCronItem({ task: 'x', match: cron }).match as CronMatcher
+  return (time) => {
+    const at = new Date(time)
+    return match({
+      min: at.getUTCMinutes(),
+      hour: at.getUTCHours(),
+      date: at.getUTCDate(),
+      month: at.getUTCMonth() + 1,
+      dow: at.getUTCDay(),
+    })
+  }
+}
+
+/** That the library runs it then, and neither a minute earlier that day or the day before, nor at that time on a day before. */
+function assertNext(cron: string, after: number): void {
+  const isRun = runsAt(cron)
+  const next = nextRun(cron, new Date(after)).getTime()
+  assert.ok(next > after && next % MINUTE === 0, new Date(next).toISOString())
+  assert.ok(isRun(next), `it does not run at ${new Date(next).toISOString()}`)
+  const earlier = (time: number) => `it runs at ${new Date(time).toISOString()} already`
+  for (let time = next - MINUTE; time > after && time > next - 2 * DAY; time -= MINUTE)
+    assert.ok(!isRun(time), earlier(time))
+  for (let time = next - DAY; time > after; time -= DAY) assert.ok(!isRun(time), earlier(time))
+}
+
+const NOON = Date.UTC(2026, 1, 28, 12, 0)
+
+/** Some numbers, ranges and steps between two numbers, as a field. */
+function field(least: number, most: number): fc.Arbitrary<string> {
+  const number = fc.integer({ min: least, max: most })
+  const range = fc
+    .tuple(number, number)
+    .filter(([a, b]) => a !== b)
+    .map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`)
+  const step = fc.integer({ min: 1, max: most }).map((n) => `*/${n}`)
+  const part = fc.oneof(number.map(String), range, step)
+  return fc.oneof(
+    fc.constant('*'),
+    fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(',')),
+  )
+}
+
+const crons = fc
+  .tuple(field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 7))
+  .map((fields) => fields.join(' '))
+const times = fc.integer({ min: Date.UTC(1970, 0, 1), max: Date.UTC(2200, 0, 1) })
+
+describe('the next run', () => {
+  for (const { identifier, match } of schedule)
+    test(`of ${identifier}`, () => {
+      fc.assert(
+        fc.property(times, (after) => assertNext(match, after)),
+        runs(20),
+      )
+    })
+
+  test('of any expression, after any time', () => {
+    fc.assert(
+      fc.property(crons, times, (cron, after) => {
+        try {
+          assertNext(cron, after)
+        } catch (error) {
+          if (!(error instanceof RangeError)) throw error
+          // Then it never runs, at whatever time of the day it would.
+          const isRun = runsAt(cron)
+          const [minute, hour] = cron.split(' ')
+          const first = nextRun(`${minute} ${hour} * * *`, new Date(after)).getTime()
+          for (let day = 0; day < MOST_DAYS; day++) assert.ok(!isRun(first + day * DAY), cron)
+        }
+      }),
+      runs(300),
+    )
+  })
+
+  test('is after the time, not at it, and begins with a minute', () => {
+    for (const [cron, after, next] of [
+      ['* * * * *', '2026-02-28T12:00:00.000Z', '2026-02-28T12:01:00.000Z'],
+      ['* * * * *', '2026-02-28T11:59:59.999Z', '2026-02-28T12:00:00.000Z'],
+      ['17 * * * *', '2026-12-31T23:17:30.000Z', '2027-01-01T00:17:00.000Z'],
+      ['*/15 * * * *', '2026-02-28T23:45:00.000Z', '2026-03-01T00:00:00.000Z'],
+      ['0 9-17 * * 1-5', '2026-02-27T17:00:00.000Z', '2026-03-02T09:00:00.000Z'],
+      ['0 0 29 2 *', '2096-03-01T00:00:00.000Z', '2104-02-29T00:00:00.000Z'],
+      ['0 0 * * 7', '2026-02-28T12:00:00.000Z', '2026-03-01T00:00:00.000Z'],
+    ])
+      assert.equal(nextRun(cron!, new Date(after!)).toISOString(), next, `${cron} after ${after}`)
+  })
+
+  test('is on the day of the month or that of the week, where both are restricted', () => {
+    for (const [cron, next] of [
+      ['0 0 13 * 5', '2026-03-06T00:00:00.000Z'],
+      ['0 0 2 * 5', '2026-03-02T00:00:00.000Z'],
+      ['0 0 13 * *', '2026-03-13T00:00:00.000Z'],
+    ])
+      assert.equal(nextRun(cron!, new Date(NOON)).toISOString(), next, cron)
+  })
+
+  test('of what never runs, or is no expression, is none', () => {
+    for (const cron of [
+      ...['0 0 30 2 *', '0 0 31 4,6,9,11 *', '', '* * * *', '* * * * * *', '60 * * * *', '* 24 * * *'],
+      ...['* * 0 * *', '* * * 13 *', '* * * * 8', '5-1 * * * *', '*/0 * * * *', 'a * * * *', '*x * * * *'],
+      ...['-1 * * * *', '1, * * * *', '1-2-3 * * * *'],
+    ])
+      assert.throws(() => nextRun(cron, new Date(NOON)), RangeError, cron)
+  })
+})
