@@ -1,3 +1,5 @@
+import type { Queries } from '../sql/db.ts'
+import { runScheduled } from '../sql/schedules.ts'
 import { purgeAccounts } from './accounts/purge.ts'
 import { sentiment } from './ai/sentiment.ts'
 import { retag } from './blog/retag.ts'
@@ -9,7 +11,7 @@ import { purge } from './rag/purge.ts'
 import { housekeeping } from './system/housekeeping.ts'
 import { measure } from './system/measure.ts'
 import { retention } from './system/retention.ts'
-import type { AnyTask } from './task.ts'
+import { type AnyTask, type EnqueueOptions, specsOf } from './task.ts'
 
 /** A task that runs on a schedule. `match` is cron's five fields, in UTC; the payload is always `{}`. */
 export interface CronEntry {
@@ -34,3 +36,17 @@ export const schedule: readonly CronEntry[] = [
   { identifier: 'measure', match: '29 * * * *', task: measure as unknown as AnyTask },
   { identifier: 'rag-purge', match: '43 * * * *', task: purge as unknown as AnyTask },
 ]
+
+/**
+ * Adds the job of an entry, which nobody owns; returns its id, or that of the job under way that it joins. Null: the entry is
+ * paused, which `evenPaused` overlooks.
+ */
+export async function runEntry(
+  db: Queries,
+  { identifier, task }: CronEntry,
+  { evenPaused, ...options }: Omit<EnqueueOptions, 'ownerId'> & { readonly evenPaused: boolean },
+): Promise<string | null> {
+  const [job] = specsOf(task, [{} as never], { ownerId: null, ...options })
+  const added = await db.maybeOne(runScheduled(identifier, job!, evenPaused))
+  return added?.job_id ?? null
+}

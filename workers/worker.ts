@@ -8,10 +8,10 @@ import { StartError } from '../sql/start-error.ts'
 import { finderOf, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/log.ts'
 import { untilReached } from '../tasks/outage.ts'
-import { schedule } from '../tasks/schedule.ts'
+import { runEntry, schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { shutDown, step } from '../tasks/shutdown.ts'
-import { type AnyTask, enqueue } from '../tasks/task.ts'
+import type { AnyTask } from '../tasks/task.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
@@ -262,21 +262,15 @@ async function drain(runners: readonly QueueRunner[], executor: Executor): Promi
   clearTimeout(release)
 }
 
-/** Cron only adds a job: the work itself is visible and retried like any other job. */
+/** Cron only adds a job, unless its entry is paused: the work itself is visible and retried like any other job. */
 function cronOf(queue: string, db: Database, settings: Settings) {
+  const options = { maxTries: settings.workerMaxTries, evenPaused: false }
   return new Map(
     schedule
       .filter(({ task }) => task.queue === queue)
-      .map(({ identifier, match, task }) => [
-        identifier,
-        {
-          match,
-          run: async () => {
-            await db.transaction((tx) =>
-              enqueue(tx, task, {} as never, { ownerId: null, maxTries: settings.workerMaxTries }),
-            )
-          },
-        },
+      .map((entry) => [
+        entry.identifier,
+        { match: entry.match, run: async () => void (await runEntry(db, entry, options)) },
       ]),
   )
 }

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pauseScheduled, resumeScheduled } from '../../sql/schedules.ts'
+import { nextRun } from '../../tasks/cron.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { testDatabase } from '../database.ts'
+import { until } from '../until.ts'
+import { startTestWorker } from './parts.ts'
+
+/** What a worker does when cron fires: it adds the job of the entry, unless that is paused. */
+
+const { url, db, query } = await testDatabase()
+// One whose jobs join none, and that cron itself does not run meanwhile.
+const { identifier: ENTRY, task } = schedule.find(
+  ({ identifier, match }) =>
+    ['rag-purge', 'blog-retag'].includes(identifier) && +nextRun(match, new Date()) > Date.now() + 120_000,
+)!
+const TASK = task.name
+
+/** Does what cron does in the minute of the entry, and waits until the worker has handled it. */
+async function fire(): Promise<void> {
+  const [row] = await query(`select (graphile_worker.add_job($1)).id`, [`cron:${ENTRY}`])
+  const isHandled = async () => {
+    const rows = await query('select 1 from graphile_worker._private_jobs where id = $1', [row!.id])
+    return rows.length === 0
+  }
+  await until('the worker has handled it', isHandled)
+}
+
+const jobs = async (): Promise<string[]> =>
+  (await query('select id from job where name = $1 order by ordinal', [TASK])).map(({ id }) => id as string)
+const last = async () =>
+  (
+    await query(
+      `select last_job_id as id, last_run_at > now() - interval '1 min' as is_now from schedule_control where identifier = $1`,
+      [ENTRY],
+    )
+  )[0]
+const isDone = (id: string) =>
+  until('the job is done', async () => {
+    const [row] = await query('select status from job where id = $1', [id])
+    return row!.status === 'done'
+  })
+
+test('cron adds a job, none while its entry is paused, and another one once it is resumed', async () => {
+  await startTestWorker(url, 'system')
+  await fire()
+  const [first, ...more] = await jobs()
+  assert.deepEqual([more, await last()], [[], { id: first, is_now: true }])
+  await isDone(first!)
+
+  await db.run(pauseScheduled(ENTRY, null))
+  await fire()
+  assert.deepEqual([await jobs(), (await last())!.id], [[first], first])
+
+  await db.run(resumeScheduled(ENTRY))
+  await fire()
+  const [, second] = await jobs()
+  assert.ok(second !== undefined)
+  assert.equal((await last())!.id, second)
+  await isDone(second)
+  const [row] = await query('select owner_id, payload from job where id = $1', [second])
+  assert.deepEqual(row, { owner_id: null, payload: {} })
+})
+
+test('a run that joins the job under way is a run of that job', async () => {
+  const identifier = 'housekeeping'
+  const task = schedule.find((entry) => entry.identifier === identifier)!.task.name
+  // Waits, as nobody serves its mailbox: its time has not come.
+  await query(
+    `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, run_at)
+     values (gen_random_uuid(), $1, 'system', 'housekeeping', 1, '{}', 'queued', 1, now() + interval '1 h')`,
+    [task],
+  )
+  const [waiting] = await query('select id from job where name = $1 and run_at > now()', [task])
+  await startTestWorker(url, 'system')
+  await query(`select graphile_worker.add_job($1)`, [`cron:${identifier}`])
+  const row = await until('it has run', async () => {
+    const [found] = await query('select last_job_id as id from schedule_control where identifier = $1', [
+      identifier,
+    ])
+    return found ?? null
+  })
+  assert.equal(row.id, waiting!.id)
+})
