@@ -2,7 +2,7 @@ import { noRows, type Query, sql } from './db.ts'
 import { everyPair, listText, type PageValues } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
-/** The append-only trail of what happened to accounts and organizations. */
+/** The append-only trail of what happened to accounts and organizations, and of what admins did to the service. */
 
 export const AUDIT_KINDS = [
   'account.registered',
@@ -39,6 +39,9 @@ export const AUDIT_KINDS = [
   'queue.limited',
   'worker.drained',
   'worker.resumed',
+  'schedule.paused',
+  'schedule.resumed',
+  'schedule.run',
 ] as const
 export type AuditKind = (typeof AUDIT_KINDS)[number]
 

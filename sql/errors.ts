@@ -121,6 +121,7 @@ const table = {
   'job.superseded': { detail: 'Another worker has taken this job over' },
   'job.timeout': { detail: 'The job ran longer than its limit of {seconds} s', retry: 'later' },
   'job.crashed': { detail: 'The thread that ran the job died', retry: 'later' },
+  'schedule.missing': { detail: 'Schedule not found' },
   'task.unknown': { detail: 'This queue has no task named {name}; it has {names}' },
   'task.unknown_queue': { detail: 'There is no queue named {name}; the queues are {names}' },
   'worker.missing': { detail: 'There is no such worker' },

@@ -9,6 +9,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   queues: 'Queues: depth, figures, pause, resume and limit.',
   workers: 'Workers: draining them.',
   jobs: 'Background jobs: progress, results, cancellation and retries.',
+  schedules: 'Tasks that run by themselves: when, how the last run ended, pause and run now.',
   payments: 'Checkouts, transactions, refunds, subscriptions and disputes.',
   payment: 'Checkouts, transactions, refunds, subscriptions and disputes.',
   ai: 'Chat, conversations, agents and their usage.',

@@ -71,6 +71,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'job.superseded': 409,
   'job.timeout': 504,
   'job.crashed': 500,
+  'schedule.missing': 404,
   'task.unknown': 400,
   'task.unknown_queue': 400,
   'queue.missing': 404,

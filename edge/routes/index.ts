@@ -12,6 +12,7 @@ import { pages } from './pages.ts'
 import { payments } from './payments.ts'
 import { queues } from './queues.ts'
 import { rag } from './rag.ts'
+import { schedules } from './schedules.ts'
 import { system } from './system.ts'
 import { tasks } from './tasks.ts'
 import { voice } from './voice.ts'
@@ -27,6 +28,7 @@ export const areas: readonly Area[] = [
   jobs,
   queues,
   workers,
+  schedules,
   llm,
   tasks,
   payments,

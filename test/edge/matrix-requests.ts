@@ -204,6 +204,9 @@ const jobs: Record<string, Make> = {
   }),
   'GET /api/v1/jobs/:job_id/history': job,
   'GET /api/v1/jobs/:job_id/events': job,
+  'POST /api/v1/schedules/:name/run': async (world) => ({ params: { name: await world.schedule(false) } }),
+  'POST /api/v1/schedules/:name/pause': async (world) => ({ params: { name: await world.schedule(false) } }),
+  'POST /api/v1/schedules/:name/resume': async (world) => ({ params: { name: await world.schedule(true) } }),
   'POST /api/v1/tasks/enqueue': () => json({ task_name: 'io_simulation_task', queue_type: 'load_test' }),
   'GET /api/v1/tasks/result/:task_id': async (world) => ({
     params: { task_id: await world.task(world.owner.id) },

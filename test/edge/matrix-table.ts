@@ -94,6 +94,10 @@ GET    /api/v1/jobs/:job_id/history                       401   200   404   404 
 GET    /api/v1/jobs/events                                401   200   200   200   200
 GET    /api/v1/jobs/overview/events                       401   403   403   403   200
 GET    /api/v1/jobs/:job_id/events                        401   200   404   404   200
+GET    /api/v1/schedules                                  401   403   403   403   200
+POST   /api/v1/schedules/:name/run                        401   403   403   403   202
+POST   /api/v1/schedules/:name/pause                      401   403   403   403   200
+POST   /api/v1/schedules/:name/resume                     401   403   403   403   200
 GET    /llm/status                                        401   200   200   200   200
 GET    /llm/vendors                                       401   200   200   200   200
 GET    /llm/modalities                                    401   200   200   200   200

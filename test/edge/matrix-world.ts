@@ -172,6 +172,16 @@ export class World {
     return this.ledger.add(ownerId, { name: 'load_test.io_simulation_task', queue: 'load_test' })
   }
 
+  /** A schedule, paused or not, whose job joins none that is under way. */
+  async schedule(isPaused: boolean): Promise<string> {
+    await this.database.query(
+      `insert into schedule_control (identifier, paused_at) values ('rag-purge', case when $1 then now() end)
+       on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = null`,
+      [isPaused],
+    )
+    return 'rag-purge'
+  }
+
   async send(): Promise<string> {
     const [id, jobId] = [uuidv7(), randomUUID()]
     const message = { to: '+14155550123', body: 'hello' }

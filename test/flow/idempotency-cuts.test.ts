@@ -67,7 +67,8 @@ interface Outcome {
 
 async function send(operation: string, ask: Ask, key: string): Promise<Outcome> {
   const isPublic = /register|password-reset/.test(operation)
-  const who = isPublic ? null : operation === 'POST /llm/sync' ? world.admin : world.owner
+  const isForAdmins = /llm\/sync|schedules/.test(operation)
+  const who = isPublic ? null : isForAdmins ? world.admin : world.owner
   const repeatable = { ...ask, headers: { ...ask.headers, 'idempotency-key': key } }
   const { path, init } = requestOf(operation, repeatable, who)
   const response = await fetch(`http://127.0.0.1:${edge.ready.port}${path}`, init)

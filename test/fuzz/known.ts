@@ -94,6 +94,7 @@ export function knownParts(seeds: Seeds): (operation: Operation, name: string) =
     [/\/sends\/\{id}/, seeds.sends],
     [/\/documents\/\{id}/, seeds.documents],
     [/\/posts\/\{post}$/, seeds.posts],
+    [/\/schedules\/\{name}/, ['collect', 'retention', 'llm-sync']],
     [/\/pages\/monitor\/\{file}/, ['main.js', 'api.js']],
     [/\/docs\/\{file}/, ['docs.css', 'swagger-ui.css']],
   ]
@@ -115,7 +116,7 @@ export function knownParts(seeds: Seeds): (operation: Operation, name: string) =
     )
   }
 }
-const ID_NAMES = { id: 0, post: 0, file: 0 }
+const ID_NAMES = { id: 0, post: 0, file: 0, name: 0 }
 
 const load = fc.record({ operations: fc.constant(1), duration_ms: fc.integer({ min: 0, max: 5 }) })
 const TASKS: Any = fc.oneof(

@@ -198,6 +198,7 @@ const jobs: Record<string, Make> = {
   '/api/v1/queues': () => values('admin', 'window', ['10m', '1h', '24h', '7d']),
   '/api/v1/system/tables': by(['admin']),
   '/api/v1/system/spending': () => [admin(), admin({ what: 'of a year', query: { days: 366 } })],
+  '/api/v1/schedules': by(['admin']),
   '/api/v1/tasks': by(['big']),
   '/api/v1/tasks/result/:task_id': ({ job }) => [big({ params: { task_id: job.named } })],
 }

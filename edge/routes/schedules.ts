@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { readWithin } from '../../sql/db.ts'
+import { fail } from '../../sql/errors.ts'
+import { readJob } from '../../sql/jobs.ts'
+import {
+  pauseScheduled,
+  readSchedule,
+  readSchedules,
+  resumeScheduled,
+  type Scheduled,
+} from '../../sql/schedules.ts'
+import { nextRun } from '../../tasks/cron.ts'
+import { type CronEntry, runEntry, schedule } from '../../tasks/schedule.ts'
+import { audit } from '../pipeline/audit.ts'
+import type { Edge } from '../pipeline/context.ts'
+import { area, json, route } from '../pipeline/route.ts'
+import { Timestamp } from '../pipeline/schemas.ts'
+import { Job, STATUSES, visible } from './jobs/shapes.ts'
+
+const Name = z.string().meta({ examples: ['retention'] })
+const Params = z.object({ name: Name })
+
+const Schedule = z
+  .strictObject({
+    name: Name,
+    cron: z.string().meta({ description: 'Five fields, in UTC', examples: ['53 * * * *'] }),
+    task: z.string().meta({ examples: ['system.retention'] }),
+    queue: z.string().meta({ examples: ['system'] }),
+    paused_at: Timestamp.nullable(),
+    paused_by: z.int().nullable().meta({ description: 'The account that paused it' }),
+    next_run_at: Timestamp.nullable().meta({ description: 'Null while it is paused' }),
+    last_run_at: Timestamp.nullable().meta({
+      description: 'When it last added a job, or joined one under way',
+    }),
+    last_job: z
+      .strictObject({
+        job_id: z.uuid(),
+        status: z.enum(STATUSES),
+        error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
+        finished_at: Timestamp.nullable(),
+      })
+      .nullable()
+      .meta({ description: 'That job, for `WORKER_KEEP_RESULT_SECONDS` after its end' }),
+  })
+  .meta({ id: 'Schedule' })
+
+/** Everything that runs on a schedule. The work is the worker's; here it is seen, paused and begun. */
+export const schedules = area('schedules', '/api/v1/schedules', { auth: 'admin' }, [
+  route({
+    method: 'get',
+    path: '',
+    summary: 'List the schedules, by name',
+    response: z.array(Schedule),
+    handle: async ({ edge }) => json((await edge.reader.text(readSchedules, stateOf(edge, schedule)))!),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:name/run',
+    summary: 'Run a schedule now',
+    description:
+      'Returns the job that it adds, or the one under way that it joins. A paused schedule runs too, and stays paused.',
+    params: Params,
+    response: Job,
+    status: 202,
+    errors: ['schedule.missing', 'job.missing'],
+    sideEffect: true,
+    handle: (input) => {
+      const { params, caller, edge, requestId, transaction } = input
+      const entry = entryNamed(params.name)
+      const options = { requestId, maxTries: edge.settings.workerMaxTries, evenPaused: true }
+      return transaction(async (tx) => {
+        const id = (await runEntry(tx, entry, options))!
+        await tx.run(audit(input, 'schedule.run', { data: { schedule: entry.identifier } }))
+        tx.afterCommit(() => edge.publisher.notify(id))
+        const text = await readWithin(tx, readJob, visible(edge, caller, id))
+        // What it joined has ended meanwhile, and is not kept.
+        if (text === null) throw fail('job.missing')
+        return json(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+      })
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/:name/pause',
+    summary: 'Pause a schedule',
+    description:
+      'It adds no job until it is resumed; what it has added runs on. One that is paused already does not change.',
+    params: Params,
+    response: Schedule,
+    errors: ['schedule.missing'],
+    sideEffect: true,
+    handle: (input) => {
+      const { params, caller, edge, transaction } = input
+      const entry = entryNamed(params.name)
+      return transaction(async (tx) => {
+        const changed = await tx.run(pauseScheduled(entry.identifier, caller.ownerId))
+        if (changed > 0)
+          await tx.run(audit(input, 'schedule.paused', { data: { schedule: entry.identifier } }))
+        return json((await readWithin(tx, readSchedule, stateOf(edge, [entry])))!)
+      })
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/:name/resume',
+    summary: 'Resume a paused schedule',
+    description: 'It runs at its next time; what it has missed is not made up for.',
+    params: Params,
+    response: Schedule,
+    errors: ['schedule.missing'],
+    sideEffect: true,
+    handle: (input) => {
+      const { params, edge, transaction } = input
+      const entry = entryNamed(params.name)
+      return transaction(async (tx) => {
+        const changed = await tx.run(resumeScheduled(entry.identifier))
+        if (changed > 0)
+          await tx.run(audit(input, 'schedule.resumed', { data: { schedule: entry.identifier } }))
+        return json((await readWithin(tx, readSchedule, stateOf(edge, [entry])))!)
+      })
+    },
+  }),
+])
+
+/** @throws fail('schedule.missing') */
+function entryNamed(name: string): CronEntry {
+  const entry = schedule.find(({ identifier }) => identifier === name)
+  if (entry === undefined) throw fail('schedule.missing')
+  return entry
+}
+
+/** Parameters for reading the state of entries. */
+function stateOf({ pulse, settings }: Edge, entries: readonly CronEntry[]) {
+  const now = new Date(pulse.now())
+  const given = entries.map(
+    ({ identifier, match, task }): Scheduled => ({
+      name: identifier,
+      cron: match,
+      task: task.name,
+      queue: task.queue,
+      next_run_at: nextRun(match, now).toISOString(),
+    }),
+  )
+  return [JSON.stringify(given), settings.keepResultSeconds] as const
+}

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nextRun } from '../../tasks/cron.ts'
+import { schedule } from '../../tasks/schedule.ts'
+import { assertRefused, castOf } from './accounts-help.ts'
+import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+import { ledgerOf } from './ledger.ts'
+
+/** What runs on a schedule, as admins see and change it. */
+
+const { api, ...database } = await edgeAndDatabase()
+const { query, url } = database
+const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const ledger = ledgerOf(database)
+const { admin, moderator, user, newcomer } = await castOf(api)
+const SCHEDULES = '/api/v1/schedules'
+
+interface Schedule {
+  readonly name: string
+  readonly paused_at: string | null
+  readonly paused_by: number | null
+  readonly next_run_at: string | null
+  readonly last_run_at: string | null
+  readonly last_job: { readonly job_id: string } | null
+  readonly [field: string]: unknown
+}
+
+async function list(): Promise<Schedule[]> {
+  const answer = await api.get(SCHEDULES, { token: admin.token })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+const read = async (name: string): Promise<Schedule> => (await list()).find((each) => each.name === name)!
+const act = (name: string, what: string, headers = {}, token = admin.token): Promise<Answered> =>
+  api.post(`${SCHEDULES}/${name}/${what}`, { token, headers })
+const jobsOf = async (task: string): Promise<string[]> =>
+  (await query('select id from job where name = $1 order by ordinal', [task])).map(({ id }) => id as string)
+const trail = (requestId: string) =>
+  query(`select kind, actor_id, account_id, data from audit_event where request_id = $1 order by id`, [
+    requestId,
+  ])
+
+test('every entry is listed by name, with its next run', async () => {
+  const before = new Date()
+  const found = await list()
+  const expected = schedule.map(({ identifier, match, task }) => ({
+    name: identifier,
+    cron: match,
+    task: task.name,
+    queue: task.queue,
+    ...{ paused_at: null, paused_by: null, last_run_at: null, last_job: null },
+  }))
+  expected.sort((a, b) => (a.name < b.name ? -1 : 1))
+  assert.deepEqual(
+    found.map(({ next_run_at, ...rest }) => rest),
+    expected,
+  )
+  for (const { cron, next_run_at } of found)
+    assert.ok(
+      [before, new Date()].some((at) => nextRun(cron as string, at).toISOString() === next_run_at),
+      `${cron}: ${next_run_at}`,
+    )
+})
+
+test('a run answers with its job, which is then its last one, and how that ends', async () => {
+  const answer = await act('blog-retag', 'run')
+  assert.equal(answer.status, 202, answer.text)
+  const [id, ...more] = await jobsOf('blog.retag')
+  assert.deepEqual([answer.json.job_id, more], [id, []])
+  assert.equal(answer.headers.location, `/api/v1/jobs/${id}`)
+  assert.deepEqual(answer.json, (await api.get(`/api/v1/jobs/${id}`, { token: admin.token })).json)
+  const [row] = await query('select owner_id, request_id, payload from job where id = $1', [id])
+  assert.deepEqual(row, { owner_id: null, request_id: answer.headers['x-request-id'], payload: {} })
+  const { last_run_at, last_job } = await read('blog-retag')
+  assert.ok(Math.abs(Date.parse(last_run_at!) - Date.now()) < 60_000)
+  assert.deepEqual(last_job, { job_id: id, status: 'queued', error: null, finished_at: null })
+
+  await ledger.claim(id!)
+  const error = { code: 'internal', detail: 'It broke' }
+  await ledger.finish(id!, 'failed', error)
+  const ended = (await api.get(`/api/v1/jobs/${id}`, { token: admin.token })).json
+  assert.deepEqual((await read('blog-retag')).last_job, {
+    job_id: id,
+    status: 'failed',
+    error,
+    finished_at: ended.finished_at,
+  })
+})
+
+test('a run joins the job under way, where its task does', async () => {
+  const first = (await act('collect', 'run')).json.job_id
+  const second = await act('collect', 'run')
+  assert.deepEqual([second.status, second.json.job_id], [202, first])
+  assert.deepEqual(await jobsOf('documents.collect'), [first])
+})
+
+test('a paused one has no next run, and says since when and by whom; it runs when told to, and stays paused', async () => {
+  const other = await newcomer()
+  await api.call('PATCH', `/api/v1/auth/users/${other.id}/role?role=admin`, { token: admin.token })
+  const paused = await act('retention', 'pause')
+  assert.equal(paused.status, 200, paused.text)
+  const { paused_at, paused_by, next_run_at } = paused.json
+  assert.ok(Math.abs(Date.parse(paused_at) - Date.now()) < 60_000)
+  assert.deepEqual([paused_by, next_run_at], [admin.id, null])
+  assert.deepEqual(await read('retention'), paused.json)
+
+  const again = await act('retention', 'pause', {}, other.token)
+  assert.deepEqual([again.status, again.json], [200, paused.json], 'the first pause counts')
+
+  const run = await act('retention', 'run')
+  assert.equal(run.status, 202)
+  const after = await read('retention')
+  assert.deepEqual([after.last_job!.job_id, after.paused_at], [run.json.job_id, paused_at])
+
+  for (const _ of ['resumed', 'once more']) {
+    const resumed = await act('retention', 'resume')
+    assert.equal(resumed.status, 200, resumed.text)
+    assert.deepEqual([resumed.json.paused_at, resumed.json.paused_by], [null, null])
+    assert.ok(Date.parse(resumed.json.next_run_at) > Date.now())
+    assert.deepEqual(await read('retention'), resumed.json)
+  }
+})
+
+test('under an Idempotency-Key each happens once', async () => {
+  const key = (text: string) => ({ 'idempotency-key': text })
+  const run = await act('rag-purge', 'run', key('run'))
+  const repeated = await act('rag-purge', 'run', key('run'))
+  assert.deepEqual(
+    [repeated.status, repeated.json, repeated.headers.location],
+    [run.status, run.json, run.headers.location],
+  )
+  assert.equal((await jobsOf('rag.purge')).length, 1)
+  await act('rag-purge', 'run')
+  assert.equal((await jobsOf('rag.purge')).length, 2, 'without one, as often as it is asked for')
+
+  const paused = await act('rag-purge', 'pause', key('pause'))
+  await act('rag-purge', 'resume')
+  assert.deepEqual((await act('rag-purge', 'pause', key('pause'))).json, paused.json)
+  assert.equal((await read('rag-purge')).paused_at, null, 'the repetition did nothing')
+})
+
+test('each change is in the trail of audited events, once', async () => {
+  let count = 0
+  const told = async (what: string, expected: readonly string[], name = 'llm-sync') => {
+    const id = `schedule-${++count}`
+    await act(name, what, { 'x-request-id': id })
+    const data = { schedule: name }
+    const events = expected.map((kind) => ({ kind, actor_id: admin.id, account_id: null, data }))
+    assert.deepEqual(await trail(id), events, `${what} ${name}`)
+  }
+  await told('run', ['schedule.run'])
+  await told('pause', ['schedule.paused'])
+  await told('pause', [])
+  await told('run', ['schedule.run'])
+  await told('resume', ['schedule.resumed'])
+  await told('resume', [])
+  for (const what of ['run', 'pause', 'resume']) await told(what, [], 'unknown')
+  const answer = await api.get('/api/v1/auth/audit?kind=schedule.paused', { token: admin.token })
+  assert.ok(answer.json.events.length > 0)
+})
+
+test('what is no schedule is not found', async () => {
+  const before = await query('select identifier from schedule_control order by 1')
+  for (const what of ['run', 'pause', 'resume'])
+    for (const name of ['unknown', 'system.retention', 'Retention', 'constructor', '%20', 'x'.repeat(2000)])
+      assertRefused(await act(name, what), 404, 'Schedule not found', `${what} ${name}`)
+  assert.deepEqual(await query('select identifier from schedule_control order by 1'), before)
+})
+
+test('only admins see and change them', async () => {
+  const calls = ['run', 'pause', 'resume'].map((what) => ['POST', `${SCHEDULES}/payments/${what}`] as const)
+  for (const [method, path] of [['GET', SCHEDULES] as const, ...calls]) {
+    for (const { token } of [moderator, user])
+      assertRefused(await api.call(method, path, { token }), 403, 'This needs the role admin', path)
+    assertRefused(await api.call(method, path), 401, 'Not authenticated', path)
+  }
+  assert.deepEqual(await jobsOf('payments.reconcile'), [])
+})
+
+test('without authentication nobody has paused it', async () => {
+  const answer = await none.post(`${SCHEDULES}/payments/pause`)
+  assert.equal(answer.status, 200, answer.text)
+  assert.deepEqual([answer.json.paused_at === null, answer.json.paused_by], [false, null])
+  assert.equal((await none.get(SCHEDULES)).json.length, schedule.length)
+})
