@@ -36,6 +36,7 @@ const MONITOR_PARTS = new Set([
   'bulk.js',
   'jobs.js',
   'spending.js',
+  'schedules.js',
 ])
 
 /** A page that is a file of `edge/pages`. */
@@ -81,6 +82,7 @@ export const pages = area('pages', '', { auth: 'public' }, [
     'monitor.html',
     z.object({ job_id: z.string() }),
   ),
+  page('/monitor/schedules', 'Show what runs on a schedule: its last and next run, live', 'monitor.html'),
   page('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
   page(
     '/monitor/documents/:id',

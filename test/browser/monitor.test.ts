@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { testDatabase } from '../database.ts'
 import * as crash from '../flow/crash.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
+import { findingsOf } from './axe.ts'
 import { findChromium, freePort, launch, NO_CHROMIUM } from './chromium.ts'
 
 /** The pages as people use them: a real service, the system's Chromium. */
@@ -289,7 +288,6 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
   })
 
   test('tools for people who see or hear little find nothing to object to, wide or narrow, light or dark', async (t) => {
-    const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
     const page = await open(t, '/monitor')
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -310,17 +308,93 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
         await page.goto(`http://127.0.0.1:${port}${path}`)
         await page.getByRole('heading').first().waitFor()
         await page.waitForLoadState('networkidle')
-        await page.evaluate(axe)
-        const { violations } = (await page.evaluate('axe.run(document)')) as {
-          violations: { id: string; nodes: { html: string }[] }[]
-        }
-        assert.deepEqual(
-          violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`),
-          [],
-          `${path}, ${width}, ${colorScheme}`,
-        )
+        assert.deepEqual(await findingsOf(page), [], `${path}, ${width}, ${colorScheme}`)
       }
     }
+  })
+
+  const scheduleIn = (page: Page, name: string) =>
+    section(page, 'Schedules')
+      .getByRole('row')
+      .filter({ has: page.getByText(name, { exact: true }) })
+
+  test('a schedule is run, paused and resumed by the keyboard, and what others do to it shows', async (t) => {
+    const page = await open(t, '/monitor')
+    await signIn(page)
+    await page.getByRole('navigation').getByRole('link', { name: 'Schedules' }).click()
+    const row = scheduleIn(page, 'rag-purge')
+    await row.getByText('43 * * * *').waitFor()
+    await row.getByText(/^in (\d+ min )?\d+ s$/).waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    const press = async (name: string, said: string) => {
+      const button = row.getByRole('button', { name })
+      await button.focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('status').getByText(said, { exact: true }).waitFor()
+    }
+    const isFocused = (name: string) =>
+      until(`the focus is at ${name}`, () =>
+        row.getByRole('button', { name }).evaluate((button) => button.matches(':focus')),
+      )
+    await press('Run now', 'Started rag-purge')
+    await isFocused('Run now')
+    const outcome = row.getByRole('link', { name: 'done: the last job of rag-purge' })
+    await outcome.waitFor()
+
+    await press('Pause', 'Paused rag-purge')
+    await row.getByText('paused', { exact: true }).waitFor()
+    await isFocused('Resume')
+    const [paused] = await query(
+      `select email from schedule_control join account on account.id = paused_by where identifier = 'rag-purge'`,
+    )
+    assert.equal(paused!.email, EMAIL)
+    await press('Resume', 'Resumed rag-purge')
+    await isFocused('Pause')
+    await row.getByText(/^in /).waitFor()
+
+    await client.fetch('/api/v1/schedules/collect/pause', { method: 'POST' })
+    await scheduleIn(page, 'collect').getByText('paused', { exact: true }).waitFor()
+    await client.fetch('/api/v1/schedules/collect/resume', { method: 'POST' })
+    await scheduleIn(page, 'collect').getByText(/^in /).waitFor()
+    await outcome.click()
+    await page.getByRole('heading', { name: 'rag.purge' }).waitFor()
+  })
+
+  test('schedules are for admins', async (t) => {
+    const page = await open(t, '/monitor/schedules')
+    await signIn(page, 'reader@example.com')
+    await page.getByRole('heading', { name: 'For admins' }).waitFor()
+    const navigation = page.getByRole('navigation')
+    await navigation.getByRole('link', { name: 'Documents' }).waitFor()
+    assert.equal(await navigation.getByRole('link', { name: 'Schedules' }).count(), 0)
+  })
+
+  test('schedules have no finding of axe-core, light and dark, wide and narrow', async (t) => {
+    await query(
+      `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
+       select gen_random_uuid(), 'llm.sync', 'system', status, '{}', status, 1, now(), case when status = 'failed' then 'internal' end,
+         'It broke' from unnest(array['failed', 'cancelled', 'done']) status`,
+    )
+    // One of each outcome, and one that is paused.
+    await query(
+      `insert into schedule_control (identifier, last_job_id, last_run_at, paused_at)
+       select case status when 'failed' then 'retention' when 'done' then 'llm-sync' else 'blog-retag' end, id, now(),
+         case status when 'failed' then now() end
+       from job where name = 'llm.sync' and mailbox = status
+       on conflict (identifier) do update set last_job_id = excluded.last_job_id, paused_at = excluded.paused_at`,
+    )
+    const page = await open(t, '/monitor/schedules')
+    await signIn(page)
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 390]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 800 })
+        await scheduleIn(page, 'retention')
+          .getByRole('link', { name: /^failed/ })
+          .waitFor()
+        assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
+      }
+    await query(`update schedule_control set paused_at = null`)
   })
 
   test('a session that has run out is renewed on the way', async (t) => {
@@ -343,6 +417,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     for (const path of [
       '/monitor',
       '/monitor/jobs',
+      '/monitor/schedules',
       '/monitor/documents',
       '/monitor/usage',
       '/setup',

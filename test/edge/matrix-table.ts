@@ -169,6 +169,7 @@ GET    /                                                  200   200   200   200 
 GET    /monitor                                           200   200   200   200   200
 GET    /monitor/jobs                                      200   200   200   200   200
 GET    /monitor/jobs/:job_id                              200   200   200   200   200
+GET    /monitor/schedules                                 200   200   200   200   200
 GET    /monitor/documents                                 200   200   200   200   200
 GET    /monitor/documents/:id                             200   200   200   200   200
 GET    /monitor/usage                                     200   200   200   200   200

@@ -79,13 +79,20 @@ export function brief(id) {
   return id.slice(-8)
 }
 
-// Elements with `data-since` show how long ago that was, updated every second without a message from the server.
+// Elements with `data-since` show how long ago that was, with `data-until` how soon it will be, updated every second without a
+// message from the server.
 setInterval(() => {
-  for (const node of document.querySelectorAll('[data-since]')) {
-    const text = passed(now() - Date.parse(node.dataset.since)) + (node.dataset.after ?? '')
+  for (const node of document.querySelectorAll('[data-since], [data-until]')) {
+    const text = counted(node)
     if (node.textContent !== text) node.textContent = text
   }
 }, 1000)
+
+function counted({ dataset }) {
+  if (dataset.until === undefined) return passed(now() - Date.parse(dataset.since)) + (dataset.after ?? '')
+  const left = Date.parse(dataset.until) - now()
+  return left > 0 ? `in ${passed(left)}` : 'now'
+}
 
 /** Makes an element show how long ago something was; with null it shows a dash. */
 export function since(node, iso, after = '') {
@@ -98,5 +105,13 @@ export function since(node, iso, after = '') {
   node.dataset.since = iso
   node.dataset.after = after
   node.title = moment(iso)
-  node.textContent = passed(now() - Date.parse(iso)) + after
+  node.textContent = counted(node)
+}
+
+/** Makes an element show how soon something will be; with null it shows a dash. */
+export function until(node, iso) {
+  if (node.dataset.until === iso) return
+  if (iso === null) delete node.dataset.until
+  else node.dataset.until = iso
+  node.textContent = iso === null ? '–' : counted(node)
 }

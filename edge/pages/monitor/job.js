@@ -3,10 +3,9 @@
 import { call, ENDED, follow } from './api.js'
 import { h, panel, say, table } from './dom.js'
 import { clock, moment, passed, since } from './format.js'
-import { cancelButton, progressBar, retryButton } from './tables.js'
+import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
 
 const MOST_ROWS = 500
-const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '' }
 
 export async function show(view, { id, showLink }) {
   const path = `/api/v1/jobs/${encodeURIComponent(id)}`

@@ -7,6 +7,7 @@ import { logIn } from './login.js'
 const PAGES = [
   [/^\/monitor\/jobs\/([^/]+)$/, () => import('./job.js')],
   [/^\/monitor\/jobs$/, () => import('./jobs.js')],
+  [/^\/monitor\/schedules$/, () => import('./schedules.js')],
   [/^\/monitor\/documents$/, () => import('./documents.js')],
   [/^\/monitor\/documents\/([^/]+)$/, () => import('./document.js')],
   [/^\/monitor\/usage$/, () => import('./usage.js')],

@@ -4,19 +4,31 @@ import { call } from './api.js'
 import { announce, h, keyed, say } from './dom.js'
 import { brief, bytes, clock, count, since } from './format.js'
 
+/** The class of a chip that shows a state. */
+export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '' }
+
 const linkTo = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id)))
 
-/** A button that does one thing to a job, announces that it is done, and can be pressed again after a failure. */
-export function act(text, busy, label, work) {
+/**
+ * A button that does one thing, announces that it is done, and can be pressed again after a failure. With `next` it can be
+ * pressed again after a success, too, and the focus, which a disabled button loses, goes to the button that `next` returns.
+ */
+export function act(text, busy, label, work, next = null) {
   const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
+  const ready = (to) => {
+    button.disabled = false
+    button.textContent = text
+    // Unless somebody has moved on meanwhile.
+    if ([document.body, button].includes(document.activeElement)) to.focus()
+  }
   button.addEventListener('click', async () => {
     button.disabled = true
     button.textContent = busy
     try {
       announce(await work())
+      if (next !== null) ready(next(button))
     } catch (error) {
-      button.disabled = false
-      button.textContent = text
+      ready(button)
       announce(`${label}: ${error.message}`)
     }
   })

@@ -282,6 +282,7 @@ const pages: Record<string, Make> = {
   '/monitor': anybody,
   '/monitor/jobs': anybody,
   '/monitor/jobs/:job_id': ({ job }) => [nobody({ params: { job_id: job.ended } })],
+  '/monitor/schedules': anybody,
   '/monitor/documents': anybody,
   '/monitor/documents/:id': ({ document }) => [nobody({ params: { id: document.big } })],
   '/monitor/usage': anybody,
