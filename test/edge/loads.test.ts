@@ -29,7 +29,6 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 
 // A little above what they load.
 const EDGE = 685
-const WORKER = 555
 const WORKER = 560
 
 // Parsers, providers, and what few requests or jobs need.
