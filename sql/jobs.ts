@@ -54,6 +54,7 @@ export interface FinishEntry {
   readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted' | 'crashed'
   /** JSON text. */
   readonly result?: string
+  /** Why it failed or is tried again, and the text for clients. */
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
@@ -227,7 +228,7 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
 // Reads for the edge. `who` is the caller's account id; `everything` is true for admins; ended jobs are shown for
 // `keptSeconds`.
 type Viewer = [who: number | null, everything: boolean]
-type OneJob = [...Viewer, id: string, keptSeconds: number]
+export type OneJob = [...Viewer, id: string, keptSeconds: number]
 
 /** A job as clients see it; `job` is the row's name in the query. */
 export const JOB_JSON = `json_build_object(
@@ -242,7 +243,10 @@ export const JOB_JSON = `json_build_object(
 
 // The service's own jobs for accounts and payments are private: they show who was emailed and who has paid.
 const PRIVATE = `('accounts', 'payments')`
-const VISIBLE = `($2::boolean or job.owner_id = $1::int or (job.owner_id is null and job.queue not in ${PRIVATE}))`
+/** Whether the caller ($1, an admin if $2) may see a job; `row` is its name in the query. */
+export const VISIBLE_AS = (row: string): string =>
+  `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE}))`
+const VISIBLE = VISIBLE_AS('job')
 
 /** Ended jobs are shown for `seconds`, which is a parameter: housekeeping may not have deleted them yet. */
 export const KEPT = (seconds: string): string =>

@@ -472,6 +472,7 @@ create table job (
   reported integer not null default 0,
   max_tries integer not null,
   lease_id uuid,
+  worker text,
   run_at timestamp with time zone not null default now(),
   cancel_requested_at timestamp with time zone,
   result jsonb,
@@ -507,6 +508,8 @@ create table job_event_row (
   kind text not null,
   data jsonb not null,
   created_at timestamp with time zone not null default now(),
+  attempt integer,
+  ended jsonb,
   constraint job_event_row_pkey PRIMARY KEY (job_id, seq)
 ) with (autovacuum_vacuum_scale_factor=0.01);
 
@@ -1167,6 +1170,8 @@ CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, finished_at
 
 CREATE INDEX job_count_queue_idx ON public.job_count USING btree (queue, id);
 
+CREATE INDEX job_event_row_attempt_idx ON public.job_event_row USING btree (job_id, attempt) WHERE (attempt IS NOT NULL);
+
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
 CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHERE (NOT disabled);
@@ -1657,7 +1662,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$1bb5fb6bb1dafe7bd9e0a7452924dec5$function$;
+AS $function$bcb2bf303193cbd3deff4f9b466820f0$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -1713,7 +1718,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, mos
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$415f8af775e0e946810ba5bf2e2c3c1b$function$;
+AS $function$fd3dc80afda420dca77ea97171ffc771$function$;
 
 CREATE OR REPLACE FUNCTION public.job_gone()
  RETURNS trigger

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimedOf, claimJobs, type Wanted } from '../../sql/jobs/claims.ts'
+import { readJobDetails } from '../../sql/jobs/details.ts'
 import {
   type Enqueued,
   endJobs,
@@ -64,6 +65,31 @@ export interface Delivery {
 
 /** What a worker without work says of itself. */
 export const IDLE = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
+
+/** An attempt as clients see it. */
+export interface Attempt {
+  readonly attempt: number
+  readonly worker: string | null
+  readonly claimed_at: string
+  readonly ended_at: string | null
+  readonly waited_seconds: number
+  readonly ran_seconds: number | null
+  readonly outcome: string | null
+  readonly error: { readonly code: string; readonly detail: string } | null
+}
+
+/** What `readJobDetails` answers, as far as tests look at it. */
+export interface Details {
+  readonly mailbox: unknown
+  readonly payload: unknown
+  readonly due_at: string | null
+  readonly attempts: readonly Attempt[]
+  readonly waits_for: {
+    readonly ahead: number
+    readonly running: readonly { readonly job_id: string }[]
+  } | null
+  readonly chain: { readonly retry_of: readonly string[]; readonly retried_by: readonly string[] }
+}
 
 export const TERMINAL = ['done', 'failed', 'cancelled']
 
@@ -141,9 +167,9 @@ export function ledgerOf({ db, query }: TestDatabase) {
       [ids],
     )) as unknown as Delivery[]
 
-  const lease = async (ttlMs = 60_000, poolIds: readonly string[] = []): Promise<string> => {
+  const lease = async (ttlMs = 60_000, poolIds: readonly string[] = [], name = 'test'): Promise<string> => {
     const id = randomUUID()
-    await db.run(insertLease({ id, name: 'test', queues: ['test'], use: { ...IDLE, poolIds } }, ttlMs))
+    await db.run(insertLease({ id, name, queues: ['test'], use: { ...IDLE, poolIds } }, ttlMs))
     return id
   }
 
@@ -186,6 +212,13 @@ export function ledgerOf({ db, query }: TestDatabase) {
       (stored) => stored.id,
     )
 
+  /** As an admin, or an account. */
+  const details = async (id: string, who: number | null = null): Promise<Details> => {
+    const [found] = await query(readJobDetails.text, [who, who === null, id, 3600])
+    assert.ok(found !== undefined, `${id} is not to be seen`)
+    return JSON.parse(found.json_build_object as string) as Details
+  }
+
   /** What holds for every job at every time; `ended` for those that are over. */
   const assertSound = async (id: string): Promise<void> => {
     const job = await row(id)
@@ -219,6 +252,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
     running,
     finish,
     progress,
+    details,
     assertSound,
   }
 }

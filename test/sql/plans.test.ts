@@ -26,6 +26,7 @@ import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, sendAgain } from '../../sql/jobs/claims.ts'
+import { readJobDetails } from '../../sql/jobs/details.ts'
 import { readJobs, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
 import { jobToRetry, retryOf, tieRetry } from '../../sql/jobs/retry.ts'
@@ -124,6 +125,7 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 const one = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
 const job = await one('select id from job where owner_id = 5 and finished_at is not null limit 1')
+const waiting = await one(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
 
 /** No kind, no tags, any day. */
 const ALL = [null, null, null, null] as const
@@ -212,6 +214,8 @@ const reads = [
   planned('whether the bytes of a document are there', readHasBytes, 5, 5),
   planned('a job', readJob, 5, false, job, 3600),
   planned('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
+  planned('the details of a job', readJobDetails, 5, false, job, 3600),
+  planned('the details of a job that waits', readJobDetails, null, true, waiting, 3600),
   planned('jobs of an account', readJobs.own, 5, null, 3600, null, 100),
   planned('jobs of an account that has none', readJobs.own, 200, null, 3600, null, 100),
   planned('all jobs', readJobs.all, null, null, 3600, null, 100),

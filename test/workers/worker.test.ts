@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cancelJob, recoverJobs } from '../../sql/jobs.ts'
@@ -69,6 +70,29 @@ describe('a worker', { concurrency: false }, () => {
       ['done', 3, 3, 3, null],
     )
     await help.assertSound(id!)
+  })
+
+  test('a job that fails twice and then is done tells of all three attempts', async () => {
+    await startTestWorker(url, 'flaky')
+    const [id] = await add('flaky.twice', [{}])
+    await allEnded([id!])
+    const { attempts } = await help.details(id!)
+    const worker = `${hostname()}/${process.pid}`
+    const error = { code: 'database.busy', detail: 'The service is overloaded; try again shortly' }
+    assert.deepEqual(
+      attempts.map(({ attempt, worker, outcome, error }) => ({ attempt, worker, outcome, error })),
+      [
+        { attempt: 1, worker, outcome: 'retry', error },
+        { attempt: 2, worker, outcome: 'retry', error },
+        { attempt: 3, worker, outcome: 'done', error: null },
+      ],
+    )
+    for (const [i, { claimed_at, ended_at, waited_seconds, ran_seconds }] of attempts.entries()) {
+      assert.ok(waited_seconds >= 0 && ran_seconds! > 0 && ended_at! > claimed_at)
+      const pause = i === 0 ? 0 : Date.parse(claimed_at) - Date.parse(attempts[i - 1]!.ended_at!)
+      // The pause before a retry is no wait: it was not due.
+      assert.ok(i === 0 || (pause > 300 * i && waited_seconds * 1000 < pause - 300 * i), `${pause} ms`)
+    }
   })
 
   test('gives up after the last try, and says why', async () => {

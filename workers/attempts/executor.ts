@@ -248,10 +248,10 @@ function failed(
   const { id, attempt, tries } = job
   const { code, detail, retryable, retryAfter = 0 } = failure
   // An outage is not the job's failure: a long job may see any number of them.
-  if (code === 'database.down') return { id, attempt, outcome: 'release', delay_ms: retryMs }
+  if (code === 'database.down') return { id, attempt, outcome: 'release', code, detail, delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), RETRY_MOST_MS) * (0.75 + Math.random() / 2)
   // A pause that a provider asked for is granted, but it doesn't hold a job forever.
   const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, RETRY_MOST_MS)))
-  return { id, attempt, outcome: 'retry', delay_ms }
+  return { id, attempt, outcome: 'retry', code, detail, delay_ms }
 }

@@ -19,9 +19,11 @@ declare
   filled text[];
   queues text[];
   claims text;
+  holder text;
 begin
+  select name into holder from worker_lease where id = lease;
   -- Jobs claimed under a lost lease would be taken over at once.
-  if not exists (select from worker_lease where id = lease) then
+  if not found then
     perform job_deliver(tasks, mailboxes, limits, owners, firsts, lasts, array_fill(now() + pause, array[cardinality(tasks)]));
     return null;
   end if;
@@ -36,7 +38,7 @@ begin
     from unnest(tasks, mailboxes, limits, firsts, lasts, places) as w(task, mailbox, most, first, last, places)
     where w.most is null or w.mailbox = any(locked)
   ), claimed as (
-    update job set status = 'running', lease_id = lease, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
+    update job set status = 'running', lease_id = lease, worker = holder, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
       started_at = coalesce(job.started_at, now()), seq = job.seq + 1
     from wanted cross join lateral (
       select id from (
@@ -50,9 +52,9 @@ begin
     where job.id = next.id
     returning job.*, wanted.free
   ), event as (
-    insert into job_event_row (job_id, seq, kind, data)
+    insert into job_event_row (job_id, seq, kind, data, attempt)
     select c.id, c.seq, 'status', jsonb_build_object('status', 'running', 'label', c.label,
-      'current', c.progress_current, 'total', c.progress_total) from claimed c where c.attempt > 1
+      'current', c.progress_current, 'total', c.progress_total), c.attempt from claimed c where c.attempt > 1
   )
   select
     (select json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,

@@ -3,7 +3,8 @@
 -- once, the try not counted: its process died while running it beside others); crashed (the same while running it
 -- alone: it fails, with code and detail, at `most` interruptions in all). A job that was only interrupted never fails
 -- for it: its interruptions are counted up to `suspect`, from which on it runs alone. Sends the next job of each
--- limited mailbox. Stores an event only for what goes back to the queue. Returns the ids that this call has ended.
+-- limited mailbox. Stores an event only for what goes back to the queue, with how the attempt ended: of any other job its
+-- own row says that. Returns the ids that this call has ended.
 create or replace function job_finish(entries jsonb, suspect integer, most integer)
 returns setof uuid
 language plpgsql
@@ -49,11 +50,19 @@ begin
       run_at = case when e.outcome in ('retry', 'release', 'interrupted', 'crashed')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
-    returning job.id, job.queue, job.seq, job.status, job.mailbox, job.mailbox_limit, job.label, job.progress_current, job.progress_total, job.settle
+    returning job.id, job.queue, job.seq, job.status, job.mailbox, job.mailbox_limit, job.label, job.progress_current, job.progress_total, job.settle,
+      job.attempt, job.worker, e.outcome, e.code, e.detail
   ), event as (
-    insert into job_event_row (job_id, seq, kind, data)
+    insert into job_event_row (job_id, seq, kind, data, attempt, ended)
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
-      'current', moved.progress_current, 'total', moved.progress_total) from moved where moved.status = 'queued'
+      'current', moved.progress_current, 'total', moved.progress_total), moved.attempt, jsonb_strip_nulls(jsonb_build_object(
+        'outcome', case moved.outcome when 'crashed' then 'interrupted' else moved.outcome end, 'worker', moved.worker,
+        -- As it was before this statement.
+        'due_at', (select before.run_at from job before where before.id = moved.id),
+        -- Those of a crash say that the job was given up.
+        'code', case when moved.outcome <> 'crashed' then moved.code end,
+        'detail', case when moved.outcome <> 'crashed' then moved.detail end))
+    from moved where moved.status = 'queued'
   )
   select coalesce(array_agg(id), '{}'), coalesce(array_agg(id) filter (where status = 'queued' and mailbox_limit is distinct from 1), '{}'),
     coalesce(array_agg(distinct mailbox) filter (where mailbox_limit is not null), '{}'),

@@ -1,0 +1,82 @@
+import { JOB_JSON, KEPT, type OneJob, VISIBLE_AS } from '../jobs.ts'
+import type { ReadStatement } from '../reader.ts'
+
+/** All that is known of one job: one statement, so that its parts are from the same moment. */
+
+/** At most this many attempts, the latest ones. */
+const MOST_ATTEMPTS = 1000
+/** Jobs ahead are counted up to this number. */
+export const MOST_AHEAD = 1000
+const MOST_RUNNING = 50
+/** At most this many earlier and this many later jobs of a chain of retries. */
+const MOST_IN_CHAIN = 100
+
+// What only the owner and admins are shown. An actor's mailbox has its name from the payload.
+const OWN = '($2::boolean or job.owner_id = $1::int)'
+
+const seconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
+
+// The job's own row has the beginning of the first attempt and the end of the last; the others have their events.
+const ATTEMPTS = `(
+  select coalesce(json_agg(json_build_object(
+    'attempt', n,
+    'worker', case when ${OWN} then coalesce(ended ->> 'worker', case when n = job.attempt then job.worker end) end,
+    'claimed_at', iso(claimed_at), 'ended_at', iso(ended_at),
+    'waited_seconds', ${seconds(`claimed_at - greatest(job.created_at, coalesce((ended ->> 'due_at')::timestamptz, job.run_at))`)},
+    'ran_seconds', case when ended_at is not null then ${seconds('ended_at - claimed_at')} end,
+    'outcome', coalesce(ended ->> 'outcome', case when ended_at is not null then job.status end),
+    'error', case
+      when ended ? 'code' then json_build_object('code', ended ->> 'code', 'detail', coalesce(ended ->> 'detail', ''))
+      when ended is null and n = job.attempt and job.error_code is not null
+        then json_build_object('code', job.error_code, 'detail', job.error_detail) end) order by n), '[]')
+  from (
+    select n, case when n = 1 then job.started_at else e.claimed_at end as claimed_at,
+      coalesce(e.ended_at, case when n = job.attempt then job.finished_at end) as ended_at, e.ended
+    from generate_series(greatest(1, job.attempt - ${MOST_ATTEMPTS} + 1), job.attempt) n left join (
+      select attempt, min(created_at) filter (where ended is null) as claimed_at,
+        min(created_at) filter (where ended is not null) as ended_at,
+        (array_agg(ended) filter (where ended is not null))[1] as ended
+      from job_event_row
+      where job_id = job.id and attempt is not null and attempt > job.attempt - ${MOST_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
+
+// Jobs of others may hold up an actor; what they are is shown to those who may see them.
+const WAITS_FOR = `case when job.status = 'queued' then json_build_object(
+  'ahead', (select count(*) from (
+    select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and earlier.ordinal < job.ordinal
+    limit ${MOST_AHEAD}) waiting),
+  'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
+    select r.id, r.name, r.ordinal from job r
+    where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${VISIBLE_AS('r')}
+    order by r.ordinal limit ${MOST_RUNNING}) running)) end`
+
+const RETRY_OF = `(
+  with recursive earlier(id, n) as (
+    select job.retry_of, 1 where job.retry_of is not null
+    union all
+    select before.retry_of, n + 1 from earlier join job before on before.id = earlier.id
+    where before.retry_of is not null and n < ${MOST_IN_CHAIN})
+  select coalesce(json_agg(id order by n desc), '[]') from earlier)`
+const RETRIED_BY = `(
+  with recursive later(id, n) as (
+    select again.id, 1 from job again where again.retry_of = job.id
+    union all
+    select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MOST_IN_CHAIN})
+  select coalesce(json_agg(id order by n), '[]') from later)`
+
+/** One job with its attempts, what it waits for and its retries; the payload only for its owner and admins, else null. */
+export const readJobDetails: ReadStatement<OneJob> = {
+  name: 'job_details',
+  text: `
+    select json_build_object(
+      'job', ${JOB_JSON},
+      'owner_id', job.owner_id,
+      'request_id', case when ${OWN} then job.request_id end,
+      'mailbox', case when ${OWN} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
+      'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
+      'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
+      'payload', case when ${OWN} then job.payload end,
+      'attempts', ${ATTEMPTS},
+      'waits_for', ${WAITS_FOR},
+      'chain', json_build_object('retry_of', ${RETRY_OF}, 'retried_by', ${RETRIED_BY}))::text
+    from job where ${VISIBLE_AS('job')} and job.id = $3::uuid and ${KEPT('$4')}`,
+}

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { uuidv7 } from '../../sql/ids.ts'
+import { tieRetry } from '../../sql/jobs/retry.ts'
+import { cancelJob, recoverJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { testDatabase } from '../database.ts'
+import { type Attempt, ledgerOf, spec } from './ledger-help.ts'
+
+/** What is known of a job's attempts afterwards, of what it waits for, and of its retries. */
+
+const base = await testDatabase()
+const { db, query } = base
+const ledger = ledgerOf(base)
+const [one, two] = [await ledger.lease(60_000, [], 'host/1'), await ledger.lease(60_000, [], 'host/2')]
+const BUSY = { code: 'database.busy', detail: 'The database is busy' }
+
+const outlines = (attempts: readonly Attempt[]) =>
+  attempts.map(({ attempt, worker, outcome, error }) => [attempt, worker, outcome, error?.code ?? null])
+
+/** Claims a job again, whenever it would be due. */
+async function claimAgain(id: string, lease: string): Promise<void> {
+  await query('update job set run_at = now() where id = $1', [id])
+  assert.ok((await ledger.claim(id, lease)) !== null)
+}
+
+describe('attempts', () => {
+  test('a job that waits has none, one that runs has one without an end', async () => {
+    const job = spec()
+    await ledger.enqueue(job)
+    assert.deepEqual((await ledger.details(job.id)).attempts, [])
+    await ledger.claim(job.id, one)
+    const [attempt] = (await ledger.details(job.id)).attempts
+    const { started_at } = await ledger.row(job.id)
+    const { waited_seconds, ...rest } = attempt!
+    assert.deepEqual(rest, {
+      attempt: 1,
+      worker: 'host/1',
+      claimed_at: started_at!.toISOString(),
+      ended_at: null,
+      ran_seconds: null,
+      outcome: null,
+      error: null,
+    })
+    assert.ok(waited_seconds >= 0 && waited_seconds < 30)
+  })
+
+  test('one that is done at once leaves no event row, and its worker is known when its lease is gone', async () => {
+    const lease = await ledger.lease(60_000, [], 'host/3')
+    const job = await ledger.running({}, lease)
+    await delay(20)
+    await ledger.finish({ ...job, outcome: 'done', result: 1, limited: null })
+    await query('delete from worker_lease where id = $1', [lease])
+    assert.deepEqual(await query('select from job_event_row where job_id = $1', [job.id]), [])
+    const [attempt] = (await ledger.details(job.id)).attempts
+    assert.deepEqual(outlines([attempt!]), [[1, 'host/3', 'done', null]])
+    const row = await ledger.row(job.id)
+    assert.equal(attempt!.ended_at, row.finished_at!.toISOString())
+    const ran = (row.finished_at!.getTime() - row.started_at!.getTime()) / 1000
+    assert.ok(Math.abs(attempt!.ran_seconds! - ran) < 0.002 && attempt!.ran_seconds! >= 0.02)
+  })
+
+  test('each that failed, was released or interrupted is told with its worker, times and error', async () => {
+    const job = await ledger.running({ delay_ms: 0 }, one)
+    await delay(20)
+    await ledger.finish({ ...job, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
+    const [first] = (await ledger.details(job.id)).attempts
+    assert.deepEqual([first!.error, first!.outcome], [BUSY, 'retry'])
+    await claimAgain(job.id, two)
+    await ledger.finish({ id: job.id, attempt: 2, outcome: 'release' })
+    await claimAgain(job.id, one)
+    await ledger.finish({ id: job.id, attempt: 3, outcome: 'interrupted' })
+    await claimAgain(job.id, two)
+    await ledger.finish({ id: job.id, attempt: 4, outcome: 'failed', code: 'internal', detail: 'Broken' })
+    const { attempts } = await ledger.details(job.id)
+    assert.deepEqual(outlines(attempts), [
+      [1, 'host/1', 'retry', 'database.busy'],
+      [2, 'host/2', 'release', null],
+      [3, 'host/1', 'interrupted', null],
+      [4, 'host/2', 'failed', 'internal'],
+    ])
+    assert.deepEqual(attempts[3]!.error, { code: 'internal', detail: 'Broken' })
+    assert.deepEqual(attempts[0], first, 'what comes later changes nothing about an attempt')
+    for (const [i, { claimed_at, ended_at, ran_seconds, waited_seconds }] of attempts.entries()) {
+      assert.ok(ended_at! >= claimed_at && (i === 0 || claimed_at >= attempts[i - 1]!.ended_at!))
+      assert.ok(ran_seconds! >= 0 && waited_seconds >= 0 && waited_seconds < 30)
+    }
+    await ledger.assertSound(job.id)
+  })
+
+  test('a wait counts from when an attempt was due, not from when the job was added or had failed', async () => {
+    const job = spec({ delay_ms: 3_600_000 })
+    await ledger.enqueue(job)
+    assert.ok((await ledger.details(job.id)).due_at !== null)
+    await query(
+      `update job set created_at = now() - interval '2 hours', run_at = now() - interval '5 s' where id = $1`,
+      [job.id],
+    )
+    await ledger.claim(job.id, one)
+    const waits = async () => (await ledger.details(job.id)).attempts.map((a) => Math.floor(a.waited_seconds))
+    assert.deepEqual(await waits(), [5])
+    await ledger.finish({ id: job.id, attempt: 1, outcome: 'retry', ...BUSY, delay_ms: 3_600_000 })
+    assert.deepEqual(await waits(), [5], 'also once it is due at another time')
+    await query(`update job set run_at = now() - interval '7 s' where id = $1`, [job.id])
+    await ledger.claim(job.id, one)
+    await ledger.finish({ id: job.id, attempt: 2, outcome: 'done', result: null })
+    assert.deepEqual(await waits(), [5, 7])
+  })
+
+  test('one whose worker died is interrupted, and told with that worker', async () => {
+    const dead = await ledger.lease(60_000, [], 'host/dead')
+    const job = await ledger.running({}, dead)
+    await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [dead])
+    await db.any(recoverJobs(null))
+    assert.deepEqual(outlines((await ledger.details(job.id)).attempts), [
+      [1, 'host/dead', 'interrupted', null],
+    ])
+  })
+
+  test('a crash while it ran alone is an interruption, the last one fails it', async () => {
+    const why = { code: 'job.crashed', detail: 'It was given up' }
+    const job = await ledger.running({}, one)
+    await query('update job set interruptions = $2 where id = $1', [job.id, SUSPECT_FROM + 1])
+    await ledger.finish({ ...job, outcome: 'crashed', ...why })
+    await claimAgain(job.id, two)
+    await ledger.finish({ id: job.id, attempt: 2, outcome: 'crashed', ...why })
+    assert.deepEqual(outlines((await ledger.details(job.id)).attempts), [
+      [1, 'host/1', 'interrupted', null],
+      [2, 'host/2', 'failed', 'job.crashed'],
+    ])
+  })
+
+  test('a cancelled one ends as that, one cancelled while it waited again has ended before', async () => {
+    const [running, waiting] = [await ledger.running({}, one), await ledger.running({}, one)]
+    await db.one(cancelJob(running.id))
+    await ledger.finish({ ...running, outcome: 'retry', ...BUSY })
+    assert.deepEqual(outlines((await ledger.details(running.id)).attempts), [
+      [1, 'host/1', 'cancelled', null],
+    ])
+    await ledger.finish({ ...waiting, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
+    const before = (await ledger.details(waiting.id)).attempts
+    await db.one(cancelJob(waiting.id))
+    assert.deepEqual((await ledger.details(waiting.id)).attempts, before)
+    assert.equal(await ledger.status(waiting.id), 'cancelled')
+  })
+
+  test('events say no more than before', async () => {
+    const job = await ledger.running({}, one)
+    await ledger.finish({ ...job, outcome: 'retry', ...BUSY })
+    await claimAgain(job.id, one)
+    for (const { data } of await ledger.events(job.id))
+      assert.deepEqual(Object.keys(data).sort(), ['current', 'label', 'status', 'total'])
+  })
+
+  test('of very many the last thousand are told', async () => {
+    const job = await ledger.running({}, one)
+    await query('update job set attempt = 1500 where id = $1', [job.id])
+    await query(
+      `insert into job_event_row (job_id, seq, kind, data, attempt, ended) select $1, n * 2 + s, 'status', '{}', n + 1 - s,
+         case when s = 0 then '{"outcome": "release"}'::jsonb end from generate_series(1, 1500) n, generate_series(0, 1) s where n > s`,
+      [job.id],
+    )
+    const { attempts } = await ledger.details(job.id)
+    assert.deepEqual([attempts.length, attempts[0]!.attempt, attempts.at(-1)!.attempt], [1000, 501, 1500])
+  })
+})
+
+describe('what it waits for', () => {
+  test('jobs ahead in its mailbox, and the one that runs; nothing once it runs itself', async () => {
+    const running = await ledger.running({ actor: 'x' }, one)
+    const [second, third] = [spec({ actor: 'x' }), spec({ actor: 'x' })]
+    await ledger.enqueue(second, third, spec({ actor: 'y' }))
+    const holding = [{ job_id: running.id, name: 'test.task' }]
+    assert.deepEqual((await ledger.details(second.id)).waits_for, { ahead: 0, running: holding })
+    assert.deepEqual((await ledger.details(third.id)).waits_for, { ahead: 1, running: holding })
+    assert.equal((await ledger.details(running.id)).waits_for, null)
+  })
+
+  test('a mailbox without a limit is held up by nobody, and jobs ahead are counted up to a thousand', async () => {
+    const many = Array.from({ length: 1100 }, () => spec({ mailbox: 'many' }))
+    await ledger.enqueue(...many)
+    const ahead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
+    assert.deepEqual(await ahead(999), { ahead: 999, running: [] })
+    assert.deepEqual(await ahead(1099), { ahead: 1000, running: [] })
+  })
+
+  test('a job of somebody else is counted, and not named', async () => {
+    const [mine, other] = (
+      await query(
+        `insert into account (email, password_hash) values ('a@example.com', 'x'), ('b@example.com', 'x') returning id`,
+      )
+    ).map(({ id }) => id as number)
+    await ledger.running({ actor: 'both', owner_id: other! }, one)
+    const waiting = spec({ actor: 'both', owner_id: mine! })
+    await ledger.enqueue(waiting)
+    assert.deepEqual((await ledger.details(waiting.id, mine!)).waits_for, { ahead: 0, running: [] })
+    assert.equal((await ledger.details(waiting.id)).waits_for!.running.length, 1)
+  })
+})
+
+test('a chain of retries is told from each of its jobs, also after the first is gone', async () => {
+  const ids = Array.from({ length: 4 }, () => uuidv7())
+  await ledger.enqueue(...ids.map((id) => spec({ id })))
+  for (const [i, id] of ids.entries()) if (i > 0) await db.run(tieRetry(id, ids[i - 1]!))
+  const chain = async (n: number) => (await ledger.details(ids[n]!)).chain
+  assert.deepEqual(await chain(0), { retry_of: [], retried_by: ids.slice(1) })
+  assert.deepEqual(await chain(2), { retry_of: ids.slice(0, 2), retried_by: [ids[3]] })
+  await query('delete from job where id = $1', [ids[0]])
+  assert.deepEqual(await chain(3), { retry_of: ids.slice(0, 3), retried_by: [] })
+})
