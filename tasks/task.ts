@@ -10,6 +10,12 @@ import type { TaskContext } from './context.ts'
  */
 export type PoolName = 'io' | 'cpu' | 'children' | 'model'
 
+/** Something that a job is about. */
+export interface JobLink {
+  readonly kind: 'document' | 'conversation' | 'send' | 'payment' | 'post' | 'collection' | 'account'
+  readonly id: number | string
+}
+
 export interface TaskDefinition<P, R> {
   /** Unique, `<area>.<verb>`; also its identifier in the queue. */
   readonly name: string
@@ -41,6 +47,10 @@ export interface TaskDefinition<P, R> {
   readonly timeoutSeconds?: number
   /** Longest silence of one attempt in seconds: an attempt that reports nothing for this long is aborted. */
   readonly stallSeconds?: number
+  /** Paths of the payload and the result whose values are shown as `***`, in addition to those of `masked`; default none. */
+  readonly secrets?: readonly string[]
+  /** What a job with this payload is about, for its page; default nothing. */
+  readonly links?: (payload: P) => readonly JobLink[]
   /** Does the work. Must be safe to run again: an attempt may be cut short at any point. */
   readonly run: Run<P, R>
 }

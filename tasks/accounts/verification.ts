@@ -8,6 +8,7 @@ export const verification = defineTask({
   pool: 'io',
   payload: z.strictObject({ account_id: z.int() }),
   result: z.strictObject({}),
+  links: ({ account_id }) => [{ kind: 'account', id: account_id }],
   tries: 8,
   timeoutSeconds: 60,
   run: lazily(() => import('./verification-run.ts')),

@@ -44,6 +44,10 @@ export const chat = defineTask({
   payload: ChatPayload,
   result: ChatResult,
   actor: ({ conversation_id }) => `conversation:${conversation_id}`,
+  links: ({ conversation_id, rag }) => [
+    { kind: 'conversation', id: conversation_id },
+    ...(rag === undefined ? [] : [{ kind: 'collection' as const, id: rag.collection }]),
+  ],
   settle: 'ai_turn_settle',
   run: lazily(() => import('./chat-run.ts')),
 })

@@ -18,6 +18,7 @@ export const call = defineTask({
   queue: 'comms',
   pool: 'io',
   actor: ({ to }) => `call:${to}`,
+  links: ({ send_id }) => [{ kind: 'send', id: send_id }],
   timeoutSeconds: 120,
   payload: Payload,
   result: CallResult,

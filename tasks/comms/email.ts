@@ -17,5 +17,6 @@ export const email = defineTask({
   timeoutSeconds: 120,
   payload: z.strictObject({ send_id: z.uuid() }),
   result: EmailResult,
+  links: ({ send_id }) => [{ kind: 'send', id: send_id }],
   run: lazily(() => import('./email-run.ts')),
 })

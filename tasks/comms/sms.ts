@@ -19,6 +19,7 @@ export const sms = defineTask({
   queue: 'comms',
   pool: 'io',
   actor: ({ to }) => `sms:${to}`,
+  links: ({ send_id }) => [{ kind: 'send', id: send_id }],
   timeoutSeconds: 120,
   payload: Payload,
   result: SmsResult,

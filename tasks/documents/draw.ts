@@ -10,6 +10,7 @@ export const draw = defineTask({
   queue: 'pictures',
   pool: 'children',
   actor: ({ documentId, page }) => `picture:${documentId}/${page}`,
+  links: ({ documentId }) => [{ kind: 'document', id: documentId }],
   whenBusy: 'join',
   timeoutSeconds: 90,
   tries: 2,

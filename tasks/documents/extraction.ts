@@ -25,6 +25,8 @@ export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
   queue: 'documents',
   pool: 'children',
   actor: ({ documentId }) => `document:${documentId}`,
+  links: ({ documentId }) => [{ kind: 'document', id: documentId }],
+  secrets: ['sealedPassword'],
   whenBusy: 'join',
   // A forced extraction also reads pages that were read before, so it must not join one that skips them; nor may one in a
   // language join one in another, or one with a password one without it.

@@ -20,6 +20,9 @@ export const checkout = defineTask({
   pool: 'io',
   // Of two concurrent first checkouts, the second finds the customer that the first created.
   actor: ({ user_id }) => (user_id === null ? null : `payment_payer:${user_id}`),
+  links: ({ user_id }) => (user_id === null ? [] : [{ kind: 'account', id: user_id }]),
+  // Whoever has it continues as the payer.
+  secrets: ['checkout_url'],
   payload: Payload,
   result: CheckoutSession,
   timeoutSeconds: 90,

@@ -13,6 +13,7 @@ export const refund = defineTask({
   pool: 'io',
   // The provider allows one refund of a payment at a time.
   actor: ({ transaction_id }) => `payment_transaction:${transaction_id}`,
+  links: ({ transaction_id }) => [{ kind: 'payment', id: transaction_id }],
   payload: z.strictObject({ refund_id: z.int(), transaction_id: z.int() }),
   result: Transaction,
   timeoutSeconds: 90,

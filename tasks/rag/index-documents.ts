@@ -26,6 +26,7 @@ export const indexDocuments = defineTask({
   ...INDEXING,
   name: 'rag.index_documents',
   actor: ({ collection }, ownerId) => actorOf(collection, ownerId),
+  links: ({ collection }) => [{ kind: 'collection', id: collection }],
   payload: Payload,
   result: IndexResult,
   run: lazily(() => import('./index-documents-run.ts')),

@@ -20,6 +20,7 @@ export const indexFiles = defineTask({
   queue: 'rag',
   pool: 'children',
   actor: ({ collection }) => `rag:${collection}`,
+  links: ({ collection }) => [{ kind: 'collection', id: collection }],
   payload: Payload,
   result: IndexResult,
   timeoutSeconds: 6 * 3600,

@@ -16,6 +16,7 @@ export const refreshDocuments = defineTask({
   ...INDEXING,
   name: 'rag.refresh_documents',
   actor: ({ name }, ownerId) => actorOf(name, ownerId),
+  links: ({ name }) => [{ kind: 'collection', id: name }],
   // One that is running may have read the documents before this change of them.
   whenBusy: 'join_waiting',
   joins: (payload) => payload,

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { z } from 'zod'
+import { tasks } from '../../tasks/index.ts'
+import { masked } from '../../tasks/masking.ts'
+
+describe('masked', () => {
+  test('keys that are named like secrets are masked, at any depth and whatever they hold', () => {
+    assert.deepEqual(
+      masked({
+        password: 'p',
+        sealedPassword: 'p',
+        API_KEY: 'k',
+        'x-token': 't',
+        nested: [{ deeper: { clientSecret: { id: 1 }, Authorization: ['Bearer x'] } }],
+      }),
+      {
+        password: '***',
+        sealedPassword: '***',
+        API_KEY: '***',
+        'x-token': '***',
+        nested: [{ deeper: { clientSecret: '***', Authorization: '***' } }],
+      },
+    )
+  })
+
+  test('what only has such a word in its name stays, and so does a secret that is not there', () => {
+    const value = {
+      max_tokens: 5,
+      keyed: true,
+      key_points: 1,
+      tokens: [1],
+      passwordless: 'x',
+      monkey: 'y',
+      token: null,
+    }
+    assert.deepEqual(masked(value), value)
+  })
+
+  test('paths are masked where they lead, through arrays, and nowhere else', () => {
+    const value = { url: 'a', inner: { url: 'b', urls: [{ url: 'c', n: 1 }, { url: 'd' }] } }
+    assert.deepEqual(masked(value, ['inner.url', 'inner.urls.url', 'not.there']), {
+      url: 'a',
+      inner: { url: '***', urls: [{ url: '***', n: 1 }, { url: '***' }] },
+    })
+  })
+
+  test('the value itself is not changed, and what is no object comes back as it is', () => {
+    const value = { token: 'x' }
+    masked(value)
+    assert.deepEqual(value, { token: 'x' })
+    for (const plain of ['text', 5, null, true, []]) assert.deepEqual(masked(plain), plain)
+  })
+})
+
+describe('tasks', () => {
+  /** The names of all fields of a schema, at any depth. */
+  const namesOf = (schema: z.ZodType): string[] => {
+    const names: string[] = []
+    JSON.stringify(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }), (key, value) => {
+      if (key === 'properties') names.push(...Object.keys(value as object))
+      return value
+    })
+    return names
+  }
+  test('no field that sounds like a secret is shown', () => {
+    let found = 0
+    for (const task of tasks)
+      for (const name of [task.payload, task.result].flatMap((schema) => namesOf(schema as z.ZodType))) {
+        if (!/passw|token(?!s)|secret|credential|authori|sealed|api_?key/i.test(name)) continue
+        found++
+        assert.deepEqual(masked({ [name]: 'x' }, task.secrets), { [name]: '***' }, `${task.name}: ${name}`)
+      }
+    assert.ok(found > 0)
+  })
+
+  test('what a task declares as secret is a field of its payload or result', () => {
+    for (const { name, payload, result, secrets = [] } of tasks) {
+      const names = new Set([payload, result].flatMap((schema) => namesOf(schema as z.ZodType)))
+      for (const path of secrets) assert.ok(names.has(path.split('.').at(-1)!), `${name}: ${path}`)
+    }
+  })
+})
