@@ -1,5 +1,6 @@
 import { area } from '../pipeline/route.ts'
 import { adminRoutes } from './jobs/admin.ts'
+import { detailRoutes } from './jobs/details.ts'
 import { recordRoutes } from './jobs/records.ts'
 import { streamRoutes } from './jobs/streams.ts'
 
@@ -7,5 +8,6 @@ import { streamRoutes } from './jobs/streams.ts'
 export const jobs = area('jobs', '/api/v1/jobs', { auth: 'open' }, [
   ...adminRoutes,
   ...recordRoutes,
+  ...detailRoutes,
   ...streamRoutes,
 ])

@@ -203,6 +203,10 @@ const jobs: Record<string, Make> = {
     params: { job_id: await world.failedJob(null) },
   }),
   'GET /api/v1/jobs/:job_id/history': job,
+  'GET /api/v1/jobs/:job_id/details': job,
+  "GET /api/v1/jobs/:job_id/details #nobody's": async (world) => ({
+    params: { job_id: await world.task(null) },
+  }),
   'GET /api/v1/jobs/:job_id/events': job,
   'POST /api/v1/schedules/:name/run': async (world) => ({ params: { name: await world.schedule(false) } }),
   'POST /api/v1/schedules/:name/pause': async (world) => ({ params: { name: await world.schedule(false) } }),

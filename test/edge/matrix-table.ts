@@ -91,6 +91,8 @@ DELETE /api/v1/jobs/:job_id #nobody's                     401   403   403   403 
 POST   /api/v1/jobs/:job_id/retry                         401   202   404   404   202
 POST   /api/v1/jobs/:job_id/retry #nobody's               401   403   403   403   202
 GET    /api/v1/jobs/:job_id/history                       401   200   404   404   200
+GET    /api/v1/jobs/:job_id/details                       401   200   404   404   200
+GET    /api/v1/jobs/:job_id/details #nobody's             401   200   200   200   200
 GET    /api/v1/jobs/events                                401   200   200   200   200
 GET    /api/v1/jobs/overview/events                       401   403   403   403   200
 GET    /api/v1/jobs/:job_id/events                        401   200   404   404   200

@@ -7,6 +7,8 @@ import { Timestamp } from '../../pipeline/schemas.ts'
 
 export const STATUSES = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
 
+const JobError = z.strictObject({ code: z.string(), detail: z.string() })
+
 export const Job = z
   .strictObject({
     job_id: z.uuid(),
@@ -18,12 +20,53 @@ export const Job = z
     attempts: z.int(),
     retry_of: z.uuid().nullable(),
     result: z.unknown(),
-    error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
+    error: JobError.nullable(),
     created_at: Timestamp,
     started_at: Timestamp.nullable(),
     finished_at: Timestamp.nullable(),
   })
   .meta({ id: 'Job' })
+
+const JobAttempt = z
+  .strictObject({
+    attempt: z.int(),
+    /** Host and process. */
+    worker: z.string().nullable(),
+    claimed_at: Timestamp,
+    ended_at: Timestamp.nullable(),
+    waited_seconds: z.number(),
+    ran_seconds: z.number().nullable(),
+    outcome: z.enum(['done', 'failed', 'cancelled', 'retry', 'release', 'interrupted']).nullable(),
+    error: JobError.nullable(),
+  })
+  .meta({ id: 'JobAttempt' })
+
+const LINKS = ['document', 'conversation', 'send', 'payment', 'post', 'collection', 'account'] as const
+
+export const JobDetails = z
+  .strictObject({
+    job: Job,
+    owner_id: z.int().nullable(),
+    request_id: z.string().nullable(),
+    mailbox: z.strictObject({ name: z.string(), limit: z.int().nullable() }).nullable(),
+    /** Of a job that waits and is not due yet. */
+    due_at: Timestamp.nullable(),
+    tries: z.int(),
+    max_tries: z.int(),
+    interruptions: z.int(),
+    payload: z.unknown(),
+    attempts: z.array(JobAttempt),
+    waits_for: z
+      .strictObject({
+        ahead: z.int(),
+        running: z.array(z.strictObject({ job_id: z.uuid(), name: z.string() })),
+      })
+      .nullable(),
+    chain: z.strictObject({ retry_of: z.array(z.uuid()), retried_by: z.array(z.uuid()) }),
+    links: z.array(z.strictObject({ kind: z.enum(LINKS), id: z.string(), path: z.string() })),
+  })
+  .meta({ id: 'JobDetails' })
+export type JobDetails = z.output<typeof JobDetails>
 
 export const JobEvent = z
   .strictObject({ seq: z.int(), kind: z.string(), at: Timestamp, data: z.unknown() })

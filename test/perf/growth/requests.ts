@@ -188,6 +188,10 @@ const jobs: Record<string, Make> = {
   '/api/v1/jobs/failures': () => [admin(), admin({ what: 'of a week', query: { seconds: 604_800 } })],
   '/api/v1/jobs/:job_id': ({ job }) => [big({ params: { job_id: job.ended } })],
   '/api/v1/jobs/:job_id/history': ({ job }) => [big({ params: { job_id: job.ended } })],
+  '/api/v1/jobs/:job_id/details': ({ job }) => [
+    big({ what: 'of an ended job', params: { job_id: job.ended } }),
+    big({ what: 'of a waiting job', params: { job_id: job.waiting } }),
+  ],
   '/api/v1/jobs/events': everybody,
   '/api/v1/jobs/overview/events': by(['admin'], { restMs: 1100 }),
   '/api/v1/jobs/:job_id/events': ({ job }) => [
