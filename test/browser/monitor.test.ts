@@ -7,7 +7,9 @@ import { textPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findingsOf } from './axe.ts'
+import { axeFindings } from './axe.ts'
 import { findChromium, freePort, launch, NO_CHROMIUM } from './chromium.ts'
+import { triedJob } from './tried-job.ts'
 
 /** The pages as people use them: a real service, the system's Chromium. */
 
@@ -231,8 +233,10 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await row.getByRole('link', { name: 'Retried' }).click()
     await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
     await page.locator('h1 + .chip').getByText('done').waitFor()
-    await page.getByText(failed).waitFor()
+    const before = section(page, 'Retries').getByRole('link')
+    assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
     await section(page, 'Events').getByText('Opening the document').first().waitFor()
+    await page.locator('summary', { hasText: 'Result' }).click()
     await page.getByText('"skipped": 3').waitFor()
   })
 
@@ -395,6 +399,102 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
         assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
       }
     await query(`update schedule_control set paused_at = null`)
+  test('a job tells of each attempt, of what it is about and was given, and of its retries, by the keyboard', async (t) => {
+    const { id, failed } = await triedJob(query, 1, 7)
+    const page = await open(t, `/monitor/jobs/${id}`)
+    await signIn(page)
+    const attempts = section(page, 'Attempts').getByRole('listitem')
+    await attempts.nth(2).waitFor()
+    assert.equal(await attempts.count(), 3)
+    for (const [n, texts] of [
+      ['failed, tried again', 'mill/1', 'Waited 1.5 s', 'Ran 302 ms', 'database.busy'],
+      ['interrupted', 'mill/2', 'Waited 20 ms', 'Ran 2.5 s'],
+      ['done', 'mill/3', 'Waited 5 ms', 'Ran 40 ms'],
+    ].entries())
+      for (const text of texts) await attempts.nth(n).getByText(text, { exact: true }).waitFor()
+    const facts = section(page, 'Job')
+    for (const text of ['Account 1', 'document:7', 'r-tried', '10 s'])
+      await facts.getByText(text, { exact: true }).waitFor()
+    const link = section(page, 'About').getByRole('link', { name: 'Document 7' })
+    assert.equal(await link.getAttribute('href'), '/monitor/documents/7')
+    const before = section(page, 'Retries').getByRole('link')
+    assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
+
+    const events = section(page, 'Events').getByRole('row')
+    assert.equal(await events.count(), 1 + 7)
+    assert.deepEqual((await section(page, 'Events').locator('.chip').allTextContents()).toReversed(), [
+      'running',
+      'queued',
+      'running',
+      'progress',
+      'queued',
+      'running',
+      'done',
+    ])
+    await page.locator('summary', { hasText: 'Payload' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: 'Payload' }).getByText('"sealedPassword": "***"').waitFor()
+    await page.keyboard.press('Tab')
+    assert.equal(await page.evaluate('document.activeElement.tagName'), 'PRE')
+  })
+
+  test('a job that was done at once says in milliseconds how long it took', async (t) => {
+    const { id } = await triedJob(query, 1, 8)
+    await query(
+      `update job set attempt = 1, retry_of = null, finished_at = started_at + interval '302 ms', run_at = created_at where id = $1`,
+      [id],
+    )
+    await query('delete from job_event_row where job_id = $1', [id])
+    const page = await open(t, `/monitor/jobs/${id}`)
+    await signIn(page)
+    const took = section(page, 'Job').locator('dl > div').filter({ hasText: 'Took' })
+    await took.getByText('302 ms', { exact: true }).waitFor()
+    await section(page, 'Attempts').getByText('Ran 302 ms').waitFor()
+    await section(page, 'Events')
+      .getByText(/^\d\d:\d\d:\d\d\.\d{3}$/)
+      .first()
+      .waitFor()
+    assert.equal(await section(page, 'Retries').count(), 0)
+  })
+
+  test('a job that waits for another says so, until it is its turn', async (t) => {
+    const documentId = await crash.uploadText(client, 100, 'before it')
+    const [first, next] = [
+      await crash.extract(client, documentId),
+      await crash.extract(client, documentId, '&force=true'),
+    ]
+    const page = await open(t, `/monitor/jobs/${next}`)
+    await signIn(page)
+    const waits = section(page, 'Waits for')
+    await waits.getByText('It is next in its mailbox.').waitFor()
+    assert.equal(await waits.getByRole('link').getAttribute('href'), `/monitor/jobs/${first}`)
+    await section(page, 'Attempts').getByText('No worker has taken it yet.').waitFor()
+    assert.deepEqual(await axeFindings(page), [])
+    await client.fetch(`/api/v1/jobs/${first}`, { method: 'DELETE' })
+    await section(page, 'Attempts').getByText('Attempt 1', { exact: true }).waitFor()
+    assert.equal(await waits.count(), 0)
+    await section(page, 'Attempts')
+      .getByText(/^Running for/)
+      .waitFor()
+    await client.fetch(`/api/v1/jobs/${next}`, { method: 'DELETE' })
+    await section(page, 'Attempts').getByText('cancelled', { exact: true }).waitFor()
+  })
+
+  test('the page of a job fits a narrow screen, light and dark, and axe finds nothing in it', async (t) => {
+    const { id } = await triedJob(query, 1, 9)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await open(t, `/monitor/jobs/${id}`)
+      await page.emulateMedia({ colorScheme })
+      await signIn(page)
+      await section(page, 'Attempts').getByRole('listitem').first().waitFor()
+      for (const summary of await page.locator('summary').all()) await summary.click()
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 844 })
+        const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+        assert.equal(await page.evaluate(wider), 0, `${width}`)
+        assert.deepEqual(await axeFindings(page), [], `${colorScheme}, ${width}`)
+      }
+    }
   })
 
   test('a session that has run out is renewed on the way', async (t) => {

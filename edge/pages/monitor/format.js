@@ -70,8 +70,24 @@ export function clock(iso) {
   return new Date(iso).toLocaleTimeString('en-GB', { hour12: false })
 }
 
+/** A time of day to the millisecond. */
+export function instant(iso) {
+  return new Date(iso).toLocaleTimeString('en-GB', {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    fractionalSecondDigits: 3,
+    hour12: false,
+  })
+}
+
 export function moment(iso) {
   return new Date(iso).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+}
+
+/** The same to the millisecond. */
+export function exactly(iso) {
+  return `${new Date(iso).toLocaleDateString('en-GB', { dateStyle: 'medium' })}, ${instant(iso)}`
 }
 
 /** The end of an id, the part in which ids differ. */

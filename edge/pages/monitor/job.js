@@ -1,4 +1,4 @@
-// One job: what it is, how far along it is, how it ended, and its events.
+// One job: what it is, how far along it is, how its attempts went and it ended, and its events.
 
 import { call, ENDED, follow } from './api.js'
 import { h, panel, say, table } from './dom.js'
@@ -6,39 +6,63 @@ import { clock, moment, passed, since } from './format.js'
 import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
 
 const MOST_ROWS = 500
+import { h, say } from './dom.js'
+import { count, exactly, since, span } from './format.js'
+import { makeAttempts } from './job-attempts.js'
+import { makeContents, makeRelations, makeWaits } from './job-details.js'
+import { makeEvents, TONES } from './job-events.js'
+import { cancelButton, progressBar, retryButton } from './tables.js'
+
+// What a job waits for changes without an event of its own.
+const LOOK_MS = 5000
 
 export async function show(view, { id, showLink }) {
   const path = `/api/v1/jobs/${encodeURIComponent(id)}`
-  let job = await call('GET', path)
-  document.title = `${job.name} · Millrace`
-  const card = makeCard(job)
+  let details = await call('GET', `${path}/details`)
+  document.title = `${details.job.name} · Millrace`
+  const card = makeCard(details)
+  const parts = [card, makeWaits(), makeAttempts(), makeRelations(), makeContents()]
   const events = makeEvents()
-  view.replaceChildren(card.node, events.node)
-  card.update(job)
+  view.replaceChildren(...parts.map(({ node }) => node), events.node)
+  const update = () => {
+    for (const part of parts) part.update(details)
+  }
+  update()
 
   const reread = async () => {
-    job = await call('GET', path)
-    card.update(job)
+    const [now, past] = await Promise.all([call('GET', `${path}/details`), call('GET', `${path}/history`)])
+    // An answer that was overtaken by a later one.
+    if (ENDED.has(details.job.status) && !ENDED.has(now.job.status)) return
+    details = now
+    update()
+    events.fill(past)
   }
-  const past = await call('GET', `${path}/history`)
-  for (const { seq, kind, at, data } of past) events.add(seq, kind, at, data)
-  if (ENDED.has(job.status)) return showLink('none')
+  const look = () => reread().catch(() => {})
+  events.fill(await call('GET', `${path}/history`))
+  if (ENDED.has(details.job.status)) return showLink('none')
 
-  const take = (kind) => (data, seq) => {
-    events.add(seq, kind, new Date().toISOString(), data)
-    if (kind !== 'status') return
-    card.update({ ...job, status: data.status, label: data.label, progress: data.progress ?? null })
-    if (data.status !== job.status) reread().catch(() => {})
-    if (!ENDED.has(data.status)) return
+  const take = (data, seq) => {
+    events.add(seq, 'status', new Date().toISOString(), data)
+    const { status, label, progress = null, error = null } = data
+    const isNews = status !== details.job.status
+    details = { ...details, job: { ...details.job, status, label, progress, error } }
+    card.update(details)
+    if (isNews || ENDED.has(status)) look()
+    if (!ENDED.has(status)) return
     stop()
     showLink('none')
   }
-  const stop = follow(`${path}/events`, { status: take('status') }, (state) => {
+  const stop = follow(`${path}/events`, { status: take }, (state) => {
     showLink(state === 'live' ? 'live' : 'lost')
+    // The stream begins with the present: what has happened since the history was read is in it now.
+    if (state === 'live') look()
   })
+  setInterval(() => {
+    if (details.job.status === 'queued' && !document.hidden) look()
+  }, LOOK_MS)
 }
 
-function makeCard({ job_id, name, queue, retry_of }) {
+function makeCard({ job: { job_id, name } }) {
   const status = h('span', { class: 'chip' })
   const label = h('p', { class: 'label' })
   const bar = progressBar()
@@ -46,71 +70,57 @@ function makeCard({ job_id, name, queue, retry_of }) {
   const outcome = h('div', {})
   const actions = h('div', { class: 'actions' })
   const head = h('div', { class: 'line' }, h('h1', {}, name), status, h('span', { class: 'gap' }), actions)
-  const node = h('section', { class: 'panel' }, head, label, bar.node, facts, outcome)
+  const node = h('section', { class: 'panel', 'aria-label': 'Job' }, head, label, bar.node, facts, outcome)
   let shown = ''
 
-  const update = (job) => {
+  const update = (details) => {
+    const { job } = details
     say(status, job.status)
     status.className = `chip ${TONES[job.status]}`
     say(label, job.label)
     bar.node.hidden = job.status !== 'running' && job.progress === null
     bar.update(job.status === 'done' ? { current: 1, total: 1 } : job.status === 'running' ? job.progress : (job.progress ?? { current: 0, total: 1 }))
-    facts.replaceChildren(...factsOf(job, job_id, queue, retry_of))
-    if (shown === job.status && job.status !== 'done') return
-    shown = job.status
+    facts.replaceChildren(...factsOf(details, job_id))
+    // A button keeps its focus as long as nothing has changed.
+    const now = JSON.stringify([job.status, job.error, details.chain.retried_by])
+    if (shown === now) return
+    shown = now
     outcome.replaceChildren(...outcomeOf(job))
-    actions.replaceChildren(...actionsOf(job))
+    actions.replaceChildren(...actionsOf(details))
   }
   return { node, update }
 }
 
-function factsOf(job, id, queue, retryOf) {
+function factsOf({ job, owner_id, request_id, mailbox, due_at, tries, max_tries, interruptions }, id) {
   const took = h('span', {})
   if (job.started_at !== null && job.finished_at === null) since(took, job.started_at)
-  else if (job.started_at !== null) say(took, passed(Date.parse(job.finished_at) - Date.parse(job.started_at)))
+  else if (job.started_at !== null) say(took, span(Date.parse(job.finished_at) - Date.parse(job.started_at)))
   const fact = (name, ...value) => h('div', {}, h('dt', {}, name), h('dd', {}, ...value))
+  const times = [`${count(tries)} of ${count(max_tries)} tries`]
+  if (interruptions > 0) times.push(`${count(interruptions)} ${interruptions === 1 ? 'interruption' : 'interruptions'}`)
   return [
     fact('Job', h('code', {}, id)),
-    fact('Queue', queue),
-    fact('Attempts', String(job.attempts)),
-    fact('Created', moment(job.created_at)),
-    job.started_at && fact('Started', moment(job.started_at)),
-    job.finished_at && fact('Ended', moment(job.finished_at)),
+    fact('Queue', job.queue),
+    fact('Owner', owner_id === null ? 'nobody' : h('a', { href: `/api/v1/auth/users/${owner_id}` }, `Account ${owner_id}`)),
+    mailbox && fact('Mailbox', h('code', {}, mailbox.name), ` · ${limitOf(mailbox.limit)}`),
+    fact('Attempts', `${count(job.attempts)} · ${times.join(' · ')}`),
+    fact('Created', exactly(job.created_at)),
+    due_at && fact('Due', exactly(due_at)),
+    job.started_at && fact('Started', exactly(job.started_at)),
+    job.finished_at && fact('Ended', exactly(job.finished_at)),
     job.started_at && fact(job.finished_at ? 'Took' : 'Running for', took),
-    retryOf && fact('Retry of', h('a', { href: `/monitor/jobs/${retryOf}` }, h('code', {}, retryOf))),
+    request_id && fact('Request', h('code', {}, request_id)),
   ].filter(Boolean)
 }
 
-function outcomeOf({ status, error, result }) {
-  if (error !== null) return [h('p', { class: 'bad outcome' }, error.detail, ' ', h('code', {}, error.code))]
-  if (status !== 'done' || result === null) return []
-  return [h('h2', {}, 'Result'), h('pre', { tabindex: '0' }, JSON.stringify(result, null, 2))]
+const limitOf = (limit) => (limit === null ? 'any number at once' : limit === 1 ? 'one at a time' : `${count(limit)} at once`)
+
+function outcomeOf({ error }) {
+  return error === null ? [] : [h('p', { class: 'bad outcome' }, error.detail, ' ', h('code', {}, error.code))]
 }
 
-function actionsOf({ job_id, name, status }) {
-  if (status === 'failed')
+function actionsOf({ job: { job_id, name, status }, chain }) {
+  if (status === 'failed' && chain.retried_by.length === 0)
     return [retryButton(job_id, name, (again) => location.assign(`/monitor/jobs/${again.job_id}`))]
   return ENDED.has(status) ? [] : [cancelButton(job_id, name)]
-}
-
-function makeEvents() {
-  const { node, body, row } = table('Events', [
-    ['No.', 'number'],
-    ['Time', 'number'],
-    ['Event', ''],
-    ['Details', 'wide'],
-  ])
-  const empty = h('p', { class: 'soft' }, 'Nothing has happened yet.')
-  let last = 0
-  /** Newest first. */
-  const add = (seq, kind, at, data) => {
-    if (seq <= last) return
-    last = seq
-    empty.hidden = true
-    const what = kind === 'status' ? (data.label ?? '') : JSON.stringify(data)
-    const chip = h('span', { class: `chip ${TONES[data.status] ?? ''}` }, kind === 'status' ? data.status : kind)
-    body.prepend(row(String(seq), clock(at), chip, what))
-    if (body.childElementCount > MOST_ROWS) body.lastElementChild.remove()
-  }
-  return { node: panel('Events', {}, node, empty), add }
 }
