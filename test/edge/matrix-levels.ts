@@ -33,6 +33,8 @@ DELETE /api/v1/jobs/:job_id #nobody's                     403   403   401   403 
 POST   /api/v1/jobs/:job_id/retry                         404   404   401   404   202
 POST   /api/v1/jobs/:job_id/retry #nobody's               403   403   401   403   202
 GET    /api/v1/jobs/:job_id/history                       404   404   401   404   200
+GET    /api/v1/jobs/:job_id/details                       404   404   401   404   200
+GET    /api/v1/jobs/:job_id/details #nobody's             200   200   401   200   200
 GET    /api/v1/jobs/events                                200   200   401   200   200
 GET    /api/v1/jobs/overview/events                       401   403   401   403   200
 GET    /api/v1/jobs/:job_id/events                        404   404   401   404   200
