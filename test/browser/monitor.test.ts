@@ -7,7 +7,6 @@ import { textPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findingsOf } from './axe.ts'
-import { axeFindings } from './axe.ts'
 import { findChromium, freePort, launch, NO_CHROMIUM } from './chromium.ts'
 import { triedJob } from './tried-job.ts'
 
@@ -399,6 +398,8 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
         assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
       }
     await query(`update schedule_control set paused_at = null`)
+  })
+
   test('a job tells of each attempt, of what it is about and was given, and of its retries, by the keyboard', async (t) => {
     const { id, failed } = await triedJob(query, 1, 7)
     const page = await open(t, `/monitor/jobs/${id}`)
@@ -469,7 +470,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
     await waits.getByText('It is next in its mailbox.').waitFor()
     assert.equal(await waits.getByRole('link').getAttribute('href'), `/monitor/jobs/${first}`)
     await section(page, 'Attempts').getByText('No worker has taken it yet.').waitFor()
-    assert.deepEqual(await axeFindings(page), [])
+    assert.deepEqual(await findingsOf(page), [])
     await client.fetch(`/api/v1/jobs/${first}`, { method: 'DELETE' })
     await section(page, 'Attempts').getByText('Attempt 1', { exact: true }).waitFor()
     assert.equal(await waits.count(), 0)
@@ -492,7 +493,7 @@ describe('in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: 
         await page.setViewportSize({ width, height: 844 })
         const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
         assert.equal(await page.evaluate(wider), 0, `${width}`)
-        assert.deepEqual(await axeFindings(page), [], `${colorScheme}, ${width}`)
+        assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
       }
     }
   })

@@ -2,9 +2,9 @@
 
 import { h, panel, table } from './dom.js'
 import { instant } from './format.js'
+import { TONES } from './tables.js'
 
 const MOST_ROWS = 500
-export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '' }
 
 export function makeEvents() {
   const { node, body, row } = table('Events', [

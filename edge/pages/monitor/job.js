@@ -1,17 +1,12 @@
 // One job: what it is, how far along it is, how its attempts went and it ended, and its events.
 
 import { call, ENDED, follow } from './api.js'
-import { h, panel, say, table } from './dom.js'
-import { clock, moment, passed, since } from './format.js'
-import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
-
-const MOST_ROWS = 500
 import { h, say } from './dom.js'
 import { count, exactly, since, span } from './format.js'
 import { makeAttempts } from './job-attempts.js'
 import { makeContents, makeRelations, makeWaits } from './job-details.js'
-import { makeEvents, TONES } from './job-events.js'
-import { cancelButton, progressBar, retryButton } from './tables.js'
+import { makeEvents } from './job-events.js'
+import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
 
 // What a job waits for changes without an event of its own.
 const LOOK_MS = 5000

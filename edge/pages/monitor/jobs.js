@@ -4,7 +4,7 @@ import { call } from './api.js'
 import { bulkButton } from './bulk.js'
 import { forAdmins, h, panel, say, table } from './dom.js'
 import { brief, count, moment, span } from './format.js'
-import { retryButton, cancelButton } from './tables.js'
+import { cancelButton, retryButton, TONES } from './tables.js'
 
 const STATES = ['queued', 'running', 'done', 'failed', 'cancelled']
 const FIELDS = ['status', 'queue', 'task', 'code', 'owner_id', 'request_id', 'search', 'from', 'to']
@@ -124,7 +124,6 @@ function makeList() {
 }
 
 const between = (from, to) => (from === null || to === null ? '–' : span(Date.parse(to) - Date.parse(from)))
-const KINDS = { done: 'good', running: 'live', failed: 'bad', cancelled: 'warn', queued: '' }
 
 function jobRow(row, job) {
   const due = job.due_at ?? job.created_at
@@ -139,7 +138,7 @@ function jobRow(row, job) {
   return row(
     h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, brief(job.job_id))),
     job.queue,
-    h('span', { class: `chip ${KINDS[job.status]}` }, job.status),
+    h('span', { class: `chip ${TONES[job.status]}` }, job.status),
     h('time', { datetime: job.created_at }, moment(job.created_at)),
     between(due, job.started_at),
     between(job.started_at, job.finished_at),
