@@ -24,6 +24,8 @@ export interface JobSpec {
   /** The minimum delay, by the database's clock. */
   readonly delay_ms: number | null
   readonly request_id: string | null
+  /** Of the span that adds it. */
+  readonly trace_parent?: string
 }
 
 const Enqueued = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })

@@ -480,6 +480,7 @@ create table job (
   error_detail text,
   retry_of uuid,
   request_id text,
+  trace_parent text,
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
@@ -1662,7 +1663,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$bcb2bf303193cbd3deff4f9b466820f0$function$;
+AS $function$7ab0860bfaaad0ff86dc747e1c81a312$function$;
 
 CREATE OR REPLACE FUNCTION public.job_counted(queues text[], more_queued integer, more_running integer)
  RETURNS void
@@ -1703,7 +1704,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$2baee5c873fd3f6001c1ef07532385cd$function$;
+AS $function$88ec2f2adb4782455912a2c0d1d75b7a$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean

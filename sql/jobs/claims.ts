@@ -29,6 +29,8 @@ export interface Claimed {
   readonly mailbox: string
   readonly mailbox_limit: number | null
   readonly request_id: string | null
+  /** Of the span that it belongs to; null while nothing is traced. */
+  readonly trace_parent: string | null
   /** JSON text: only the thread that runs the job needs to know what is in it. */
   readonly payload: string
   /** From when it was due until it was claimed, in seconds. */
@@ -102,6 +104,7 @@ type ClaimedList = readonly [
   request_id: string | null,
   payload: string,
   waited: number,
+  trace_parent: string | null,
 ]
 
 /** The jobs that were claimed, in the order in which they were added. */
@@ -121,6 +124,7 @@ const claimedJob = ([
   request_id,
   payload,
   waited,
+  trace_parent,
 ]: ClaimedList): Claimed => ({
   id,
   name,
@@ -134,6 +138,7 @@ const claimedJob = ([
   request_id,
   payload,
   waited,
+  trace_parent,
 })
 
 /** Puts deliveries back for other workers, due in `pauseMs`. */

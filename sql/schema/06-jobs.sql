@@ -64,6 +64,8 @@ create table job (
   -- first, which changes nothing about this one.
   retry_of uuid,
   request_id text,
+  -- Of the span that added it, as in W3C Trace Context; null while nothing is traced.
+  trace_parent text,
   created_at timestamptz not null default now(),
   started_at timestamptz,
   finished_at timestamptz,

@@ -32,6 +32,8 @@ describe('job_claim', () => {
       mailbox_limit: 1,
       request_id: 'r1',
       interruptions: 0,
+      trace_parent: null,
+      waited_ms: null,
     })
     const row = await ledger.row(job.id)
     assert.equal(row.status, 'running')
@@ -40,6 +42,18 @@ describe('job_claim', () => {
     assert.deepEqual(await ledger.events(job.id), [
       { seq: 1, kind: 'status', data: { status: 'running', label: '', current: null, total: null } },
     ])
+  })
+
+  test('a job that is traced keeps its trace, and says how long it has waited', async () => {
+    const trace_parent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    for (const actor of [null, 'traced']) {
+      const job = spec({ actor, trace_parent })
+      await ledger.enqueue(job)
+      await query(`update job set run_at = run_at - interval '5 s' where id = $1`, [job.id])
+      const claimed = await ledger.claim(job.id, lease)
+      assert.equal(claimed?.trace_parent, trace_parent)
+      assert.ok(claimed.waited_ms! >= 5000 && claimed.waited_ms! < 65_000, String(claimed.waited_ms))
+    }
   })
 
   test('what runs, is cancelled, has ended or is gone is not claimed', async () => {

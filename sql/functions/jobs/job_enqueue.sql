@@ -1,9 +1,10 @@
 -- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy,
 -- settle (only for limited mailboxes: see the column), payload, max_tries, delay_ms (from now, by the database's
--- clock), request_id, joins. With `when_busy` = `join`, a spec joins the first job of its mailbox, running before
--- queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits. `join_waiting` joins
--- only queued ones: a running job may be past what the message is about, and a queued one is claimed after this commits,
--- under the lock of the mailbox. Returns the job id of each spec: its own, or that of the job that it joined.
+-- clock), request_id, trace_parent, joins. With `when_busy` = `join`, a spec joins the first job of its mailbox, running
+-- before queued, that is not being cancelled and whose payload contains `joins`; if there is none, it waits.
+-- `join_waiting` joins only queued ones: a running job may be past what the message is about, and a queued one is claimed
+-- after this commits, under the lock of the mailbox. Returns the job id of each spec: its own, or that of the job that it
+-- joined.
 --
 -- A job has a delivery, or waits behind one that has: in a limited mailbox behind the jobs that fill it, each of which
 -- sends the next delivery when it ends; in any other behind one that was due when added, from which a claim continues
@@ -27,12 +28,13 @@ begin
     select s ->> 'mailbox' from jsonb_array_elements(specs) s where s ->> 'mailbox_limit' is not null));
 
   with added as (
-    insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, run_at, request_id)
+    insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, run_at, request_id, trace_parent)
     select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.payload, 'queued', s.max_tries,
-      now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000), s.request_id
+      now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000), s.request_id, s.trace_parent
     from rows from (jsonb_to_recordset(specs) as (id uuid, name text, queue text, owner_id integer, mailbox text,
-      mailbox_limit integer, payload jsonb, max_tries integer, delay_ms float8, request_id text))
-      with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, payload, max_tries, delay_ms, request_id, n)
+      mailbox_limit integer, payload jsonb, max_tries integer, delay_ms float8, request_id text, trace_parent text))
+      with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, payload, max_tries, delay_ms, request_id,
+        trace_parent, n)
     where s.mailbox_limit is null order by s.n
     returning id, queue, mailbox, run_at, ordinal
   )
@@ -53,7 +55,7 @@ begin
     select s.*, e.ordinality as n
     from jsonb_array_elements(specs) with ordinality e cross join lateral jsonb_to_record(e.value) as s(id uuid, name text,
       queue text, owner_id integer, mailbox text, mailbox_limit integer, when_busy text, settle text, payload jsonb, max_tries integer,
-      delay_ms float8, request_id text, joins jsonb)
+      delay_ms float8, request_id text, trace_parent text, joins jsonb)
     where s.mailbox_limit is not null order by e.ordinality
   loop
     if spec.when_busy in ('join', 'join_waiting') then
@@ -77,9 +79,10 @@ begin
       - (select count(*) from (
           select from job where mailbox = spec.mailbox and status = 'queued' and (mailbox_limit = 1 or run_at <= now())
           limit spec.mailbox_limit) waiting);
-    insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id)
+    insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id,
+      trace_parent)
     values (spec.id, spec.name, spec.queue, spec.owner_id, spec.mailbox, spec.mailbox_limit, spec.settle, spec.payload, 'queued',
-      spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id);
+      spec.max_tries, now() + make_interval(secs => coalesce(spec.delay_ms, 0) / 1000), spec.request_id, spec.trace_parent);
     queues := queues || spec.queue;
     if room > 0 or (spec.mailbox_limit > 1 and spec.delay_ms > 0) then
       send := send || spec.id;
