@@ -14,6 +14,7 @@ import { serversOf } from './hosts.ts'
 import { createPoolDriver } from './pool-driver.ts'
 import type { ReadStatement, ReadValue } from './reader.ts'
 import { createSemaphore, type Patience } from './semaphore.ts'
+import type { SlowStatements } from './slow.ts'
 
 /**
  * The seam to PostgreSQL and the only importer of slonik. Queries are values (`sql/<area>.ts` makes them);
@@ -97,6 +98,8 @@ export interface DatabaseOptions {
   readonly connections?: Connections
   /** Gets the end of the WAL after each commit, single statements among them: `sql/wal.ts`. */
   readonly onCommit?: (position: string) => void
+  /** Is told of statements that take long. */
+  readonly slow?: SlowStatements | undefined
 }
 
 const STATEMENT_MS = 30_000
@@ -156,7 +159,7 @@ function patienceOf({ waitMs }: DatabaseOptions): Patience | undefined {
 }
 
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {
-  const { url, applicationName, connections, size, pooled, validateRows, onCommit } = options
+  const { url, applicationName, connections, size, pooled, validateRows, onCommit, slow } = options
   const statementMs = options.statementMs ?? STATEMENT_MS
   const limits = pooled ? {} : { statementMs: serverLimit(statementMs), idleInTransactionMs: IDLE_MS }
   return createPool(url, {
@@ -164,6 +167,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
       url,
       applicationName,
       answerMs: statementMs,
+      slow,
       ...limits,
       ...(connections && { connections }),
       ...(onCommit && { onCommit }),

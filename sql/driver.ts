@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { type Servers, serversOf } from './hosts.ts'
+import { isSlow, type SlowStatements, tellSlow } from './slow.ts'
 
 /** The only importer of `pg`: every connection of a process is opened here. */
 export type Client = pg.Client
@@ -21,6 +22,8 @@ export interface ConnectOptions {
   readonly idleInTransactionMs?: number
   /** How long a statement may take by the client's clock; after that the connection is closed. */
   readonly answerMs?: number
+  /** Is told of statements that take long, if there is a limit for answers. */
+  readonly slow?: SlowStatements | undefined
   /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string
   /** Sends statements without waiting for the answers to those before. */
@@ -103,7 +106,7 @@ export class ServerClient extends pg.Client {
     this.#connectMs = connectMs
     // Every pending query is rejected with it too; `end` follows.
     this.on('error', () => {})
-    if (options.answerMs !== undefined) this.query = limited(this, options.answerMs)
+    if (options.answerMs !== undefined) this.query = limited(this, options.answerMs, options.slow)
   }
 
   // pg-pool passes a callback.
@@ -162,10 +165,11 @@ const refusal = (message: string, code: string): Error => Object.assign(new Erro
 type Answered = (...answer: unknown[]) => void
 
 /** The client's `query` with a time limit, in both its callback and its promise form. */
-function limited(client: ServerClient, ms: number): Client['query'] {
+function limited(client: ServerClient, ms: number, slow: SlowStatements | undefined): Client['query'] {
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
   return ((...args: unknown[]) => {
     const limit = new AnswerLimit(client, ms)
+    if (slow !== undefined) limit.watch(slow, args[0] as Asked)
     const answered = args.at(-1)
     if (typeof answered === 'function') {
       const ended: Answered = (...answer) => {
@@ -178,9 +182,12 @@ function limited(client: ServerClient, ms: number): Client['query'] {
   }) as Client['query']
 }
 
+type Asked = string | { readonly name?: string; readonly text: string }
+
 /** Closes a client's connection unless it is cleared in time. */
 class AnswerLimit {
   #timer: NodeJS.Timeout
+  #told: (() => void) | undefined
 
   constructor(client: ServerClient, ms: number) {
     // After a freeze, timers fire before pending input is read.
@@ -189,8 +196,19 @@ class AnswerLimit {
     }, ms)
   }
 
+  /** Has it told if the statement is slow. */
+  watch(slow: SlowStatements, asked: Asked): void {
+    const origin = slow.origin()
+    const startedAt = performance.now()
+    this.#told = () => {
+      const ms = performance.now() - startedAt
+      if (isSlow(slow, ms)) tellSlow(slow, typeof asked === 'string' ? { text: asked } : asked, ms, origin)
+    }
+  }
+
   end(): void {
     clearTimeout(this.#timer)
+    this.#told?.()
   }
 }
 

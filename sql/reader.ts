@@ -44,11 +44,12 @@ export interface ReadOptions {
 // until the table is analyzed, which can take minutes. Planning everything again costs a few milliseconds. Behind a
 // pooler this reaches one server connection at a time: the one used last.
 const REPLAN_MS = 10_000
-const REPLAN: WireStatement = { name: 'replan', text: 'discard plans' }
+const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAside: true }
 // Until the end of its transaction, which is what is sent together. What may take long is planned for its own values: which
 // index is best depends on them, and on how full the tables are by now.
 const LIMIT: WireStatement = {
   name: 'limit',
+  isAside: true,
   text: "select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true)",
 }
 
@@ -67,7 +68,7 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_MS): Read
   const open = async (): Promise<Wire> => {
     // The server's limit is lower than ours: a server that answers ends the statement, and the connection stays.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
-    return new Wire(await connectSocket({ ...options, ...limits }), answerMs)
+    return new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
   }
   let wire = null as Wire | null
   let opening: Promise<Wire> | null = null

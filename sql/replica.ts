@@ -52,7 +52,11 @@ const PROGRESS = `concat_ws(' ',
   case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else '0/0' end,
   (select system_identifier from pg_control_system()) || '/' ||
   greatest((select timeline_id from pg_control_checkpoint()), (select min_recovery_end_timeline from pg_control_recovery())))`
-const READ_PROGRESS: ReadStatement<[]> = { name: 'replica_progress', text: `select ${PROGRESS}` }
+const READ_PROGRESS: ReadStatement<[]> = {
+  name: 'replica_progress',
+  text: `select ${PROGRESS}`,
+  isAside: true,
+}
 
 /** What a standby must have come to is missing. */
 class NotThere extends Error {}

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { isSlow, type SlowStatements, tellSlow } from './slow.ts'
 
 /**
  * PostgreSQL's extended protocol (https://www.postgresql.org/docs/current/protocol-message-formats.html), as far as the
@@ -11,6 +12,8 @@ import type { Socket } from 'node:net'
 export interface WireStatement {
   readonly name: string
   readonly text: string
+  /** It only goes with others and costs nothing of its own, so that it is never what was slow. */
+  readonly isAside?: true
 }
 
 export type WireValue = string | number | boolean | null | readonly string[] | readonly number[]
@@ -33,6 +36,8 @@ interface Read {
   readonly values: readonly WireValue[]
   readonly resolve: (rows: WireRows) => void
   readonly reject: (error: unknown) => void
+  /** What it is read for, while slow reads are told. */
+  readonly origin: unknown
   rows: (string | null)[]
   retries: number
 }
@@ -40,11 +45,14 @@ interface Read {
 /** Reads sent under one Sync: an error in one makes the server skip the rest, which are then sent again. */
 interface Batch {
   readonly reads: readonly Read[]
+  readonly sentAt: number
   /** How many times it has been checked while it was the oldest. */
   looks: number
   /** How many have been answered. */
   done: number
   failed: boolean
+  /** The last one that had an error. */
+  culprit: Read | null
 }
 
 const PARSE_COMPLETE = 0x31
@@ -76,13 +84,17 @@ export class Wire {
   private received = 0
   private needed = 5
   private readonly watch: NodeJS.Timeout
+  private readonly slow: SlowStatements | undefined
+  // Batches are answered one after the other: the time of one begins when it is sent, or when that before it has ended.
+  private answeredAt = 0
 
   /**
    * @param answerMs how long the server may take for a batch before the connection is given up: one that has stopped
    *   answering, or a network that has, is found out by nothing else.
    */
-  constructor(socket: Socket, answerMs: number) {
+  constructor(socket: Socket, answerMs: number, slow?: SlowStatements) {
     this.socket = socket
+    this.slow = slow
     this.watch = setInterval(() => this.lookForSilence(), answerMs / LOOKS).unref()
     socket.on('data', (chunk: Buffer) => this.receive(chunk))
     socket.on('error', (error) => this.break(error))
@@ -92,7 +104,16 @@ export class Wire {
   read(statement: WireStatement, values: readonly WireValue[]): Promise<WireRows> {
     return new Promise((resolve, reject) => {
       if (this.broken) reject(new Error('Connection terminated'))
-      else this.enqueue({ statement, values, resolve, reject, rows: [], retries: 0 })
+      else
+        this.enqueue({
+          statement,
+          values,
+          resolve,
+          reject,
+          origin: this.slow?.origin(),
+          rows: [],
+          retries: 0,
+        })
     })
   }
 
@@ -133,7 +154,7 @@ export class Wire {
       out.bindAndExecute(statement.name, values)
     }
     out.sync()
-    this.batches.push({ reads, looks: 0, done: 0, failed: false })
+    this.batches.push({ reads, sentAt: performance.now(), looks: 0, done: 0, failed: false, culprit: null })
     this.socket.write(out.bytes())
   }
 
@@ -181,6 +202,7 @@ export class Wire {
         return
       case READY_FOR_QUERY:
         this.batches.shift()
+        if (this.slow !== undefined) this.answered(this.slow, batch)
         if (batch.failed) this.again(batch)
     }
   }
@@ -200,7 +222,24 @@ export class Wire {
       return
     }
     batch.done++
+    batch.culprit = read
     read.reject(error)
+  }
+
+  /**
+   * Tells of a batch that took long. The server answers a batch as a whole: which of its statements was slow shows only
+   * where one has exceeded the server's limit.
+   */
+  private answered(slow: SlowStatements, { reads, sentAt, culprit }: Batch): void {
+    const now = performance.now()
+    const ms = now - Math.max(sentAt, this.answeredAt)
+    this.answeredAt = now
+    if (!isSlow(slow, ms)) return
+    const suspects =
+      culprit === null ? reads.filter(({ statement }) => statement.isAside !== true) : [culprit]
+    const byName = new Map(suspects.map((read) => [read.statement.name, read]))
+    for (const { statement, origin } of byName.values())
+      tellSlow(slow, statement, ms, origin, suspects.length)
   }
 
   /** Sends again what an error made the server skip, each under a Sync of its own. */
@@ -223,6 +262,8 @@ export class Wire {
     this.broken = true
     clearInterval(this.watch)
     this.socket.destroy()
+    const [batch] = this.batches
+    if (this.slow !== undefined && batch !== undefined) this.answered(this.slow, batch)
     const lost = [...this.batches.flatMap(({ reads, done }) => reads.slice(done)), ...this.waiting]
     this.batches.length = 0
     this.waiting = []
