@@ -28,6 +28,7 @@ const SECRETS = [
   '*.telephony.authToken',
   'credentials',
   'blobs.s3.credentials',
+  'tracing.headers',
   'webhookSecrets',
   '*.payments.secretKey',
   '*.payments.webhookSecrets',

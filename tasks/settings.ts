@@ -16,6 +16,7 @@ import { type PaymentSettings, paymentSettings, paymentShape } from './payments/
 import { type RagSettings, ragSettings, ragShape } from './rag/settings.ts'
 import { count, flag, isOrigin, list, type Rate, rate, whole } from './setting-fields.ts'
 import { type RetentionSettings, retentionSettings, retentionShape } from './system/settings.ts'
+import { type TelemetrySettings, telemetrySettings, telemetryShape } from './telemetry/settings.ts'
 
 /**
  * Every setting of the service, in one schema. `parse` is pure; the `main.ts` of each process hands it the
@@ -25,8 +26,6 @@ import { type RetentionSettings, retentionSettings, retentionShape } from './sys
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
 const MODELS_DEV = 'https://models.dev/api.json'
-
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** A connection string of one server or several, none of which may be wanted as `other`. */
 const databaseUrl = (other: 'primary' | 'standby') =>
@@ -76,11 +75,6 @@ const Environment = z.object({
   RATE_LIMIT_PASSWORD_RESET: rate(10, 60),
   MAX_STREAMS_PER_ADDRESS: count(100),
   MAX_STREAMS_PER_ACCOUNT: count(1000),
-  METRICS_TOKEN: z
-    .string()
-    .regex(/^[A-Za-z0-9._~+/=-]{16,}$/, 'must be 16 or more letters, digits and . _ ~ + / = -')
-    .optional(),
-  METRICS_PORT: whole(1, 65_535).optional(),
   RATE_LIMIT_INVITE: rate(20, 3600),
   TRUST_PROXY: flag(false),
   CORS_ORIGINS: list()
@@ -123,8 +117,7 @@ const Environment = z.object({
     .literal('none')
     .or(z.url({ protocol: /^https?$/ }))
     .optional(),
-  LOG_LEVEL: z.enum(LEVELS).default('info'),
-  ACCESS_LOG: z.enum(['all', 'errors', 'none']).default('all'),
+  ...telemetryShape,
 })
 
 type Env = z.output<typeof Environment>
@@ -132,7 +125,7 @@ type Env = z.output<typeof Environment>
 /** Names of all settings, which `.env.example` must list. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
 
-export interface Settings {
+export interface Settings extends TelemetrySettings {
   readonly projectName: string
   readonly production: boolean
   readonly host: string
@@ -167,8 +160,6 @@ export interface Settings {
   readonly limits: Readonly<Record<'login' | 'register' | 'passwordReset' | 'invite', Rate | null>>
   /** Most event streams open at a time; 0: no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
-  /** How `/metrics` is reached; with neither, not at all in production. */
-  readonly metrics: { readonly token: string | undefined; readonly port: number | undefined }
   readonly trustProxy: boolean
   readonly corsOrigins: ReadonlySet<string>
   readonly workerProcesses: number
@@ -207,9 +198,6 @@ export interface Settings {
   readonly visionProvider: 'tesseract' | 'none' | AiModel
   /** Where the list of models is read from; null: nowhere. */
   readonly llmCatalogUrl: string | null
-  readonly logLevel: (typeof LEVELS)[number]
-  /** Which requests are logged. */
-  readonly accessLog: 'all' | 'errors' | 'none'
   /** Checks rows and responses against their schemas. */
   readonly checked: boolean
 }
@@ -246,6 +234,7 @@ export function parse(environment: Readonly<Record<string, string | undefined>>)
     ...accessSettings(env, production),
     ...limitSettings(env),
     ...workerSettings(env),
+    ...telemetrySettings(env),
     email: emailSettings(env, production),
     telephony: telephonySettings(env),
     blobs: blobSettings(env),
@@ -284,9 +273,6 @@ function serverSettings(env: Env, production: boolean) {
     webConcurrency: env.WEB_CONCURRENCY,
     trustProxy: env.TRUST_PROXY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
-    metrics: { token: env.METRICS_TOKEN, port: env.METRICS_PORT },
-    logLevel: env.LOG_LEVEL,
-    accessLog: env.ACCESS_LOG,
     checked: !production,
   } satisfies Partial<Settings>
 }

@@ -3,6 +3,7 @@ import type { Queries } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
 import type { TaskContext } from './context.ts'
+import { currentOrigin } from './telemetry/tracing.ts'
 
 /**
  * Where a task's function runs: an `io` thread runs many tasks at once, a `cpu` thread one; `model` is a single thread.
@@ -148,6 +149,7 @@ export function specsOf<P, R>(
 
 function spec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
   const actor = task.actor?.(payload, options.ownerId) ?? null
+  const traceParent = currentOrigin()?.traceParent ?? null
   return {
     id,
     name: task.name,
@@ -162,5 +164,6 @@ function spec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions
     max_tries: task.tries ?? options.maxTries,
     delay_ms: options.delayMs ?? null,
     request_id: options.requestId ?? null,
+    ...(traceParent === null ? {} : { trace_parent: traceParent }),
   }
 }

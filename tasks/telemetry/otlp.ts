@@ -1,0 +1,132 @@
+import { hostname } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  type Attributes as ApiAttributes,
+  type Span as ApiSpan,
+  SpanKind as ApiSpanKind,
+  type Context,
+  ROOT_CONTEXT,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
+import type { Log } from '../log.ts'
+import type { TracingSettings } from './settings.ts'
+import type { Attributes, FinishedSpan, Span, SpanKind, Tracing } from './tracing.ts'
+import { formatTraceParent, parseTraceParent } from './tracing.ts'
+
+/** OpenTelemetry's own SDK. Its provider is not made the global one: slonik would add a span for each statement. */
+
+// A process has 9 s to stop, and other things to do.
+const CLOSE_MS = 1200
+const KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
+  server: ApiSpanKind.SERVER,
+  client: ApiSpanKind.CLIENT,
+  producer: ApiSpanKind.PRODUCER,
+  consumer: ApiSpanKind.CONSUMER,
+}
+
+export function createTracing(
+  { url, headers, serviceName, ratio }: TracingSettings,
+  name: string,
+  log: Pick<Log, 'warn' | 'info'>,
+): Tracing {
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': serviceName,
+      'service.instance.id': `${name}-${hostname()}-${process.pid}`,
+      'process.pid': process.pid,
+    }),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: reporting(new OTLPTraceExporter({ url, headers: { ...headers } }), log),
+        scheduledDelayMillis: 1000,
+        // What comes in a second at full speed; more is dropped, so that a silent collector takes no memory.
+        maxQueueSize: 8192,
+      }),
+    ],
+  })
+  const tracer = provider.getTracer(serviceName)
+  return {
+    start: (name, kind, parent, attributes) =>
+      new SdkSpan(
+        tracer.startSpan(name, { kind: KINDS[kind], attributes: given(attributes) }, contextOf(parent)),
+      ),
+    add: ({ name, kind, parent, startMs, endMs, attributes, error }: FinishedSpan) => {
+      const options = { kind: KINDS[kind], startTime: startMs, attributes: given(attributes) }
+      endSpan(tracer.startSpan(name, options, contextOf(parent)), error, endMs)
+    },
+    close: async () => {
+      const late = new AbortController()
+      const limit = delay(CLOSE_MS, undefined, { signal: late.signal }).catch(() => {})
+      // What goes wrong has been logged by then.
+      await Promise.race([provider.shutdown().catch(() => {}), limit])
+      late.abort()
+    },
+  }
+}
+
+class SdkSpan implements Span {
+  readonly traceParent: string
+  readonly #span: ApiSpan
+
+  constructor(span: ApiSpan) {
+    const { traceId, spanId, traceFlags } = span.spanContext()
+    this.#span = span
+    this.traceParent = formatTraceParent({ traceId, spanId, isSampled: isSampled(traceFlags) })
+  }
+
+  end({ name, attributes = {}, error }: Parameters<Span['end']>[0]): void {
+    if (name !== undefined) this.#span.updateName(name)
+    this.#span.setAttributes(given(attributes))
+    endSpan(this.#span, error)
+  }
+}
+
+function endSpan(span: ApiSpan, error: string | null, endMs?: number): void {
+  if (error !== null) span.setAttribute('error.type', error).setStatus({ code: SpanStatusCode.ERROR })
+  span.end(endMs)
+}
+
+const isSampled = (flags: number): boolean => (flags & TraceFlags.SAMPLED) !== 0
+
+function contextOf(parent: string | null): Context {
+  const parsed = parent === null ? null : parseTraceParent(parent)
+  if (parsed === null) return ROOT_CONTEXT
+  const { traceId, spanId } = parsed
+  const traceFlags = parsed.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
+}
+
+function given(attributes: Attributes): ApiAttributes {
+  return Object.fromEntries(
+    Object.entries(attributes).filter(([, value]) => value !== null && value !== undefined),
+  ) as ApiAttributes
+}
+
+/** Logs when spans can't be sent, and when they can be again. */
+function reporting(exporter: OTLPTraceExporter, log: Pick<Log, 'warn' | 'info'>): SpanExporter {
+  let isFailing = false
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        const failed = result.error !== undefined
+        if (failed && !isFailing) log.warn({ err: result.error }, 'Traces can not be sent, and are dropped')
+        if (!failed && isFailing) log.info('Traces can be sent again')
+        isFailing = failed
+        done(result)
+      }),
+    forceFlush: () => exporter.forceFlush(),
+    shutdown: () => exporter.shutdown(),
+  }
+}
