@@ -12,6 +12,7 @@ import { untilReached } from '../tasks/outage.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { type ShutdownStep, shutDown, step } from '../tasks/shutdown.ts'
+import { logSlowStatements, type Tracing } from '../tasks/telemetry/tracing.ts'
 import { ensureAdmin } from './admin.ts'
 import { createServer } from './http/server.ts'
 import { createMetrics } from './metrics.ts'
@@ -83,6 +84,7 @@ type Core = Pick<
   | 'accounts'
   | 'publisher'
   | 'metrics'
+  | 'tracing'
 >
 
 // How long a write waits for one of the pool's connections.
@@ -101,7 +103,8 @@ async function createCore(
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
   const pulse = await untilReached(log, () => feelPulse(options, connections))
-  const common = { url, connections, pooled }
+  const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
+  const common = { url, connections, pooled, slow }
   const reader = createReader({
     ...common,
     applicationName: nameOf(settings, '-reads'),
@@ -144,7 +147,15 @@ async function createCore(
     accounts: createAccounts({ settings, reader, secretKey, now: () => pulse.now() }),
     publisher: createPublisher(db, warn('A notification was not sent')),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
+    tracing: await tracingOf(options),
   }
+}
+
+/** Loads nothing of OpenTelemetry while it is off. */
+async function tracingOf({ settings: { tracing }, log }: EdgeOptions): Promise<Tracing | null> {
+  return tracing === null
+    ? null
+    : (await import('../tasks/telemetry/otlp.ts')).createTracing(tracing, 'edge', log)
 }
 
 /** Checks once a second whether the database answers, and logs changes. */
@@ -248,6 +259,7 @@ function closingSteps({ edge, streams, listener, ownsPasswords }: Closing): Shut
     step('leave the store of bytes', () => edge.blobs.close()),
     step('leave the database', () => edge.db.close()),
     step('stop the pulse', () => edge.pulse.close()),
+    step('send the last spans', () => edge.tracing?.close()),
   ]
 }
 

@@ -4,6 +4,7 @@ import type { SlowReads } from '../sql/slow-reads.ts'
 import { type Wal, watchWal } from '../sql/wal.ts'
 import type { Log } from '../tasks/log.ts'
 import type { Settings } from '../tasks/settings.ts'
+import { logSlowStatements } from '../tasks/telemetry/tracing.ts'
 import { createPositions, type Positions } from './pipeline/positions.ts'
 
 /** A standby that takes lists, searches and statistics, and what is known about what it has to show. */
@@ -32,6 +33,7 @@ export function createReplica(
   const wal = watchWal(primary.reader, MAX_LAG_MS)
   const reads = createReplicaReads({
     ...{ url, pooled, limits, wal },
+    slow: logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message)),
     applicationName: `${projectName}-edge-replica`,
     primary: primary.slowReads,
     onChange: (state, error) => {

@@ -23,6 +23,7 @@ export const HEADERS = [
   'referer',
   'sec-fetch-site',
   'stripe-signature',
+  'traceparent',
   'transfer-encoding',
   'user-agent',
   'x-forwarded-for',

@@ -1,5 +1,6 @@
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import { traceIdOf } from '../../tasks/telemetry/tracing.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** Logs an answered request; a stream is logged when it opens. */
@@ -10,7 +11,7 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
   // These lines contain no secrets, and redaction would cost 70 of 76 µs a line.
   const plain = log.child({}, { redact: [] })
   return (exchange) => {
-    const { request, responder, status, requestId, entry, caller } = exchange
+    const { request, responder, status, requestId, entry, caller, traceParent } = exchange
     // No status: the client disconnected before the answer.
     if (which === 'errors' && status > 0 && status < 400) return
     const line = {
@@ -24,6 +25,7 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
       account: caller?.ownerId ?? null,
       address: exchange.address,
     }
-    plain.info(line, 'Answered')
+    const traced = traceParent === null ? line : { ...line, traceId: traceIdOf(traceParent) }
+    plain.info(traced, 'Answered')
   }
 }

@@ -7,6 +7,7 @@ import type { Blobs } from '../../tasks/documents/blobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Retrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
+import type { Tracing } from '../../tasks/telemetry/tracing.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Passwords } from '../passwords.ts'
 import type { Replica } from '../replica.ts'
@@ -42,6 +43,8 @@ export interface Edge {
   readonly limits: Limits
   readonly metrics: Metrics
   readonly log: Log
+  /** Null: nothing is traced. */
+  readonly tracing: Tracing | null
   readonly secretKey: string
   /** Makes its bearer the first admin; undefined: nothing does. */
   readonly setupToken: string | undefined

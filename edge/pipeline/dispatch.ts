@@ -1,4 +1,5 @@
 import { Failure, fail } from '../../sql/errors.ts'
+import { within } from '../../tasks/telemetry/tracing.ts'
 import { failureBody, type Header, isCrossSite, preflightHeaders } from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'
 import type { Streams } from '../streams/sse.ts'
@@ -54,16 +55,24 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     await endingOf(route)({ edge, streams, exchange, entry, input, fingerprint })
   }
 
-  return async (request, responder) => {
-    const exchange = new RequestContext(request, responder, edge.settings)
+  const answer = async (exchange: RequestContext): Promise<void> => {
     try {
       await serve(exchange)
     } catch (error) {
       await refuse(edge, exchange, error)
     }
-    const { entry, status } = exchange
+    exchange.end()
+    const { entry, status, request } = exchange
     edge.metrics.answered(entry, request.method, status, exchange.elapsed())
     access(exchange)
+  }
+
+  const { tracing } = edge
+  const isWatched = tracing !== null || edge.settings.slowQueryMs > 0
+  return (request, responder) => {
+    const exchange = new RequestContext(request, responder, edge.settings)
+    if (tracing !== null) exchange.trace(tracing)
+    return isWatched ? within(exchange, () => answer(exchange)) : answer(exchange)
   }
 }
 

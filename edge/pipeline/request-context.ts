@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Settings } from '../../tasks/settings.ts'
+import { type Origin, parseTraceParent, type Span, type Tracing } from '../../tasks/telemetry/tracing.ts'
 import { corsHeaders, type Header, type KeptAnswer, sendJson } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { Caller } from './auth.ts'
@@ -9,6 +10,8 @@ import type { WrittenPosition } from './positions.ts'
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
 const PREFIX = randomBytes(6).toString('base64url')
 let counter = 0
+// Those that OpenTelemetry's conventions for HTTP name.
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
 
 /** What is needed of the matched route, whatever the outcome. */
 export interface Found {
@@ -19,7 +22,7 @@ export interface Found {
 }
 
 /** One request in progress, and the ways to answer it, which add the common headers. */
-export class RequestContext {
+export class RequestContext implements Origin {
   readonly request: EdgeRequest
   readonly responder: Responder
   readonly requestId: string
@@ -31,6 +34,10 @@ export class RequestContext {
   written: WrittenPosition | null = null
   /** Status of the answer, once there is one. */
   status = 0
+  private span: Span | null = null
+  // An edge calls no provider.
+  readonly record = null
+  private hasEnded = false
 
   constructor(request: EdgeRequest, responder: Responder, settings: Settings) {
     this.request = request
@@ -80,6 +87,49 @@ export class RequestContext {
       ? this.request.header('x-forwarded-for').split(',').at(-1)!.trim()
       : ''
     return forwarded === '' ? this.request.address : forwarded
+  }
+
+  get traceParent(): string | null {
+    return this.span?.traceParent ?? null
+  }
+
+  about(): object | null {
+    if (this.hasEnded) return null
+    const { request, entry, requestId } = this
+    return { route: `${request.method} ${entry?.pattern ?? request.path}`, requestId }
+  }
+
+  /** Begins its span, in the trace of the caller if that names one. */
+  trace(tracing: Tracing): void {
+    const { request, requestId, settings } = this
+    const { method, path } = request
+    const parent = request.header('traceparent')
+    const isKnown = METHODS.has(method)
+    const [scheme] = settings.publicBaseUrl.split(':')
+    this.span = tracing.start(
+      isKnown ? method : 'HTTP',
+      'server',
+      parent !== '' && parseTraceParent(parent) !== null ? parent : null,
+      {
+        'http.request.method': isKnown ? method : '_OTHER',
+        'url.path': path,
+        'url.scheme': scheme,
+        'request.id': requestId,
+      },
+    )
+  }
+
+  /** Answered; what goes on now, such as a stream, is not of this request any more. */
+  end(): void {
+    this.hasEnded = true
+    if (this.span === null) return
+    const { entry, request, status } = this
+    this.span.end({
+      ...(entry !== null && { name: `${request.method} ${entry.pattern}` }),
+      // No status: the client disconnected before the answer.
+      attributes: { 'http.route': entry?.pattern, 'http.response.status_code': status === 0 ? null : status },
+      error: status >= 500 ? String(status) : null,
+    })
   }
 
   /** Seconds since the request came. */

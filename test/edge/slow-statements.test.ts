@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import pino from 'pino'
+import { z } from 'zod'
+import { area, json, route } from '../../edge/pipeline/route.ts'
+import { noRows, sql } from '../../sql/db.ts'
+import type { ReadStatement } from '../../sql/reader.ts'
+import { until } from '../until.ts'
+import { edgeAndDatabase, startEdge } from './harness.ts'
+
+/** Statements that take long are logged with the route that they are for. */
+
+interface Line {
+  readonly msg: string
+  readonly level: number
+  readonly statement: string
+  readonly ms: number
+  readonly together?: number
+  readonly route?: string
+  readonly requestId?: string
+}
+
+const WARN = 40
+const lines: Line[] = []
+const write = (text: string): void => {
+  const line = JSON.parse(text) as Line
+  if (line.msg === 'A statement was slow') lines.push(line)
+}
+const log = pino({ level: 'warn' }, { write })
+
+const Ms = z.object({ ms: z.coerce.number() })
+const sleeping: ReadStatement<[ms: number]> = {
+  name: 'sleeps',
+  text: `select pg_sleep($1::float8 / 1000)::text`,
+}
+const get = { method: 'get', params: Ms, response: z.string(), summary: 'sleeps' } as const
+const areas = [
+  area('t', '', { auth: 'public' }, [
+    route({
+      ...get,
+      path: '/read/:ms',
+      handle: async ({ params, edge }) => {
+        await edge.reader.text(sleeping, [params.ms])
+        return json('"read"')
+      },
+    }),
+    route({
+      ...get,
+      path: '/list/:ms',
+      reads: 'list',
+      handle: async ({ params, reader }) => {
+        await reader.text(sleeping, [params.ms])
+        return json('"listed"')
+      },
+    }),
+    route({
+      ...get,
+      path: '/write/:ms',
+      handle: async ({ params, edge }) => {
+        await edge.db.transaction((tx) =>
+          tx.any(sql.type(noRows)`
+            select pg_sleep(${params.ms / 1000})::text as slept, 'more than eighty characters, of which none is a value'`),
+        )
+        return json('"written"')
+      },
+    }),
+  ]),
+]
+const env = { SLOW_QUERY_MS: '150', READ_TIMEOUT_SECONDS: '1' }
+const { api, url } = await edgeAndDatabase({ areas, log, env })
+const silent = await startEdge(url, { areas, log, env: { ...env, SLOW_QUERY_MS: '0' } })
+
+for (const [kind, statement] of [
+  ['read', 'sleeps'],
+  ['list', 'sleeps'],
+  ['write', "select pg_sleep($1)::text as slept, 'more than eighty characters, of which none "],
+] as const)
+  test(`a slow statement has a line with its route: ${kind}`, async () => {
+    lines.length = 0
+    const headers = { 'x-request-id': `${kind}-1` }
+    assert.equal((await api.get(`/${kind}/200`, { headers })).status, 200)
+    await until('its line', () => lines.length > 0)
+    const [line, ...others] = lines
+    assert.deepEqual(others, [])
+    assert.ok(line!.ms >= 150 && line!.ms < 10_000, String(line!.ms))
+    assert.deepEqual(
+      [line!.level, line!.statement, line!.route, line!.requestId],
+      [WARN, statement, `GET /${kind}/:ms`, `${kind}-1`],
+    )
+  })
+
+test('of reads that were sent together any may be the slow one: each name has a line that says so', async () => {
+  lines.length = 0
+  const { reader } = api.serving.edge
+  const other = { ...sleeping, name: 'another' }
+  await Promise.all([200, 0, 0].map((ms, n) => reader.text(n === 0 ? sleeping : other, [ms])))
+  // The next batch has waited for that one, and is not slow for it.
+  await Promise.all([reader.text(sleeping, [200]), setImmediate().then(() => reader.text(other, [0]))])
+  assert.deepEqual(
+    lines.map(({ statement, together, route }) => [statement, together, route]),
+    [
+      ['sleeps', 3, undefined],
+      ['another', 3, undefined],
+      ['sleeps', undefined, undefined],
+    ],
+  )
+})
+
+test('one that exceeds its limit is slow, too', async () => {
+  lines.length = 0
+  assert.equal((await api.get('/read/5000')).status, 503)
+  assert.deepEqual([lines[0]?.statement, lines[0]?.route], ['sleeps', 'GET /read/:ms'])
+})
+
+test('with 0 none is slow', async () => {
+  lines.length = 0
+  for (const kind of ['read', 'list', 'write']) assert.equal((await silent.get(`/${kind}/200`)).status, 200)
+  assert.deepEqual(lines, [])
+})
