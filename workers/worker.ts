@@ -12,6 +12,7 @@ import { runEntry, schedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { shutDown, step } from '../tasks/shutdown.ts'
 import type { AnyTask } from '../tasks/task.ts'
+import { type FinishedSpan, logSlowStatements, type Tracing, within } from '../tasks/telemetry/tracing.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
@@ -67,7 +68,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const runners: QueueRunner[] = []
   const connections = new Connections()
   // Nothing asks for the lease before it exists, because nothing is claimed until then.
-  const parts = createParts(options, tasks, connections, () => lease.id)
+  const tracing = await tracingOf(options)
+  const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
   const pulse = await untilReached(log, () => feelPulse(options, connections, parts))
   const lease: Lease = await untilReached(log, () => holdLease(leaseOptions(options, queues, parts, runners)))
   let shares: Shares | null = null
@@ -85,18 +87,34 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
 }
 
+/** Loads nothing of OpenTelemetry while it is off. */
+async function tracingOf({ settings: { tracing }, log }: WorkerOptions): Promise<Tracing | null> {
+  return tracing === null
+    ? null
+    : (await import('../tasks/telemetry/otlp.ts')).createTracing(tracing, 'worker', log)
+}
+
 type Parts = ReturnType<typeof createParts>
 
 /** Creates what runs jobs and reports on them to the database and its listeners. */
 function createParts(
   { settings, databaseUrl, log, taskModules = [], retryMs }: WorkerOptions,
-  tasks: readonly AnyTask[],
-  connections: Connections,
-  leaseId: () => string,
+  {
+    tasks,
+    connections,
+    tracing,
+    leaseId,
+  }: {
+    readonly tasks: readonly AnyTask[]
+    readonly connections: Connections
+    readonly tracing: Tracing | null
+    readonly leaseId: () => string
+  },
 ) {
   const { checked: validateRows, databasePooled: pooled, writeTimeoutMs: statementMs } = settings
   const applicationName = `${settings.projectName}-worker`
-  const common = { url: databaseUrl, applicationName, connections }
+  const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
+  const common = { url: databaseUrl, applicationName, connections, slow }
   const db = createDatabase({ ...common, size: 6, validateRows, pooled, statementMs })
   const publisher = createPublisher(db, (error) => log.warn({ err: error }, 'A notification was not sent'))
   const ledger = createLedger({
@@ -104,6 +122,7 @@ function createParts(
     publisher,
     log,
     leaseId,
+    about: (id) => executor.about(id),
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),
   })
   const onEvent = (event: ProgressEntry): void => {
@@ -112,26 +131,29 @@ function createParts(
   }
   const tallies = createTallies(db, log)
   const children = createChildPool({ log, onLoss: () => tallies.count('children_lost') })
+  const onSpan = tracing === null ? undefined : (span: FinishedSpan) => tracing.add(span)
   const pools = createPools({
     settings,
     databaseUrl,
     children,
     log,
     onEvent,
+    onSpan,
     taskModules,
     onKill: () => tallies.count('threads_killed'),
   })
-  const alone = createAlone({ settings, databaseUrl, taskModules, log, onEvent })
+  const alone = createAlone({ settings, databaseUrl, taskModules, log, onEvent, onSpan })
   const executor = createExecutor({
     ledger,
     pools,
     alone,
     log,
+    tracing,
     taskNamed: finderOf(tasks),
     tallies,
     ...(retryMs === undefined ? {} : { retryMs }),
   })
-  return { db, publisher, ledger, tallies, children, pools, alone, executor }
+  return { db, publisher, ledger, tallies, children, pools, alone, executor, tracing }
 }
 
 /** Asks the database once a second whether it is there; what was asked of one that is not is given up, and tried again. */
@@ -208,7 +230,7 @@ function startRunner(
   { settings, log }: WorkerOptions,
   queue: string,
   tasks: readonly AnyTask[],
-  { db, ledger, executor }: Parts,
+  { db, ledger, executor, tracing }: Parts,
   lease: Lease,
   pool: QueuePool,
 ): QueueRunner {
@@ -220,7 +242,7 @@ function startRunner(
     log,
     ledger,
     executor,
-    cron: cronOf(queue, db, settings),
+    cron: cronOf(queue, db, settings, tracing),
     // Until it is known what is asked of the queue.
     places: 0,
     // Stores the pool's id with the lease at once, so that its locks are freed if this process dies.
@@ -250,6 +272,7 @@ const stopWorker = (worker: Stoppable): Promise<void> =>
     step('end the processes of suspects', () => worker.alone.close()),
     step('end the threads', () => worker.pools.close()),
     step('end the child processes', () => worker.children.close()),
+    step('send the last spans', () => worker.tracing?.close()),
     step('disconnect from the queue', () => worker.queuePool.end()),
     step('disconnect from the database', () => worker.db.close()),
     step('stop the pulse', () => worker.pulse.close()),
@@ -263,14 +286,34 @@ async function drain(runners: readonly QueueRunner[], executor: Executor): Promi
 }
 
 /** Cron only adds a job, unless its entry is paused: the work itself is visible and retried like any other job. */
-function cronOf(queue: string, db: Database, settings: Settings) {
+function cronOf(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
   const options = { maxTries: settings.workerMaxTries, evenPaused: false }
   return new Map(
     schedule
       .filter(({ task }) => task.queue === queue)
       .map((entry) => [
         entry.identifier,
-        { match: entry.match, run: async () => void (await runEntry(db, entry, options)) },
+        {
+          match: entry.match,
+          run: async () => {
+            const add = () => runEntry(db, entry, options)
+            await (tracing === null ? add() : asTrace(tracing, entry.identifier, add))
+          },
+        },
       ]),
   )
+}
+
+/** A trace that begins with the schedule, and not with a request. */
+async function asTrace<T>(tracing: Tracing, identifier: string, work: () => Promise<T>): Promise<T> {
+  const span = tracing.start(`cron ${identifier}`, 'producer', null, {})
+  const origin = { traceParent: span.traceParent, about: () => null, record: null }
+  let error: string | null = 'internal'
+  try {
+    const result = await within(origin, work)
+    error = null
+    return result
+  } finally {
+    span.end({ error })
+  }
 }

@@ -30,7 +30,15 @@ const alone = open()
 function start(name: string, payload: unknown = {}, among = alone) {
   const id = uuidv7()
   const pool = name.startsWith('cpu') ? 'cpu' : 'io'
-  const job = { id, attempt: 3, name, payload: JSON.stringify(payload), owner_id: null, request_id: null }
+  const job = {
+    id,
+    attempt: 3,
+    name,
+    payload: JSON.stringify(payload),
+    owner_id: null,
+    request_id: null,
+    trace_parent: null,
+  }
   return { id, outcome: among.run(name.split('.')[0]!, pool, job) }
 }
 const resultOf = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)

@@ -55,6 +55,7 @@ async function open() {
     publisher: { notify: () => {}, claimSlot: () => false, close: () => Promise.resolve() },
     log,
     leaseId: () => lease,
+    about: (id) => ({ jobId: id }),
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),
   })
   const executor = createExecutor({

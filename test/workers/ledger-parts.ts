@@ -21,6 +21,7 @@ export async function workerLedger() {
       publisher: { notify: (id) => void marked.push(id), claimSlot, close: () => Promise.resolve() },
       log,
       leaseId,
+      about: (id) => ({ jobId: id }),
       onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),
     })
     const named = (name: string) => db.calls.filter((call) => call.name === name)

@@ -83,6 +83,7 @@ export async function startParts(
     publisher,
     log,
     leaseId: () => lease,
+    about: (id) => ({ jobId: id }),
     onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
   })
   const settings = settingsFor(base.url, options.settings)

@@ -35,6 +35,7 @@ function start(name: string, payload: unknown = {}, among = pools) {
     payload: JSON.stringify(payload),
     owner_id: null,
     request_id: null,
+    trace_parent: null,
   })
   return { id, outcome }
 }
@@ -71,6 +72,7 @@ describe('a pool of one thread', () => {
         payload: JSON.stringify(payload),
         owner_id: null,
         request_id: null,
+        trace_parent: null,
       })
     const sleeping = run('floating.sleep', { ms: 60_000 })
     assert.equal((await run('cpu.echo', 1)).kind, 'done')
@@ -170,6 +172,7 @@ describe('a pool of one thread', () => {
       payload: '{"ms":60000}',
       owner_id: null,
       request_id: null,
+      trace_parent: null,
     })
     await delay(800)
     await closing.close()

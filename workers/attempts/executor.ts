@@ -3,11 +3,13 @@ import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import { type FinishEntry, type Heartbeat, MOST_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
 import type { TaskFinder } from '../../tasks/index.ts'
 import type { Log } from '../../tasks/log.ts'
+import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'
 import type { Alone } from '../processes/alone.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'
 import type { Ledger } from './ledger.ts'
 import type { Tallies } from './tally.ts'
+import { aboutPoolJob, endAttemptSpan, startAttemptSpan } from './telemetry.ts'
 
 /** Runs claimed jobs, each on a thread or alone, until their outcome is stored. */
 export interface Executor {
@@ -18,6 +20,8 @@ export interface Executor {
    * the list is complete, and not limited to `ids`.
    */
   reconcile(running: Heartbeat['running'], whole?: boolean): void
+  /** How log lines name a job that runs here. */
+  about(id: string): object
   /** The jobs that are known to run here. */
   readonly ids: readonly string[]
   /** The lease is lost: all jobs here belong to other workers now. */
@@ -39,9 +43,11 @@ const RETRY_MOST_MS = 300_000
 const SWEEP_MS = 100
 
 interface Running {
+  /** With its attempt's span as what it belongs to, if it is traced. */
   readonly job: Claimed
   /** In terms of `performance.now()`, as those below. */
   readonly startedAt: number
+  readonly span: Span | null
   /** By when it must have ended, and by when it must have reported something, in terms of `performance.now()`. */
   endsBy: number
   reportsBy: number
@@ -65,6 +71,8 @@ export interface ExecutorOptions {
   readonly log: Log
   readonly taskNamed: TaskFinder
   readonly tallies: Pick<Tallies, 'ended' | 'count'>
+  /** Absent, null: nothing is traced. */
+  readonly tracing?: Tracing | null
   /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
 }
@@ -90,12 +98,20 @@ class JobExecutor implements Executor {
     return [...this.#running.keys()]
   }
 
+  about(id: string): object {
+    const found = this.#running.get(id)
+    return found === undefined ? { jobId: id } : aboutPoolJob(found.job)
+  }
+
   get running(): number {
     return this.#running.size
   }
 
-  async run(job: Claimed): Promise<void> {
-    const { queue, pool, timeoutSeconds, stallSeconds } = this.#options.taskNamed(job.name)
+  async run(claimed: Claimed): Promise<void> {
+    const { taskNamed, tracing } = this.#options
+    const { queue, pool, timeoutSeconds, stallSeconds } = taskNamed(claimed.name)
+    const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
+    const job = span === null ? claimed : { ...claimed, trace_parent: span.traceParent }
     const now = performance.now()
     const silenceMs = (stallSeconds ?? Number.POSITIVE_INFINITY) * 1000
     // The job was taken over and has come back here: its old attempt is void.
@@ -104,6 +120,7 @@ class JobExecutor implements Executor {
     const endsBy = now + (timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000
     const mine: Running = {
       job,
+      span,
       startedAt: now,
       endsBy,
       reportsBy: now + silenceMs,
@@ -191,10 +208,11 @@ class JobExecutor implements Executor {
     const entry = finishEntry(mine, outcome, this.#retryMs)
     if (outcome.kind === 'failed' && outcome.code === 'database.too_slow')
       tallies.count('statements_too_slow')
-    if (entry !== null && (await ledger.finish(entry))) this.#count(mine, entry)
+    const isStored = entry !== null && (await ledger.finish(entry))
+    if (isStored) this.#count(mine, entry)
+    if (mine.span !== null) endAttemptSpan(mine.span, outcome, isStored ? entry : null)
     if (this.#running.get(job.id) === mine) this.#running.delete(job.id)
-    if (entry?.outcome !== 'done')
-      log.info({ jobId: job.id, task: job.name, attempt: job.attempt, outcome }, 'An attempt ended')
+    if (entry?.outcome !== 'done') log.info({ ...aboutPoolJob(job), outcome }, 'An attempt ended')
     if (this.#running.size > 0) return
     clearInterval(this.#sweeper)
     this.#sweeper = undefined

@@ -37,6 +37,8 @@ export interface LedgerOptions {
   readonly publisher: Publisher
   readonly log: Log
   readonly leaseId: () => string
+  /** How log lines name a job. */
+  readonly about: (id: string) => object
   /** Called for an attempt whose progress the database refused: it has been taken over. */
   readonly onSuperseded: (id: string, attempt: number) => void
 }
@@ -248,7 +250,7 @@ function unionOf(deliveries: readonly Delivery[]): Delivery {
 }
 
 async function progressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
-  const stored = await isolated(options.log, batch, async (entries) => {
+  const stored = await isolated(options, batch, async (entries) => {
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
   for (const { id, attempt, kind } of batch) {
@@ -266,7 +268,7 @@ async function finishBatch(
 ): Promise<void> {
   const entries = batch.map(({ item }) => item)
   const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endJobs(options.db, some)
-  const ended = await isolated(options.log, entries, store, ({ id, attempt }) => {
+  const ended = await isolated(options, entries, store, ({ id, attempt }) => {
     const detail = 'The result of the job could not be stored'
     return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
   })
@@ -278,7 +280,7 @@ async function finishBatch(
 
 /** Stores a batch; an entry that can't be stored at all fails alone. */
 async function isolated<T extends { id: string }>(
-  log: Log,
+  { log, about }: LedgerOptions,
   batch: readonly T[],
   store: (entries: readonly T[]) => Promise<Set<string>>,
   instead?: (entry: T) => Promise<Set<string>>,
@@ -289,7 +291,7 @@ async function isolated<T extends { id: string }>(
     const stored = new Set<string>()
     for (const entry of batch) {
       const ids = await untilStored(log, () => store([entry])).catch(() => {
-        log.error({ err: error, jobId: entry.id }, 'An entry of the job ledger could not be stored')
+        log.error({ err: error, ...about(entry.id) }, 'An entry of the job ledger could not be stored')
         return instead === undefined ? new Set([entry.id]) : untilStored(log, () => instead(entry))
       })
       for (const id of ids) stored.add(id)

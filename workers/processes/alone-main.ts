@@ -43,6 +43,7 @@ async function open({ settings, databaseUrl, taskModules }: Given): Promise<Pool
     log,
     children: createChildPool({ log }),
     onEvent: (event) => answer({ kind: 'event', event }),
+    onSpan: (span) => answer({ kind: 'span', span }),
   })
 }
 

@@ -3,8 +3,10 @@ import { createSemaphore } from '../../sql/semaphore.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
-import type { PoolJob, PoolsOptions } from '../threads/pools.ts'
-import type { AbortReason, Outcome } from '../threads/protocol.ts'
+import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
+import { aboutPoolJob } from '../attempts/telemetry.ts'
+import type { PoolsOptions } from '../threads/pools.ts'
+import type { AbortReason, Outcome, PoolJob } from '../threads/protocol.ts'
 
 /**
  * Runs suspects: jobs under which processes have died before. Each has a process to itself, so that a death is
@@ -25,6 +27,7 @@ export interface AloneOptions {
   readonly taskModules: readonly string[]
   readonly log: Log
   readonly onEvent: PoolsOptions['onEvent']
+  readonly onSpan?: PoolsOptions['onSpan']
 }
 
 /** A message to a process. */
@@ -36,10 +39,11 @@ export type AloneMessage =
   | { readonly kind: 'run'; readonly queue: string; readonly pool: PoolName; readonly job: PoolJob }
   | { readonly kind: 'abort'; readonly id: string; readonly attempt: number; readonly reason: AbortReason }
 
-/** What a process answers about a job: that it has begun, its events, and finally its outcome. */
+/** What a process answers about a job: that it has begun, its events and calls, and finally its outcome. */
 export type AloneAnswer =
   | { readonly kind: 'begun' }
   | { readonly kind: 'event'; readonly event: Parameters<PoolsOptions['onEvent']>[0] }
+  | { readonly kind: 'span'; readonly span: FinishedSpan }
   | { readonly kind: 'ended'; readonly outcome: Outcome }
 
 interface Running {
@@ -111,11 +115,12 @@ class AloneRunner implements Alone {
 
   /** Runs the job in a process; resolves with its outcome, even if the process dies. */
   #ask(child: ChildProcess, { job, queue, pool }: Running): Promise<Outcome> {
-    const { log, onEvent } = this.#options
+    const { log, onEvent, onSpan } = this.#options
     return new Promise((resolve) => {
       let begun = false
       const onMessage = (answer: AloneAnswer): void => {
         if (answer.kind === 'event') onEvent(answer.event)
+        else if (answer.kind === 'span') onSpan?.(answer.span)
         else if (answer.kind === 'ended') end(answer.outcome)
         else {
           begun = true
@@ -124,7 +129,7 @@ class AloneRunner implements Alone {
       }
       // On `close`, all its messages have arrived, too.
       const onClose = (code: number | null, signal: string | null): void => {
-        log.warn({ jobId: job.id, code, signal }, 'The process of a suspect job has ended')
+        log.warn({ ...aboutPoolJob(job), code, signal }, 'The process of a suspect job has ended')
         if (begun) end({ kind: 'crashed', among: 'nobody' })
         else notBegun()
       }
@@ -141,9 +146,9 @@ class AloneRunner implements Alone {
     })
   }
 
-  #logBegun({ id: jobId, attempt }: PoolJob, { pid: alonePid }: ChildProcess): void {
+  #logBegun(job: PoolJob, { pid: alonePid }: ChildProcess): void {
     const { log } = this.#options
-    log.warn({ jobId, attempt, alonePid }, 'A suspect job, under which processes have died, runs alone')
+    log.warn({ ...aboutPoolJob(job), alonePid }, 'A suspect job, under which processes have died, runs alone')
   }
 
   #acquire(): ChildProcess {

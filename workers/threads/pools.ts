@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { BroadcastChannel } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import type { Claimed } from '../../sql/jobs/claims.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
+import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
+import { aboutPoolJob } from '../attempts/telemetry.ts'
 import { serveChildren } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
 import type {
@@ -14,6 +15,7 @@ import type {
   ChildrenPort,
   Command,
   Outcome,
+  PoolJob,
   ThreadData,
   ThreadEntry,
   ThreadReport,
@@ -36,8 +38,6 @@ export interface Pools {
   close(): Promise<void>
 }
 
-export type PoolJob = Pick<Claimed, 'id' | 'attempt' | 'name' | 'payload' | 'owner_id' | 'request_id'>
-
 export interface PoolsOptions {
   readonly settings: Settings
   readonly databaseUrl: string
@@ -46,6 +46,8 @@ export interface PoolsOptions {
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
   /** Called when a thread is killed because its job did not stop. */
   readonly onKill?: () => void
+  /** Takes the spans of calls to providers, while they are traced. */
+  readonly onSpan?: ((span: FinishedSpan) => void) | undefined
   /** How long a job may take to obey its abort signal, in ms. */
   readonly killGraceMs?: number
   /** Modules with more tasks, see `loadTasks`. */
@@ -223,6 +225,7 @@ class ThreadPools implements Pools {
       this.#options.log[entry.level](entry.data, entry.message)
       return
     }
+    if (entry.kind === 'span') return void this.#options.onSpan?.(entry.span)
     if (entry.kind === 'started') {
       for (const attemptId of this.#notStarted.get(entry.batch) ?? []) this.#onStarted(attemptId, threadId)
       this.#notStarted.delete(entry.batch)
@@ -261,10 +264,7 @@ class ThreadPools implements Pools {
     pool.kills++
     this.#options.onKill?.()
     const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
-    this.#options.log.warn(
-      { jobId: job.id, task: job.name },
-      'A job did not obey its abort signal; its thread is killed',
-    )
+    this.#options.log.warn(aboutPoolJob(job), 'A job did not obey its abort signal; its thread is killed')
     void thread?.terminate()
   }
 
@@ -303,8 +303,8 @@ function* batches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<Runnin
 /** JSON text of `ThreadJob`s: payloads are JSON text already, and are inserted as they are. */
 function textOf(jobs: readonly Running[]): string {
   const texts = jobs.map(({ attemptId, job }) => {
-    const { id, attempt, name, owner_id: ownerId, request_id: requestId } = job
-    const rest = JSON.stringify({ attemptId, id, attempt, name, ownerId, requestId })
+    const { id, attempt, name, owner_id: ownerId, request_id: requestId, trace_parent: traceParent } = job
+    const rest = JSON.stringify({ attemptId, id, attempt, name, ownerId, requestId, traceParent })
     return `${rest.slice(0, -1)},"payload":${job.payload}}`
   })
   return `[${texts.join()}]`

@@ -1,8 +1,16 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { Claimed } from '../../sql/jobs/claims.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
+import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 
 /** The messages between a worker's main thread and its task threads. Everything here can be cloned. */
+
+/** A job on its way to a thread. */
+export type PoolJob = Pick<
+  Claimed,
+  'id' | 'attempt' | 'name' | 'payload' | 'owner_id' | 'request_id' | 'trace_parent'
+>
 
 /** A job for a thread: a claimed row, and a number that identifies this attempt within the process. */
 export interface ThreadJob {
@@ -13,6 +21,8 @@ export interface ThreadJob {
   readonly payload: unknown
   readonly ownerId: number | null
   readonly requestId: string | null
+  /** Of its attempt's span. */
+  readonly traceParent: string | null
 }
 
 /** Jobs that are sent to a thread together: one message to it, and one back that says they have arrived. */
@@ -69,6 +79,8 @@ export type ThreadEntry =
     }
   /** With any outcome but `done`. */
   | { readonly kind: 'ended'; readonly attemptId: number; readonly id: string; readonly outcome: Outcome }
+  /** A call that an attempt has made. */
+  | { readonly kind: 'span'; readonly span: FinishedSpan }
   | {
       readonly kind: 'log'
       readonly level: 'info' | 'warn' | 'error'

@@ -7,6 +7,14 @@ import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
+import {
+  type FinishedSpan,
+  logSlowStatements,
+  type Origin,
+  parseTraceParent,
+  within,
+} from '../../tasks/telemetry/tracing.ts'
+import { aboutJob } from '../attempts/telemetry.ts'
 import { useChildren } from '../children/client.ts'
 import { createProviders } from '../providers/index.ts'
 import type {
@@ -37,6 +45,7 @@ const db = createDatabase({
   validateRows: settings.checked,
   pooled: settings.databasePooled,
   statementMs: settings.writeTimeoutMs,
+  slow: logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message)),
 })
 const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
 const providersFor = createProviders(settings, children, databaseUrl)
@@ -68,8 +77,13 @@ export default async function runJobs({ id, jobs }: Batch): Promise<void> {
 
 /** The abort of an attempt. Its signal is created on first use: most jobs never look at it. */
 class Abort {
+  readonly job: ThreadJob
   reason: AbortReason | null = null
   #controller: AbortController | null = null
+
+  constructor(job: ThreadJob) {
+    this.job = job
+  }
 
   get signal(): AbortSignal {
     if (this.#controller === null) {
@@ -86,9 +100,11 @@ class Abort {
 }
 
 async function runJob(job: ThreadJob): Promise<void> {
-  const abort = new Abort()
+  const abort = new Abort(job)
   aborts.set(job.attemptId, abort)
-  const outcome = await attemptOnce(job, abort)
+  const origin = new JobOrigin(job)
+  const outcome = await within(origin, () => attemptOnce(job, abort))
+  origin.end()
   aborts.delete(job.attemptId)
   if (outcome.kind !== 'done') return report({ kind: 'ended', attemptId: job.attemptId, id: job.id, outcome })
   flushSoon()
@@ -149,6 +165,36 @@ function describe(error: unknown): string {
   return `${error.stack ?? error.message}${constraint}${cause}`
 }
 
+/** The attempt, as what its statements, calls and jobs come from. */
+class JobOrigin implements Origin {
+  readonly record: Origin['record']
+  readonly #job: ThreadJob
+  #hasEnded = false
+
+  constructor(job: ThreadJob) {
+    this.#job = job
+    const { traceParent } = job
+    const isTraced = settings.tracing !== null && traceParent !== null
+    this.record = isTraced && parseTraceParent(traceParent)?.isSampled === true ? recordSpan : null
+  }
+
+  get traceParent() {
+    return this.#job.traceParent
+  }
+
+  about() {
+    return this.#hasEnded ? null : aboutJob(this.#job)
+  }
+
+  end(): void {
+    this.#hasEnded = true
+  }
+}
+
+function recordSpan(span: FinishedSpan): void {
+  report({ kind: 'span', span })
+}
+
 /** What a task is given. Most jobs use little of it, so its parts are created on demand. */
 class Context implements TaskContext {
   readonly job: ThreadJob
@@ -205,14 +251,15 @@ class Context implements TaskContext {
 }
 
 function logOf(job: ThreadJob): TaskLog {
-  const write = (level: 'info' | 'warn' | 'error') => (data: object, message: string) =>
-    report({
-      kind: 'log',
-      level,
-      data: { jobId: job.id, task: job.name, requestId: job.requestId, ...data },
-      message,
-    })
+  const write = (level: Level) => (data: object, message: string) =>
+    log(level, { ...aboutJob(job), ...data }, message)
   return { info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+type Level = 'info' | 'warn' | 'error'
+
+function log(level: Level, data: object, message: string): void {
+  report({ kind: 'log', level, data, message })
 }
 
 function report(entry: ThreadEntry): void {
@@ -247,14 +294,23 @@ function postAlone(entry: ThreadEntry): void {
   try {
     post([entry])
   } catch (error) {
-    const jobId = 'id' in entry ? entry.id : undefined
     post([
       {
         kind: 'log',
         level: 'error',
-        data: { jobId, error: String(error) },
+        data: { ...aboutEntry(entry), error: String(error) },
         message: 'A report could not be sent from its thread',
       },
     ])
   }
+}
+
+/** The job that an entry is about: a line of the log has that among its other data. */
+function aboutEntry(entry: ThreadEntry): object {
+  if (entry.kind === 'log')
+    return Object.fromEntries(
+      Object.entries(entry.data).filter(([, value]) => ['string', 'number'].includes(typeof value)),
+    )
+  const job = 'attemptId' in entry ? aborts.get(entry.attemptId)?.job : undefined
+  return job === undefined ? {} : aboutJob(job)
 }

@@ -59,7 +59,7 @@ begin
   select
     (select json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
       c.mailbox_limit, c.request_id, c.payload::text,
-      extract(epoch from clock_timestamp() - greatest(c.created_at, c.run_at))::float4, c.trace_parent)
+      extract(epoch from clock_timestamp() - c.run_at)::float4, c.trace_parent)
       order by c.ordinal)::text from claimed c),
     -- The mailboxes whose places are all filled: they may have more jobs.
     array(select c.mailbox from claimed c where c.mailbox_limit is null group by c.mailbox, c.free having count(*) >= c.free),

@@ -1,6 +1,7 @@
 import type { ChatModels, Completion, Question, Tokens } from '../../../tasks/ai/ports.ts'
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
+import { recorded } from '../call.ts'
 import {
   callFailure,
   createClients,
@@ -30,7 +31,9 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
         onText?.(text)
       }
       try {
-        return await (onText === undefined ? askAtOnce(call) : askInPieces(call, shown))
+        return await recorded(callOf(question, client.baseURL), () =>
+          onText === undefined ? askAtOnce(call) : askInPieces(call, shown),
+        )
       } catch (error) {
         signal.throwIfAborted()
         const { provider, model } = question
@@ -43,6 +46,11 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
     },
   }
 }
+
+const callOf = ({ provider, model }: Question, url: string) => ({
+  ...{ provider, what: 'chat', url },
+  attributes: { 'gen_ai.request.model': model },
+})
 
 const UNREADABLE = 'its answer could not be read'
 

@@ -4,6 +4,7 @@ import type { FeatureExtractionPipeline } from '@xenova/transformers'
 import { fail } from '../../../sql/errors.ts'
 import type { Embedded, Providers } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/settings.ts'
+import { recorded } from '../call.ts'
 import { clientOf } from './openai.ts'
 
 /** The meaning of texts, as vectors. The only importer of `@xenova/transformers`. */
@@ -72,7 +73,9 @@ function remote({ ai }: Settings, model: string): Providers['embed'] {
     try {
       for (let from = 0; from < texts.length; from += REMOTE_TEXTS) {
         const input = texts.slice(from, from + REMOTE_TEXTS)
-        const answer = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })
+        const answer = await recorded({ provider: 'openai', what: 'embeddings', url: baseUrl }, () =>
+          client.embeddings.create({ model, input, encoding_format: 'float' }, { signal }),
+        )
         const byIndex = [...answer.data].sort((a, b) => a.index - b.index)
         vectors.push(...byIndex.map(({ embedding }) => normalized(embedding)))
       }

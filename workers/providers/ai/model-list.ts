@@ -1,4 +1,5 @@
 import { Failure, fail } from '../../../sql/errors.ts'
+import { recorded } from '../call.ts'
 import { networkError } from '../wait.ts'
 
 /** Reads the public list of models, which is a few megabytes. */
@@ -9,21 +10,27 @@ const LIMITS = { answerMs: 60_000, mostBytes: 64 * 1024 * 1024 }
 export async function readModelList(url: string, signal: AbortSignal, limits = LIMITS): Promise<string> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
   try {
-    const response = await fetch(url, {
-      headers: { accept: 'application/json', 'user-agent': 'millrace' },
-      signal: limited,
-    })
-    if (response.status !== 200) {
-      await response.body?.cancel()
-      throw fail('llm.list_failed', { reason: `HTTP status ${response.status}` })
-    }
-    return await textOf(response, limits.mostBytes)
+    return await recorded({ provider: 'models.dev', what: 'list', url }, () =>
+      fetchList(url, limited, limits.mostBytes),
+    )
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof Failure) throw error
     const reason = limited.aborted ? 'no complete answer in time' : networkError(error).code
     throw fail('llm.list_failed', { reason })
   }
+}
+
+async function fetchList(url: string, signal: AbortSignal, mostBytes: number): Promise<string> {
+  const response = await fetch(url, {
+    headers: { accept: 'application/json', 'user-agent': 'millrace' },
+    signal,
+  })
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw fail('llm.list_failed', { reason: `HTTP status ${response.status}` })
+  }
+  return textOf(response, mostBytes)
 }
 
 async function textOf(response: Response, most: number): Promise<string> {

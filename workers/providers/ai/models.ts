@@ -1,5 +1,6 @@
 /** Models that read pages. */
 import type { AiModel } from '../../../tasks/settings.ts'
+import { recorded } from '../call.ts'
 import { clientOf } from './openai.ts'
 
 /** A model's answer to a request. */
@@ -22,21 +23,22 @@ export async function transcribe(
   // The client's own retries count against the page's time limit: only one, for a connection that broke.
   const client = await clientOf(model, options.timeoutMs, 1)
   const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
-  const completion = await client.chat.completions.create(
-    {
-      model: model.name,
-      temperature: 0,
-      messages: [
-        {
-          role: 'user',
-          content: [
-            { type: 'text', text: TRANSCRIBE },
-            { type: 'image_url', image_url: { url } },
-          ],
-        },
-      ],
-    },
-    { signal: options.signal ?? null },
+  const question = {
+    model: model.name,
+    temperature: 0,
+    messages: [
+      {
+        role: 'user' as const,
+        content: [
+          { type: 'text' as const, text: TRANSCRIBE },
+          { type: 'image_url' as const, image_url: { url } },
+        ],
+      },
+    ],
+  }
+  const completion = await recorded(
+    { provider: model.provider, what: 'transcribe', url: model.baseUrl },
+    () => client.chat.completions.create(question, { signal: options.signal ?? null }),
   )
   const text = completion.choices[0]?.message.content ?? ''
   return { text, model: `${model.provider}/${model.name}` }

@@ -3,6 +3,7 @@ import { type Failure, fail } from '../../../sql/errors.ts'
 import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
 import { createBreaker, retryAfterOf } from '../breaker.ts'
+import { recorded } from '../call.ts'
 import { networkError, waitFor } from '../wait.ts'
 
 /**
@@ -173,7 +174,9 @@ function asker(base: string, key: string, limits: typeof LIMITS): Ask {
   return async (call, schema, signal) => {
     await breaker.enter(signal)
     const limited = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])
-    const answer = await fetched(base, key, call, limited).catch((error: unknown) => {
+    const answer = await recorded({ provider: 'resend', what: `${call.method} /domains`, url: base }, () =>
+      fetched(base, key, call, limited),
+    ).catch((error: unknown) => {
       signal.throwIfAborted()
       breaker.failed()
       const late = error instanceof Error && error.name === 'TimeoutError'

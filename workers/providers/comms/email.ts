@@ -8,6 +8,7 @@ import { fail } from '../../../sql/errors.ts'
 import type { EmailMessage, Handed, Request } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type Breaker, createBreaker } from '../breaker.ts'
+import { recorded } from '../call.ts'
 import { waitFor } from '../wait.ts'
 
 /** Sends mail through the configured SMTP server, or keeps it as .eml files for those who have none. */
@@ -111,7 +112,8 @@ function smtp(url: string, compose: Compose, limits: typeof LIMITS): Hand {
     const gate: Gate = { request, passed: false, shut: false, refusal: undefined }
     const mail = { ...compose(message), gate } as SendMailOptions
     transport ??= transportTo(url, limits)
-    const waited = await waitFor(sendMail(transport, mail), limits.wholeMs, request.signal, () => gate.passed)
+    const sent = recorded({ provider: 'smtp', what: 'send', url }, () => sendMail(transport!, mail))
+    const waited = await waitFor(sent, limits.wholeMs, request.signal, () => gate.passed)
     if (waited.kind === 'answer') {
       breaker.succeeded()
       return { kind: 'taken', providerId: null, status: 'sent', detail: partlyRefused(waited.value) }

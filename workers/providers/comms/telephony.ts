@@ -4,6 +4,7 @@ import { createSemaphore } from '../../../sql/semaphore.ts'
 import type { CallMessage, Comms, Found, Handed, Request, SmsMessage } from '../../../tasks/comms/ports.ts'
 import { missingForTelephony, type TelephonySettings } from '../../../tasks/comms/settings.ts'
 import { createBreaker, retryAfterOf } from '../breaker.ts'
+import { recorded } from '../call.ts'
 import { networkError, type Waited, waitFor } from '../wait.ts'
 import { reasonOf } from './telephony-errors.ts'
 
@@ -62,6 +63,7 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
     limits,
   )
   const semaphore = createSemaphore(limits.atOnce)
+  const line = { provider: 'twilio', url: settings.apiBaseUrl }
   let client: Promise<Twilio> | null = null
   const twilio = (): Promise<Twilio> => {
     client ??= connect(settings, limits.answerMs)
@@ -74,13 +76,22 @@ function createLine(settings: TelephonySettings, limits: typeof LIMITS): Line {
         await breaker.enter(request.signal)
         const api = await twilio()
         await request.begin()
-        const waited = await waitFor(create(api), limits.answerMs, request.signal)
+        const waited = await waitFor(
+          recorded({ ...line, what: 'create' }, () => create(api)),
+          limits.answerMs,
+          request.signal,
+        )
         return waited.kind === 'aborted' ? unknown('the attempt was cut short') : handedOf(waited, breaker)
       }),
     list: (signal, read) =>
       semaphore.run(async () => {
         await breaker.enter(signal)
-        const waited = await waitFor(read(await twilio()), limits.answerMs, signal)
+        const api = await twilio()
+        const waited = await waitFor(
+          recorded({ ...line, what: 'list' }, () => read(api)),
+          limits.answerMs,
+          signal,
+        )
         if (waited.kind !== 'answer') {
           breaker.failed()
           throw failed(waited.kind === 'error' ? networkError(waited.error).code : 'no answer in time')

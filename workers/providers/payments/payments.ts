@@ -10,6 +10,7 @@ import {
 } from '../../../tasks/payments/provider.ts'
 import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
 import type { Settings } from '../../../tasks/settings.ts'
+import { recorded } from '../call.ts'
 
 /** Stripe through its SDK (https://docs.stripe.com/api). The job decides whether a call is repeated. */
 
@@ -23,60 +24,67 @@ export function createPayments(
   { payments: settings }: Pick<Settings, 'payments'>,
   timeoutMs = TIMEOUT_MS,
 ): PaymentProvider {
-  let loaded: Promise<Stripe> | null = null
-  const stripe = (): Promise<Stripe> => {
-    loaded ??= connect(settings, timeoutMs)
-    return loaded
-  }
-  const call = async <T>(signal: AbortSignal, work: (stripe: Stripe) => Promise<T>): Promise<T> => {
-    if (settings.secretKey === undefined) throw fail('payment.not_configured')
-    const client = await stripe()
-    return untilAborted(signal, work(client)).catch((error) => {
-      throw signal.aborted ? error : failureOf(error)
-    })
-  }
-
+  const call = createCall(settings, timeoutMs)
   return {
     createCustomer: ({ email, name, userId }, { key, signal }) =>
-      call(signal, async ({ customers }) => {
+      call('customers.create', signal, async ({ customers }) => {
         const metadata = { user_id: String(userId) }
         const params = { email, metadata, ...(name === null ? {} : { name }) }
         return (await customers.create(params, { idempotencyKey: key })).id
       }),
-    createCheckout: (checkout, once) => call(once.signal, (client) => openSession(client, checkout, once)),
+    createCheckout: (checkout, once) =>
+      call('checkout.sessions.create', once.signal, (client) => openSession(client, checkout, once)),
     createRefund: (refund, { key, signal }) =>
-      call(signal, async ({ refunds }) =>
+      call('refunds.create', signal, async ({ refunds }) =>
         answered(await refunds.create(refundParams(refund), { idempotencyKey: key })),
       ),
     cancelSubscription: (id, { key, signal }) =>
-      call(signal, async ({ subscriptions }) =>
+      call('subscriptions.update', signal, async ({ subscriptions }) =>
         answered(await subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey: key })),
       ),
     intentOf: (what, id, signal) =>
-      call(signal, (client) =>
+      call(what === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve', signal, (client) =>
         missingAs(null, what === 'invoice' ? intentOfInvoice(client, id) : intentOfSession(client, id)),
       ),
     refundsOf: (payment, signal) =>
-      call(signal, async ({ refunds }) => {
+      call('refunds.list', signal, async ({ refunds }) => {
         const page = await missingAs(null, refunds.list({ ...payment, limit: 100 }))
         return page === null ? { objects: [], at: 0 } : { objects: objects(page.data), at: answered(page).at }
       }),
     eventsSince: (seconds, types, signal) =>
       pages((after) =>
-        call(signal, ({ events }) =>
+        call('events.list', signal, ({ events }) =>
           events.list({ created: { gte: seconds }, types: [...types], limit: 100, ...after }),
         ),
       ),
     prices: async (signal) => {
       const found: ProviderObject[] = []
       const listed = pages((after) =>
-        call(signal, ({ prices }) =>
+        call('prices.list', signal, ({ prices }) =>
           prices.list({ active: true, limit: 100, expand: ['data.product'], ...after }),
         ),
       )
       for await (const page of listed) if (found.push(...page) >= MOST_PRICES) break
       return found.slice(0, MOST_PRICES)
     },
+  }
+}
+
+type Ask = <T>(what: string, signal: AbortSignal, work: (stripe: Stripe) => Promise<T>) => Promise<T>
+
+function createCall(settings: Settings['payments'], timeoutMs: number): Ask {
+  let loaded: Promise<Stripe> | null = null
+  const stripe = (): Promise<Stripe> => {
+    loaded ??= connect(settings, timeoutMs)
+    return loaded
+  }
+  return async (what, signal, work) => {
+    if (settings.secretKey === undefined) throw fail('payment.not_configured')
+    const client = await stripe()
+    const asked = recorded({ provider: 'stripe', what, url: settings.apiBaseUrl }, () => work(client))
+    return untilAborted(signal, asked).catch((error) => {
+      throw signal.aborted ? error : failureOf(error)
+    })
   }
 }
 

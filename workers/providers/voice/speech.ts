@@ -5,6 +5,7 @@ import type { Settings } from '../../../tasks/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'
 import { callFailure, createClients, createIdleTimeout, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
+import { startCall } from '../call.ts'
 
 /** Speech by the providers' speech endpoints, through the client for OpenAI's protocol. */
 export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
@@ -15,7 +16,9 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
       if (!isAiProvider(provider)) throw fail('voice.provider_missing')
       const client = await clientFor(provider)
       const idleTimeout = createIdleTimeout(ai.timeoutSeconds)
+      const end = startCall({ provider, what: 'speech', url: client.baseURL })
       let begun = false
+      let failure: unknown
       try {
         for await (const piece of piecesOf(client, speech, AbortSignal.any([signal, idleTimeout.signal]))) {
           idleTimeout.heard()
@@ -25,9 +28,11 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
         }
         if (!begun) throw new Unreadable('it sent nothing')
       } catch (error) {
+        failure = error
         signal.throwIfAborted()
         throw callFailure(error, { provider, begun, late: idleTimeout.late })
       } finally {
+        end(failure)
         idleTimeout.end()
       }
     },

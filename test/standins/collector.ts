@@ -1,0 +1,110 @@
+import { httpStandIn, type Mode } from './http.ts'
+
+/** A collector of OpenTelemetry that takes traces as OTLP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
+
+export interface TakenSpan {
+  readonly traceId: string
+  readonly spanId: string
+  /** Empty: it begins its trace. */
+  readonly parentSpanId: string
+  readonly name: string
+  readonly kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
+  readonly startMs: number
+  readonly endMs: number
+  readonly attributes: Readonly<Record<string, unknown>>
+  /** Its status says that it failed. */
+  readonly failed: boolean
+  readonly service: string
+}
+
+export interface CollectorStandIn {
+  readonly url: string
+  readonly spans: TakenSpan[]
+  /** Headers of each request. */
+  readonly headers: Readonly<Record<string, unknown>>[]
+  /** What it does with requests. */
+  mode: Mode
+  stop(): Promise<void>
+}
+
+interface Value {
+  readonly stringValue?: string
+  readonly intValue?: string | number
+  readonly doubleValue?: number
+  readonly boolValue?: boolean
+}
+
+interface Attribute {
+  readonly key: string
+  readonly value: Value
+}
+
+interface Sent {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly Attribute[] }
+    readonly scopeSpans: readonly { readonly spans: readonly SentSpan[] }[]
+  }[]
+}
+
+interface SentSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+  readonly attributes: readonly Attribute[]
+  readonly status: { readonly code?: number }
+}
+
+const KINDS = ['internal', 'internal', 'server', 'client', 'producer', 'consumer'] as const
+const FAILED = 2
+
+export async function collector(): Promise<CollectorStandIn> {
+  const spans: TakenSpan[] = []
+  const headers: CollectorStandIn['headers'] = []
+  const server = await httpStandIn((asked) => {
+    headers.push(asked.headers)
+    return {
+      mode: asked.path === '/v1/traces' ? standIn.mode : { status: 404 },
+      take: () => {
+        spans.push(...spansOf(JSON.parse(asked.body) as Sent))
+        return { status: 200, body: {} }
+      },
+    }
+  })
+  const standIn: CollectorStandIn = { url: server.url, spans, headers, mode: 'take', stop: server.stop }
+  return standIn
+}
+
+function* spansOf({ resourceSpans }: Sent): Generator<TakenSpan> {
+  for (const { resource, scopeSpans } of resourceSpans) {
+    const service = String(valuesOf(resource.attributes)['service.name'])
+    for (const { spans } of scopeSpans) for (const span of spans) yield { ...taken(span), service }
+  }
+}
+
+function taken(span: SentSpan): Omit<TakenSpan, 'service'> {
+  const ms = (nanoseconds: string): number => Number(BigInt(nanoseconds) / 1000n) / 1000
+  return {
+    traceId: span.traceId,
+    spanId: span.spanId,
+    parentSpanId: span.parentSpanId ?? '',
+    name: span.name,
+    kind: KINDS[span.kind]!,
+    startMs: ms(span.startTimeUnixNano),
+    endMs: ms(span.endTimeUnixNano),
+    attributes: valuesOf(span.attributes),
+    failed: span.status.code === FAILED,
+  }
+}
+
+function valuesOf(attributes: readonly Attribute[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    attributes.map(({ key, value }) => [
+      key,
+      value.stringValue ?? value.doubleValue ?? value.boolValue ?? Number(value.intValue),
+    ]),
+  )
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import pino from 'pino'
+import { cancelJob } from '../../sql/jobs.ts'
+import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { enqueue, type TaskDefinition } from '../../tasks/task.ts'
+import { within } from '../../tasks/telemetry/tracing.ts'
+import { testDatabase } from '../database.ts'
+import { collector, type TakenSpan } from '../standins/collector.ts'
+import { until } from '../until.ts'
+import { settingsFor, startTestWorker, TASKS } from './parts.ts'
+
+/** What a worker tells about attempts: their spans, and their lines in the log. */
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
+const ADDER = '00f067aa0ba902b7'
+
+const { db, query, url } = await testDatabase()
+const traces = await collector()
+after(() => traces.stop())
+const lines: Record<string, unknown>[] = []
+const log = pino({ level: 'info' }, { write: (text: string) => void lines.push(JSON.parse(text)) })
+const taskNamed = finderOf(await loadTasks([TASKS]))
+const settings = settingsFor(url, {
+  WORKER_QUEUES: 'io',
+  OTEL_EXPORTER_OTLP_ENDPOINT: traces.url,
+  SLOW_QUERY_MS: '150',
+})
+const { worker } = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
+
+/** Adds a job from a request that is traced. */
+function add(name: string, payload: unknown, maxTries = 1, delayMs = 0): Promise<string> {
+  const task = taskNamed(name) as unknown as TaskDefinition<unknown, unknown>
+  const origin = { traceParent: `00-${TRACE}-${ADDER}-01`, about: () => null, record: null }
+  const options = { ownerId: null, requestId: 'r-1', maxTries, delayMs }
+  return within(origin, async () => (await db.transaction((tx) => enqueue(tx, task, payload, options))).jobId)
+}
+
+const attemptOf = (id: string, attempt = 1): Promise<TakenSpan> =>
+  until(`the span of attempt ${attempt}`, () =>
+    traces.spans.find(
+      ({ attributes }) => attributes['job.id'] === id && attributes['job.attempt'] === attempt,
+    ),
+  )
+
+const lineOf = (id: string, message: string) =>
+  until(message, () => lines.find(({ jobId, msg }) => jobId === id && msg === message))
+
+test('the span of an attempt says what became of it', async () => {
+  const seen = async (id: string) => {
+    const { name, traceId, parentSpanId, attributes, failed } = await attemptOf(id)
+    assert.deepEqual([traceId, parentSpanId], [TRACE, ADDER], name)
+    return [attributes['job.outcome'], attributes['error.type'], failed]
+  }
+  assert.deepEqual(await seen(await add('io.echo', {})), ['done', undefined, false])
+  const refused = await add('io.fail', { code: 'document.missing' })
+  assert.deepEqual(await seen(refused), ['failed', 'document.missing', true])
+  assert.deepEqual(await seen(await add('io.short', { ms: 5000 })), ['failed', 'job.timeout', true])
+  assert.deepEqual(await seen(await add('io.exit', {})), ['failed', 'job.crashed', true])
+})
+
+test('an attempt that is cancelled has not failed', async () => {
+  const id = await add('io.sleep', { ms: 60_000 })
+  await until('it runs', async () => {
+    const [row] = await query('select status from job where id = $1', [id])
+    return row!.status === 'running'
+  })
+  await db.one(cancelJob(id))
+  const { attributes, failed } = await attemptOf(id)
+  assert.deepEqual([attributes['job.outcome'], failed], ['cancelled', false])
+})
+
+test('an attempt that another worker has taken over ends as superseded', async () => {
+  const id = await add('io.sleep', { ms: 60_000 })
+  await until('it runs here', () => worker.executor.ids.includes(id))
+  worker.executor.supersede(id, 1)
+  const { attributes, failed } = await attemptOf(id)
+  assert.deepEqual([attributes['job.outcome'], failed], ['superseded', false])
+  await db.one(cancelJob(id))
+})
+
+test('a call to a provider is part of its attempt, also of a job that runs alone', async () => {
+  const together = await add('io.call', {})
+  const alone = await add('io.call', {}, 1, 1000)
+  await query('update job set interruptions = 2 where id = $1', [alone])
+  for (const id of [together, alone]) {
+    const { spanId } = await attemptOf(id)
+    const call = await until('its call', () =>
+      traces.spans.find(({ parentSpanId }) => parentSpanId === spanId),
+    )
+    assert.deepEqual([call.name, call.kind, call.traceId], ['somebody ask', 'client', TRACE])
+    assert.deepEqual(call.attributes, { 'peer.service': 'somebody', 'server.address': 'somebody.example' })
+    assert.ok(call.endMs > call.startMs)
+  }
+  await lineOf(alone, 'A suspect job, under which processes have died, runs alone')
+})
+
+test('each try has a span of its own', async () => {
+  const id = await add('io.fail', { code: 'database.busy' }, 3)
+  const spans = await Promise.all([1, 2, 3].map((attempt) => attemptOf(id, attempt)))
+  assert.deepEqual(
+    spans.map(({ attributes, parentSpanId }) => [attributes['job.outcome'], parentSpanId]),
+    [
+      ['retry', ADDER],
+      ['retry', ADDER],
+      ['failed', ADDER],
+    ],
+  )
+})
+
+test('a line of a job has its task, attempt, request and trace', async () => {
+  const id = await add('io.throw', {})
+  const ids = { jobId: id, task: 'io.throw', attempt: 1, requestId: 'r-1', traceId: TRACE }
+  assert.partialDeepStrictEqual(await lineOf(id, 'A task failed'), ids)
+  assert.partialDeepStrictEqual(await lineOf(id, 'An attempt ended'), ids)
+  const unsent = await add('io.emit-function', {})
+  const line = await lineOf(unsent, 'A report could not be sent from its thread')
+  assert.partialDeepStrictEqual(line, { ...ids, jobId: unsent, task: 'io.emit-function' })
+})
+
+test('a slow statement of a task is named with its job', async () => {
+  const id = await add('io.query', { ms: 200 })
+  const line = await lineOf(id, 'A statement was slow')
+  assert.partialDeepStrictEqual(line, { level: 40, statement: 'sleeps', task: 'io.query', attempt: 1 })
+  assert.ok((line.ms as number) >= 150)
+})
