@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { type Child, Client, startProcess } from '../service.ts'
+import { collector, type TakenSpan } from '../standins/collector.ts'
+import { mailServer } from '../standins/smtp.ts'
+import { until } from '../until.ts'
+
+/** What a request leads to is one trace: real processes, a mail server, and a collector of traces. */
+
+const SEND = 'POST /api/v1/comms/email/send'
+const CALLER = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
+
+const { url, query } = await testDatabase()
+const [traces, mail] = await Promise.all([collector(), mailServer()])
+after(() => Promise.all([traces.stop(), mail.stop()]))
+const off = {
+  EMAIL_SMTP_URL: mail.url,
+  EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
+  AUTH_LEVEL: 'none',
+  WORKER_QUEUES: 'comms',
+}
+const on = {
+  ...off,
+  OTEL_EXPORTER_OTLP_ENDPOINT: `${traces.url}/`,
+  OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20key,x-other=b',
+}
+const [edge, untraced, worker] = await Promise.all([
+  startProcess('edge', url, on),
+  startProcess('edge', url, off),
+  startProcess('worker', url, on),
+])
+const sendFrom = (child: Child, headers: Record<string, string> = {}) =>
+  new Client(child.ready.port!).post(
+    '/api/v1/comms/email/send',
+    { to: ['reader@example.com'], subject: 'Hello', text: 'Hi' },
+    headers,
+  )
+
+/** The spans of the trace that the request with this id belongs to, once they are this many. */
+async function traceOf(requestId: string, count: number): Promise<TakenSpan[]> {
+  return until(`${count} spans of ${requestId}`, () => {
+    const own = traces.spans.find(
+      ({ kind, attributes }) => kind === 'server' && attributes['request.id'] === requestId,
+    )
+    const spans = traces.spans.filter(({ traceId }) => traceId === own?.traceId)
+    return spans.length >= count ? spans.toSorted((a, b) => a.startMs - b.startMs) : null
+  })
+}
+
+async function jobOf(requestId: string) {
+  const [job] = await query('select id::text, attempt, status, trace_parent from job where request_id = $1', [
+    requestId,
+  ])
+  return job as { id: string; attempt: number; status: string; trace_parent: string | null }
+}
+
+/** The first line of a process's log that has all of this. */
+const lineOf = ({ log }: Child, wanted: Readonly<Record<string, unknown>>) =>
+  until(`a line with ${JSON.stringify(wanted)}`, () =>
+    log
+      .filter((line) => /^\{.*\}$/.test(line))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .find((line) => Object.entries(wanted).every(([name, value]) => line[name] === value)),
+  )
+
+test('a request, its job, each attempt and each call to a provider are one trace', async () => {
+  const statuses = [451]
+  mail.mode = () => {
+    const status = statuses.shift()
+    return status === undefined ? 'take' : { status, at: 'data' }
+  }
+  const answer = await sendFrom(edge, { 'x-request-id': 'twice-1' })
+  assert.equal(answer.status, 200, await answer.text())
+  const job = await jobOf('twice-1')
+  assert.deepEqual([job.attempt, job.status], [2, 'done'])
+
+  const [request, first, refused, second, taken, ...others] = await traceOf('twice-1', 5)
+  assert.deepEqual(others, [])
+  assert.deepEqual([request!.name, request!.kind, request!.parentSpanId], [SEND, 'server', ''])
+  assert.deepEqual(request!.attributes, {
+    'http.request.method': 'POST',
+    'http.route': '/api/v1/comms/email/send',
+    'http.response.status_code': 200,
+    'url.path': '/api/v1/comms/email/send',
+    'url.scheme': 'http',
+    'request.id': 'twice-1',
+  })
+  assert.equal(job.trace_parent, `00-${request!.traceId}-${request!.spanId}-01`)
+  for (const [n, attempt] of [first!, second!].entries()) {
+    assert.deepEqual(
+      [attempt.name, attempt.kind, attempt.parentSpanId],
+      ['comms.email', 'consumer', request!.spanId],
+    )
+    const { 'job.waited_ms': waited, ...known } = attempt.attributes
+    assert.deepEqual(known, {
+      'task.name': 'comms.email',
+      'job.id': job.id,
+      'job.attempt': n + 1,
+      'job.queue': 'comms',
+      'job.outcome': n === 0 ? 'retry' : 'done',
+      'request.id': 'twice-1',
+      ...(n === 0 ? { 'error.type': 'email.failed' } : {}),
+    })
+    assert.ok((waited as number) >= 0)
+    assert.equal(attempt.failed, n === 0)
+  }
+  for (const [n, [call, attempt]] of [[refused!, first!] as const, [taken!, second!] as const].entries()) {
+    assert.deepEqual([call.name, call.kind, call.parentSpanId], ['smtp send', 'client', attempt.spanId])
+    assert.equal(call.attributes['peer.service'], 'smtp')
+    assert.equal(call.attributes['server.address'], '127.0.0.1')
+    assert.equal(call.attributes['error.type'], n === 0 ? '451' : undefined)
+    assert.ok(call.startMs >= attempt.startMs && call.endMs <= attempt.endMs + 1)
+  }
+  assert.ok(request!.endMs >= second!.startMs, 'it has waited')
+  assert.deepEqual([...new Set(traces.spans.map(({ service }) => service))], ['millrace'])
+  assert.deepEqual([traces.headers[0]!['x-key'], traces.headers[0]!['x-other']], ['a key', 'b'])
+})
+
+test("the lines of a job, a worker's and a task's, have all of its ids, and the trace's", async () => {
+  const job = await jobOf('twice-1')
+  const [request] = await traceOf('twice-1', 5)
+  const ids = { jobId: job.id, task: 'comms.email', requestId: 'twice-1', traceId: request!.traceId }
+  await lineOf(worker, { ...ids, attempt: 1, msg: 'An attempt ended' })
+  await lineOf(edge, { requestId: 'twice-1', traceId: request!.traceId, msg: 'Answered' })
+
+  mail.mode = () => 'cut after'
+  await sendFrom(edge, { 'x-request-id': 'cut-1' })
+  const [cut] = await traceOf('cut-1', 3)
+  const unknown = await jobOf('cut-1')
+  await lineOf(worker, {
+    msg: 'It is unknown whether a message was sent',
+    jobId: unknown.id,
+    task: 'comms.email',
+    attempt: 1,
+    requestId: 'cut-1',
+    traceId: cut!.traceId,
+  })
+  mail.mode = () => 'take'
+})
+
+test("a caller's trace goes on, also one that is not kept, and what is no traceparent is ignored", async () => {
+  const { traceId, spanId } = CALLER
+  await sendFrom(edge, { 'x-request-id': 'called-1', traceparent: `00-${traceId}-${spanId}-01` })
+  const [request, attempt, call] = await traceOf('called-1', 3)
+  assert.deepEqual([request!.traceId, request!.parentSpanId], [traceId, spanId])
+  assert.deepEqual([attempt!.parentSpanId, call!.parentSpanId], [request!.spanId, attempt!.spanId])
+
+  await sendFrom(edge, { 'x-request-id': 'dropped-1', traceparent: `00-${traceId}-${spanId}-00` })
+  assert.match((await jobOf('dropped-1')).trace_parent!, new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`))
+
+  await sendFrom(edge, { 'x-request-id': 'invalid-1', traceparent: `00-${'0'.repeat(32)}-${spanId}-01` })
+  const [own] = await traceOf('invalid-1', 3)
+  assert.equal(own!.parentSpanId, '')
+  // Spans are sent in order: those of the request before would be there.
+  assert.deepEqual(
+    traces.spans.filter(({ attributes }) => attributes['request.id'] === 'dropped-1'),
+    [],
+  )
+})
+
+test('a refusal is named by its route, and what has none by its method', async () => {
+  const client = new Client(edge.ready.port!)
+  const headers = { 'x-request-id': 'missing-1' }
+  await client.fetch('/api/v1/documents/12?secret=1', { headers })
+  await client.fetch('/no/such/path', { headers: { 'x-request-id': 'no-route-1' } })
+  const [[missing], [none]] = await Promise.all([traceOf('missing-1', 1), traceOf('no-route-1', 1)])
+  assert.deepEqual([missing!.name, none!.name], ['GET /api/v1/documents/:id', 'GET'])
+  assert.equal(missing!.attributes['url.path'], '/api/v1/documents/12')
+  assert.equal(none!.attributes['http.response.status_code'], 404)
+})
+
+test('where it is off nothing is kept, and a job has no trace', async () => {
+  const sent = traces.spans.length
+  const { traceId, spanId } = CALLER
+  const answer = await sendFrom(untraced, {
+    'x-request-id': 'off-1',
+    traceparent: `00-${traceId}-${spanId}-01`,
+  })
+  assert.equal(answer.status, 200)
+  assert.equal((await jobOf('off-1')).trace_parent, null)
+  assert.equal((await lineOf(untraced, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
+  // The worker traces by itself: a trace that begins with the attempt.
+  await until('its attempt', () =>
+    traces.spans.slice(sent).some(({ kind, attributes, parentSpanId }) => {
+      return kind === 'consumer' && attributes['request.id'] === 'off-1' && parentSpanId === ''
+    }),
+  )
+  assert.ok(traces.spans.slice(sent).every(({ kind }) => kind !== 'server'))
+})
+
+test('what is under way when a process stops is sent, and a silent collector does not hold it up', async () => {
+  await sendFrom(edge, { 'x-request-id': 'last-1' })
+  await Promise.all([edge.kill('SIGTERM'), worker.kill('SIGTERM')])
+  assert.deepEqual([edge.process.exitCode, worker.process.exitCode], [0, 0])
+  assert.equal((await traceOf('last-1', 3)).length, 3)
+
+  const another = await startProcess('worker', url, on)
+  traces.mode = 'hang before'
+  await sendFrom(untraced, { 'x-request-id': 'hung-1' })
+  await another.kill('SIGTERM')
+  assert.equal(another.process.exitCode, 0)
+})
