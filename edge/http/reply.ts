@@ -101,7 +101,8 @@ export function preflightHeaders(allow: string): readonly Header[] {
     ['access-control-allow-methods', allow],
     [
       'access-control-allow-headers',
-      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id, millrace-position',
+      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id, millrace-position, ' +
+        'traceparent, tracestate',
     ],
     ['access-control-max-age', '600'],
   ]

@@ -72,7 +72,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
   return (request, responder) => {
     const exchange = new RequestContext(request, responder, edge.settings)
     if (tracing !== null) exchange.trace(tracing)
-    return isWatched ? within(exchange, () => answer(exchange)) : answer(exchange)
+    return isWatched ? within(exchange, answer) : answer(exchange)
   }
 }
 

@@ -74,7 +74,8 @@ export interface Origin {
 const storage = new AsyncLocalStorage<Origin>()
 
 /** Runs work that comes from this origin. */
-export const within = <T>(origin: Origin, work: () => T): T => storage.run(origin, work)
+export const within = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
+  storage.run(origin, work, origin)
 
 export const currentOrigin = (): Origin | undefined => storage.getStore()
 

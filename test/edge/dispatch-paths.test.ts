@@ -141,9 +141,8 @@ test('a preflight of an allowed origin is told methods, headers and how long', a
   assert.equal(answer.headers['access-control-allow-credentials'], 'true')
   assert.equal(answer.headers['access-control-allow-methods'], 'GET, POST, HEAD, OPTIONS')
   const allowed = (answer.headers['access-control-allow-headers'] as string).split(', ')
-  for (const name of ['authorization', 'content-type', 'idempotency-key', 'last-event-id', 'prefer']) {
-    assert.ok(allowed.includes(name), name)
-  }
+  const usual = ['authorization', 'content-type', 'idempotency-key', 'last-event-id', 'prefer', 'traceparent']
+  for (const name of usual) assert.ok(allowed.includes(name), name)
   assert.match(answer.headers['access-control-max-age'] as string, /^\d+$/)
 })
 
