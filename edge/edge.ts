@@ -103,8 +103,7 @@ async function createCore(
   const { checked: validateRows, databasePooled: pooled, keepResultSeconds } = settings
   const connections = new Connections()
   const pulse = await untilReached(log, () => feelPulse(options, connections))
-  const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
-  const common = { url, connections, pooled, slow }
+  const common = { url, connections, pooled, slow: slowOf(options) }
   const reader = createReader({
     ...common,
     applicationName: nameOf(settings, '-reads'),
@@ -150,6 +149,9 @@ async function createCore(
     tracing: await tracingOf(options),
   }
 }
+
+const slowOf = ({ settings, log }: EdgeOptions) =>
+  logSlowStatements(settings.slowQueryMs, (data, message) => log.warn(data, message))
 
 /** Loads nothing of OpenTelemetry while it is off. */
 async function tracingOf({ settings: { tracing }, log }: EdgeOptions): Promise<Tracing | null> {
@@ -230,6 +232,7 @@ function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edg
       pooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
+      slow: slowOf(options),
     }),
     limits: createLimits(db, settings),
     secretKey,

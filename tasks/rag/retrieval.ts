@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { Failure, fail } from '../../sql/errors.ts'
-import type { SearchAnswer, SearchQuestion, SearchThreadData } from './search-thread.ts'
+import type { SlowStatements } from '../../sql/slow.ts'
+import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from './search-thread.ts'
 import type { AskedCollection, Search, SearchHit } from './searcher.ts'
 
 /**
@@ -17,23 +18,32 @@ export interface Retrieval {
 
 const THREAD = new URL('./search-main.ts', import.meta.url)
 
+export interface RetrievalOptions extends Omit<SearchThreadData, 'slowQueryMs'> {
+  /** Is told of statements that take long. */
+  readonly slow?: SlowStatements | undefined
+}
+
 interface Asked {
+  /** What it is asked for, while slow statements are told. */
+  readonly origin: unknown
   readonly resolve: (answer: SearchAnswer) => void
   readonly reject: (error: Error) => void
 }
 
 /** The thread starts with the first question, and again after a question that has killed it. */
-export function createRetrieval(data: SearchThreadData): Retrieval {
+export function createRetrieval({ slow, ...options }: RetrievalOptions): Retrieval {
   const asked = new Map<number, Asked>()
   let last = 0
   let thread: Worker | null = null
   let closed = false
 
   const start = (): Worker => {
-    const worker = new Worker(THREAD, { workerData: data })
+    const workerData: SearchThreadData = { ...options, slowQueryMs: slow?.fromMs ?? 0 }
+    const worker = new Worker(THREAD, { workerData })
     // Only pending questions keep the process alive.
     worker.unref()
-    worker.on('message', (answer: SearchAnswer) => {
+    worker.on('message', (answer: SearchAnswer | SlowSearch) => {
+      if ('statement' in answer) return tell(answer, slow, asked)
       asked.get(answer.id)?.resolve(answer)
       asked.delete(answer.id)
       if (asked.size === 0) worker.unref()
@@ -55,7 +65,7 @@ export function createRetrieval(data: SearchThreadData): Retrieval {
     const worker = thread
     const id = ++last
     const answer = await new Promise<SearchAnswer>((resolve, reject) => {
-      asked.set(id, { resolve, reject })
+      asked.set(id, { origin: slow?.origin(), resolve, reject })
       worker.ref()
       worker.postMessage(question(id))
     })
@@ -78,4 +88,12 @@ export function createRetrieval(data: SearchThreadData): Retrieval {
       await thread?.terminate()
     },
   }
+}
+
+function tell(
+  { id = 0, ...statement }: SlowSearch,
+  slow: SlowStatements | undefined,
+  asked: ReadonlyMap<number, Asked>,
+): void {
+  slow?.tell(statement, asked.get(id)?.origin)
 }

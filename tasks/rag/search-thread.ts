@@ -2,6 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { createDatabase } from '../../sql/db.ts'
 import { type ErrorCode, Failure } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reader.ts'
+import type { SlowStatement } from '../../sql/slow.ts'
+import { logSlowStatements, within } from '../telemetry/tracing.ts'
 import { type AskedCollection, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
 /** What runs in the search thread: it holds the collections, so that loading them blocks no other event loop. */
@@ -13,6 +15,7 @@ export interface SearchThreadData {
   readonly pooled: boolean
   readonly readTimeoutMs: number
   readonly writeTimeoutMs: number
+  readonly slowQueryMs: number
 }
 
 export type SearchQuestion =
@@ -25,8 +28,14 @@ export type SearchAnswer =
   | { readonly id: number; readonly code: ErrorCode; readonly detail: string }
   | { readonly id: number; readonly error: string }
 
-const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs } =
+/** A statement that a question needed was slow: whoever has asked it knows what that was for. */
+export interface SlowSearch extends SlowStatement {
+  readonly id?: number
+}
+
+const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs, slowQueryMs } =
   workerData as SearchThreadData
+const slow = logSlowStatements(slowQueryMs, (data) => parentPort!.postMessage(data as SlowSearch))
 // One connection for occasional loading; it closes when it is idle.
 const db = createDatabase({
   url,
@@ -35,19 +44,22 @@ const db = createDatabase({
   validateRows,
   pooled,
   statementMs: writeTimeoutMs,
+  slow,
 })
 const reader = createReader({
   url,
   applicationName: `${applicationName}-reads`,
   pooled,
   answerMs: readTimeoutMs,
+  slow,
 })
 const searcher = createSearcher(db, reader)
 
 parentPort!.on('message', (question: SearchQuestion) => void answer(question))
 
 async function answer(question: SearchQuestion): Promise<void> {
-  parentPort!.postMessage(await answerOf(question))
+  const origin = { traceParent: null, about: () => ({ id: question.id }), record: null }
+  parentPort!.postMessage(await within(origin, () => answerOf(question)))
 }
 
 async function answerOf(question: SearchQuestion): Promise<SearchAnswer> {

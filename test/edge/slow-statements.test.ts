@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import pg from 'pg'
 import pino from 'pino'
 import { z } from 'zod'
 import { area, json, route } from '../../edge/pipeline/route.ts'
+import { areas as allAreas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
 import { until } from '../until.ts'
@@ -36,6 +38,7 @@ const sleeping: ReadStatement<[ms: number]> = {
 }
 const get = { method: 'get', params: Ms, response: z.string(), summary: 'sleeps' } as const
 const areas = [
+  ...allAreas.filter(({ name }) => name === 'rag'),
   area('t', '', { auth: 'public' }, [
     route({
       ...get,
@@ -68,7 +71,7 @@ const areas = [
   ]),
 ]
 const env = { SLOW_QUERY_MS: '150', READ_TIMEOUT_SECONDS: '1' }
-const { api, url } = await edgeAndDatabase({ areas, log, env })
+const { api, url, query } = await edgeAndDatabase({ areas, log, env })
 const silent = await startEdge(url, { areas, log, env: { ...env, SLOW_QUERY_MS: '0' } })
 
 for (const [kind, statement] of [
@@ -105,6 +108,26 @@ test('of reads that were sent together any may be the slow one: each name has a 
       ['sleeps', undefined, undefined],
     ],
   )
+})
+
+test('a slow statement of a search, which runs on a thread of its own, has a line with its route', async () => {
+  lines.length = 0
+  const holder = new pg.Client({ connectionString: url })
+  await holder.connect()
+  await holder.query('begin; lock table rag_collection in access exclusive mode')
+  const json = { collection_name: 'none', query: 'anything' }
+  const searched = api.post('/rag/search', { json })
+  await until('it waits', async () => {
+    const waiting = await query(
+      `select from pg_locks where relation = 'rag_collection'::regclass and not granted`,
+    )
+    return waiting.length > 0
+  })
+  await holder.query('select pg_sleep(0.2)')
+  await holder.query('rollback')
+  await holder.end()
+  assert.equal((await searched).status, 404, (await searched).text)
+  await until('its line', () => lines.some(({ route }) => route === 'POST /rag/search'))
 })
 
 test('one that exceeds its limit is slow, too', async () => {

@@ -1,3 +1,4 @@
+import type { SlowStatements } from '../../sql/slow.ts'
 import type { Providers } from '../../tasks/context.ts'
 import { createRetrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
@@ -19,6 +20,7 @@ export function createProviders(
   settings: Settings,
   children: Children,
   databaseUrl = settings.databaseUrl ?? '',
+  slow?: SlowStatements,
 ): (owner: number) => Providers {
   const mailer = createMailer(settings)
   const shared = {
@@ -34,6 +36,7 @@ export function createProviders(
       pooled: settings.databasePooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
+      slow,
     }),
     readModelList,
   } satisfies Partial<Providers>

@@ -37,6 +37,7 @@ import type {
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
 const taskNamed = finderOf(await loadTasks(taskModules))
 const connections = new Connections()
+const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message))
 const db = createDatabase({
   connections,
   url: databaseUrl,
@@ -45,10 +46,10 @@ const db = createDatabase({
   validateRows: settings.checked,
   pooled: settings.databasePooled,
   statementMs: settings.writeTimeoutMs,
-  slow: logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message)),
+  slow,
 })
 const children = useChildren((port) => parentPort!.postMessage({ port } satisfies ChildrenPort, [port]))
-const providersFor = createProviders(settings, children, databaseUrl)
+const providersFor = createProviders(settings, children, databaseUrl, slow)
 const blobs = createBlobs(db, settings)
 // A fence locks its job's row against take-overs. If the process freezes inside one, and so can neither commit nor
 // disconnect, the fence ends after the lifetime of a lease, and not after the minute that other transactions have.
