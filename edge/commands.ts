@@ -16,6 +16,7 @@ import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import { UsageError } from '../tasks/command.ts'
+import { finderOf, tasks } from '../tasks/index.ts'
 import { retryJobs } from '../tasks/retry.ts'
 import { createPasswords } from './passwords.ts'
 import { Email } from './pipeline/schemas.ts'
@@ -162,6 +163,8 @@ function retryFailedOf(args: readonly string[]): RetryFailed {
   }
 }
 
+const taskNamed = finderOf(tasks)
+
 // Each retry commits by itself, so an interrupted command loses nothing.
 const BATCH = 100
 const LISTED = 100_000
@@ -188,7 +191,7 @@ async function retryFailed(
     if (some.length === 0) break
     for (let start = 0; start < some.length; start += BATCH) {
       const ids = some.slice(start, start + BATCH).map(({ id }) => id)
-      const again = await retryJobs(db, ids, { requestId: null, maxTries })
+      const again = await retryJobs(db, ids, { taskNamed, requestId: null, maxTries })
       for (const id of again) publisher.notify(id)
       retried += again.length
       seen += ids.length

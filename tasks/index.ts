@@ -34,7 +34,7 @@ import { housekeeping } from './system/housekeeping.ts'
 import { measure } from './system/measure.ts'
 import { noop } from './system/noop.ts'
 import { retention } from './system/retention.ts'
-import type { AnyTask } from './task.ts'
+import type { AnyTask, TaskFinder } from './task.ts'
 import { preview } from './voice/preview.ts'
 
 /** Every task, one line each. */
@@ -81,9 +81,7 @@ export const tasks: readonly AnyTask[] = [
   verification,
 ] as unknown as readonly AnyTask[]
 
-/** Finds a task by its name. @throws when there is none: the job is from another version. */
-export type TaskFinder = (name: string) => AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> }
-
+/** A finder among some tasks. */
 export function finderOf(some: readonly AnyTask[]): TaskFinder {
   const byName = new Map(some.map((task) => [task.name, task]))
   return (name) => {

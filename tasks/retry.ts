@@ -1,8 +1,7 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { jobToRetry, retryOf, tieRetry } from '../sql/jobs/retry.ts'
-import { finderOf, tasks } from './index.ts'
-import { enqueue } from './task.ts'
+import { enqueue, type TaskFinder } from './task.ts'
 
 /** Who retries a job: admins may retry any, others only their own. */
 export interface Retrier {
@@ -10,7 +9,12 @@ export interface Retrier {
   readonly isAdmin: boolean
 }
 
-const taskNamed = finderOf(tasks)
+/** How it is retried: `taskNamed` finds the tasks of this version. */
+export interface RetryOptions {
+  readonly taskNamed: TaskFinder
+  readonly requestId: string | null
+  readonly maxTries: number
+}
 
 /**
  * Retries a failed job as a new job with the same work and owner: the failed one stays as it ended, so its watchers see
@@ -23,7 +27,7 @@ export async function retryJob(
   tx: Queries,
   id: string,
   who: Retrier,
-  options: { readonly requestId: string | null; readonly maxTries: number },
+  { taskNamed, ...options }: RetryOptions,
 ): Promise<string> {
   const failed = await tx.maybeOne(jobToRetry(id))
   if (failed === null) throw fail('job.missing')
@@ -32,7 +36,7 @@ export async function retryJob(
   if (failed.status !== 'failed') throw fail('job.not_failed', { status: failed.status })
   const known = await tx.maybeOne(retryOf(id))
   if (known !== null) return known.id
-  const task = taskOf(failed.name)
+  const task = taskOf(taskNamed, failed.name)
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
@@ -48,7 +52,7 @@ export async function retryJob(
 export async function retryJobs(
   db: Database,
   ids: readonly string[],
-  options: { readonly requestId: string | null; readonly maxTries: number },
+  options: RetryOptions,
 ): Promise<readonly string[]> {
   const who = { ownerId: null, isAdmin: true }
   const one = (id: string): Promise<string | null> =>
@@ -61,7 +65,7 @@ export async function retryJobs(
   return (await Promise.all(ids.map(one))).filter((id) => id !== null)
 }
 
-function taskOf(name: string) {
+function taskOf(taskNamed: TaskFinder, name: string) {
   try {
     return taskNamed(name)
   } catch {

@@ -64,6 +64,9 @@ export type Run<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 /** A task with its types erased, as in the worker's registry: the payload is parsed before it runs. */
 export type AnyTask = TaskDefinition<never, unknown>
 
+/** Finds a task by its name. @throws when there is none: the job is from another version. */
+export type TaskFinder = (name: string) => AnyTask & { run(ctx: unknown, payload: unknown): Promise<unknown> }
+
 /** Declares a task. */
 export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefinition<P, R> {
   return definition

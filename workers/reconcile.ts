@@ -31,6 +31,7 @@ const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   signal: new AbortController().signal,
   progress: (label) => process.stderr.write(`${label}\n`),
   emit: () => {},
+  retryJobs: () => Promise.resolve([]),
   fenced: (work) => db.transaction(work),
 }
 try {

@@ -95,6 +95,9 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
       order by jobs desc, name, error_code), '[]'))::text from groups`,
 }
 
+/** How many jobs one action is for. */
+export const MOST_IN_BULK = 100_000
+
 const Id = z.object({ id: z.string() })
 type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
 

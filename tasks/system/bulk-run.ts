@@ -1,9 +1,8 @@
-import { deleteEnded, idsMeant, type Meant } from '../../sql/jobs/search.ts'
+import { deleteEnded, idsMeant, type Meant, MOST_IN_BULK } from '../../sql/jobs/search.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { jobsChanged } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
-import { retryJobs } from '../retry.ts'
-import { type JobsActed, type JobsAction, MOST_IN_BULK } from './bulk.ts'
+import type { JobsActed, JobsAction } from './bulk.ts'
 
 // What is listed at a time, and how far a progress bar jumps.
 const BATCH = 100
@@ -41,9 +40,8 @@ export async function run(ctx: TaskContext, { action, filter, ids: only }: JobsA
 const STEPS: Readonly<
   Record<JobsAction['action'], (ctx: TaskContext, ids: readonly string[]) => Promise<number>>
 > = {
-  async retry({ db, job, settings }, ids) {
-    const options = { requestId: job.requestId, maxTries: settings.workerMaxTries }
-    const retried = await retryJobs(db, ids, options)
+  async retry({ db, retryJobs }, ids) {
+    const retried = await retryJobs(ids)
     await db.run(jobsChanged(retried))
     return retried.length
   },

@@ -1,9 +1,6 @@
 import { z } from 'zod'
 import { defineTask, lazily } from '../task.ts'
 
-/** How many jobs one action is for. */
-export const MOST_IN_BULK = 100_000
-
 const Time = z.iso.datetime({ offset: true })
 
 /** Which jobs are meant; what is absent may be anything. */

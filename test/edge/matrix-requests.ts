@@ -102,7 +102,10 @@ const accounts: Record<string, Make> = {
   'DELETE /api/v1/auth/users/:user_id': account,
 }
 
-const queue = (): Ask => ({ params: { queue: 'ai' } })
+/** A queue of which nothing is asked, or that is paused. */
+const queue =
+  (isPaused: boolean) =>
+  async (world: World): Promise<Ask> => ({ params: { queue: await world.queue(isPaused) } })
 
 const worker = async (world: World): Promise<Ask> => ({ params: { worker_id: await world.worker() } })
 
@@ -110,9 +113,9 @@ const queues: Record<string, Make> = {
   'POST /api/v1/workers/:worker_id/drain': worker,
   'POST /api/v1/workers/:worker_id/resume': worker,
   'POST /api/v1/jobs/bulk': () => json({ action: 'cancel', filter: { task: 'none.such' } }),
-  'PATCH /api/v1/queues/:queue': and(queue, json({ limit: 5 })),
-  'POST /api/v1/queues/:queue/pause': queue,
-  'POST /api/v1/queues/:queue/resume': queue,
+  'PATCH /api/v1/queues/:queue': and(queue(false), json({ limit: 5 })),
+  'POST /api/v1/queues/:queue/pause': queue(false),
+  'POST /api/v1/queues/:queue/resume': queue(true),
 }
 
 const organizations: Record<string, Make> = {

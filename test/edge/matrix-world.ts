@@ -106,6 +106,14 @@ export class World {
     return token
   }
 
+  /** A queue of which nothing is asked, or that is paused. */
+  async queue(isPaused: boolean): Promise<string> {
+    await this.database.query('delete from queue_control')
+    if (isPaused)
+      await this.database.query(`insert into queue_control (queue, paused_at) values ('ai', now())`)
+    return 'ai'
+  }
+
   /** A worker that is alive. */
   async worker(): Promise<string> {
     const id = randomUUID()

@@ -36,7 +36,7 @@ const NO_EFFECT = [
   'idempotency_key',
   'request_limit',
   ...['ai_conversation_count', 'ai_sentiment_sum', 'ai_usage_sum', 'blog_post_count', 'document_tag_count'],
-  ...['job_count', 'payment_subscription_count', 'payment_sum'],
+  ...['comms_send_count', 'job_count', 'payment_subscription_count', 'payment_sum'],
   'search_word',
   ...['blob', 'blob_chunk', 'blog_upload', 'blog_upload_chunk'],
 ]
@@ -67,7 +67,7 @@ interface Outcome {
 
 async function send(operation: string, ask: Ask, key: string): Promise<Outcome> {
   const isPublic = /register|password-reset/.test(operation)
-  const isForAdmins = /llm\/sync|schedules/.test(operation)
+  const isForAdmins = /llm\/sync|schedules|queues|workers|jobs\/bulk/.test(operation)
   const who = isPublic ? null : isForAdmins ? world.admin : world.owner
   const repeatable = { ...ask, headers: { ...ask.headers, 'idempotency-key': key } }
   const { path, init } = requestOf(operation, repeatable, who)

@@ -13,10 +13,11 @@ const organization = (await query(`select id from organization`))[0]!.id as numb
 await vacuumAnalyze(query)
 
 describe('the lists of what is deleted in batches', () => {
-  // Of each there is at most one row, or one for each schedule.
+  // Of each there is at most one row, or one for each queue or schedule.
   const SINGLE = [
     'llm_current_chosen_by_fkey',
     'payment_customer_user_id_fkey',
+    'queue_control_paused_by_fkey',
     'schedule_control_paused_by_fkey',
     'voice_settings_updated_by_fkey',
   ]

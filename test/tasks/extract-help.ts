@@ -110,6 +110,7 @@ export function extractions({ db, query }: TestDatabase) {
       settings: parse({ WORKER_THREADS: String(how.inHand ?? 1) }),
       blobs: createBlobs(db, parse({})),
       secretKey: 'a secret for tests, long enough to be one',
+      retryJobs: () => Promise.reject(new Error('Extraction retries nothing')),
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
       providers: {

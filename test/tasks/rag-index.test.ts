@@ -45,6 +45,7 @@ function contextOf(run: Run = {}): TaskContext {
     }),
     secretKey: '',
     blobs: {} as never,
+    retryJobs: () => Promise.resolve([]),
     log: { info: () => {}, warn: () => {}, error: () => {} },
     signal: run.signal ?? new AbortController().signal,
     providers: {

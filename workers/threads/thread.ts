@@ -7,6 +7,7 @@ import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { finderOf, loadTasks } from '../../tasks/index.ts'
+import { retryJobs } from '../../tasks/retry.ts'
 import {
   type FinishedSpan,
   logSlowStatements,
@@ -224,6 +225,10 @@ class Context implements TaskContext {
   }
   get blobs() {
     return blobs
+  }
+  get retryJobs() {
+    const options = { taskNamed, requestId: this.job.requestId, maxTries: settings.workerMaxTries }
+    return (ids: readonly string[]) => retryJobs(db, ids, options)
   }
   get signal() {
     return this.#abort.signal

@@ -5,11 +5,14 @@ import { isUuid } from '../../../sql/ids.ts'
 import { JOB_ORDER, readJobs, scopeOf } from '../../../sql/jobs/lists.ts'
 import { jobHistory } from '../../../sql/jobs/monitor.ts'
 import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
+import { finderOf, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import { array, cursor } from '../../pipeline/lists.ts'
 import { json, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { isAdmin, Job, JobEvent, JobParams, MOST_EVENTS, STATUSES, visible } from './shapes.ts'
+
+const taskNamed = finderOf(tasks)
 
 /** Reading jobs, cancelling and retrying them. */
 export const recordRoutes = [
@@ -84,7 +87,7 @@ export const recordRoutes = [
     sideEffect: true,
     handle: async ({ params, caller, edge, requestId, transaction }) => {
       const who = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }
-      const options = { requestId, maxTries: edge.settings.workerMaxTries }
+      const options = { taskNamed, requestId, maxTries: edge.settings.workerMaxTries }
       return transaction(async (tx) => {
         const read = (id: string) => readWithin(tx, readJob, visible(edge, caller, id))
         if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
